@@ -16,16 +16,19 @@ export class HttpFault extends Error {
 }
 
 const LONGEST_ID = 200;
+/** Keys of entries have two ids, encoded as in addresses, and have to fit into a store. */
+const LONGEST_ENCODED = 240;
 
 /** An id that a client has chosen. */
 export function checkId(id: unknown): string {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && isKeepable(id)) return id;
-  throw new HttpFault(400, `An id must be a text of 1 to ${LONGEST_ID} characters, none of them U+0000.`);
+  const long = `${LONGEST_ID} characters (${LONGEST_ENCODED} as encodeURIComponent writes it)`;
+  throw new HttpFault(400, `An id must be a text of 1 to ${long}, none of them U+0000.`);
 }
 
-/** Databases keep neither half characters nor U+0000. */
+/** Databases keep neither half characters nor U+0000, and no text of any length as an id. */
 function isKeepable(id: string): boolean {
-  return id.isWellFormed() && !id.includes('\u0000');
+  return id.isWellFormed() && !id.includes('\u0000') && encodeURIComponent(id).length <= LONGEST_ENCODED;
 }
 
 /** The body of a request. */

@@ -1,4 +1,4 @@
-import { withMethods } from '../kernel/options.js';
+import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/options.js';
 import type { BudgetGrant, Spending } from './budget.js';
 import type { BudgetPart } from './budget-ledger.js';
 import type { CallJournal, CallRecord, PendingCall, Wait } from './call.js';
@@ -224,3 +224,32 @@ export const RUN_STORE = withMethods(
   ['save', 'load', 'claim', 'renew', 'release', 'remove'],
   "new SqliteRunStore({ path: 'runs.sqlite' })",
 );
+
+/** A text that names something in a store, two of which fit into one index of any database. */
+export const STORED_ID: OptionRule = storedText(512);
+
+/** The same of runs that are there: those of turns have the id of their conversation, a dot and a number. */
+export const RUN_ID: OptionRule = storedText(528);
+
+/** No store keeps U+0000, and halves of characters would become the same. */
+function storedText(mostBytes: number): OptionRule {
+  const fix = `a text that is not empty, of at most ${mostBytes} bytes, without U+0000 and lone surrogates: 'order-7'`;
+  return {
+    accepts: (value) =>
+      FILLED_TEXT.accepts(value) &&
+      !/[\0\p{Surrogate}]/u.test(String(value)) &&
+      bytesOf(String(value)) <= mostBytes,
+    fix,
+    schema: { type: 'string', pattern: '^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$', maxLength: mostBytes },
+    explain: (value, option) => {
+      if (typeof value !== 'string' || bytesOf(value) <= mostBytes) return [];
+      return [
+        { option, problem: `${option} has ${bytesOf(value)} bytes as UTF-8`, fix: `${option}: ${fix}` },
+      ];
+    },
+  };
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -7,13 +7,13 @@ import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import { STORED_ID } from '../contract/run-state.js';
 import { checkOptions, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
   COUNT_LIMIT,
   either,
-  FILLED_TEXT,
   FUNCTION,
   instanceOf,
   JSON_VALUE,
@@ -28,7 +28,6 @@ import {
   RECORD,
   required,
   SIGNAL,
-  STORED_ID,
   TEXT,
   WHOLE,
 } from '../kernel/options.js';
@@ -203,7 +202,7 @@ export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt',
   key: STORED_ID,
   owner: protecting(JSON_VALUE),
   onlyOwner: protecting(BOOLEAN),
-  replaces: FILLED_TEXT,
+  replaces: STORED_ID,
 });
 
 export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {

@@ -10,13 +10,14 @@ import {
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { UserMessage } from '../contract/llm-provider.js';
+import { STORED_ID } from '../contract/run-state.js';
 import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
-import { LIST, required, STORED_ID } from '../kernel/options.js';
+import { LIST } from '../kernel/options.js';
 import { ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { checkAnswers } from './check-answers.js';
@@ -111,7 +112,7 @@ export class Conversations {
     checkArguments({
       of: 'Conversations.prompt',
       given: { conversationId, content },
-      rules: { conversationId: required(STORED_ID), content: required(CONTENT) },
+      rules: { conversationId: STORED_ID, content: CONTENT },
     });
     checkOptions(options, PROMPT_OPTIONS);
     const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
@@ -141,7 +142,7 @@ export class Conversations {
     checkArguments({
       of: 'Conversations.answer',
       given: { conversationId, answers },
-      rules: { conversationId: required(STORED_ID), answers: required(LIST) },
+      rules: { conversationId: STORED_ID, answers: LIST },
     });
     checkOptions(options, ANSWERS_OPTIONS);
     const { key = crypto.randomUUID(), answeredBy } = options;
@@ -159,6 +160,7 @@ export class Conversations {
    * ends, too.
    */
   async abort(conversationId: string): Promise<boolean> {
+    checkId('abort', conversationId);
     return this.#log.askAbort(conversationId);
   }
 
@@ -167,12 +169,14 @@ export class Conversations {
    * only with `signal`, with `upTo`, or when the reader leaves.
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
+    checkId('events', conversationId);
     checkOptions(options, EVENTS_OPTIONS);
     return readEvents(this.#log, { conversationId, ...options });
   }
 
   /** The conversation as it stands; `undefined` where nothing ever entered it. */
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
+    checkId('snapshot', conversationId);
     const kept = await this.#log.read(conversationId);
     return kept && viewOf(kept, this.#options.store);
   }
@@ -182,6 +186,7 @@ export class Conversations {
     conversationId: string,
     options: ConversationIdleOptions = {},
   ): Promise<ConversationView | undefined> {
+    checkId('idle', conversationId);
     checkOptions(options, IDLE_OPTIONS);
     const { signal } = options;
     const news = new News();
@@ -358,6 +363,11 @@ const MAX_DUE = 100;
 
 /** How long turns and jobs that are left may take to notice. */
 const GRACE_MS = 1_000;
+
+function checkId(door: string, conversationId: string): void {
+  const of = `Conversations.${door}`;
+  checkArguments({ of, given: { conversationId }, rules: { conversationId: STORED_ID } });
+}
 
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';

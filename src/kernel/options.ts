@@ -243,12 +243,6 @@ export const FILLED_TEXT: OptionRule = {
   fix: 'a string that is not empty',
   schema: { type: 'string', pattern: '\\S' },
 };
-/** A text that names something in a store: none of them keeps U+0000, and halves of characters would become the same. */
-export const STORED_ID: OptionRule = {
-  accepts: (value) => FILLED_TEXT.accepts(value) && !/[\0\p{Surrogate}]/u.test(String(value)),
-  fix: "a text that is not empty, without U+0000 and lone surrogates: 'order-7'",
-  schema: { type: 'string', pattern: '^[^\\u0000]*[^\\u0000\\s][^\\u0000]*$' },
-};
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
 export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }', schema: { type: 'object' } };
 /** What JSON can say. */

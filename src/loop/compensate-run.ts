@@ -4,11 +4,12 @@ import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type CallRecord, type CallScope, SCOPE_OPTION } from '../contract/call.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../contract/run-checkpoint.js';
+import { RUN_ID } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { FILLED_TEXT, LOGGER, optionTable, required } from '../kernel/options.js';
+import { LOGGER, optionTable, required } from '../kernel/options.js';
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { TOOLS } from './options.js';
@@ -72,7 +73,7 @@ export async function compensateRun(
   runId: string,
   options: CompensateOptions,
 ): Promise<readonly Compensation[]> {
-  const rules = { store: CHECKPOINT_STORE, runId: FILLED_TEXT };
+  const rules = { store: CHECKPOINT_STORE, runId: RUN_ID };
   checkArguments({ of: 'compensateRun', given: { store, runId }, rules });
   checkOptions(options, COMPENSATE_OPTIONS);
   const { leaseMs = DEFAULT_LEASE_MS } = options;

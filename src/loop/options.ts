@@ -14,7 +14,7 @@ import {
   type ToolChoice,
 } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import { RUN_STORE, type RunStore } from '../contract/run-state.js';
+import { RUN_STORE, type RunStore, STORED_ID } from '../contract/run-state.js';
 import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
@@ -43,7 +43,6 @@ import {
   type RulesOf,
   required,
   SIGNAL,
-  STORED_ID,
   secret,
   withMethods,
 } from '../kernel/options.js';

@@ -1,20 +1,12 @@
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
-import { RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
+import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { checkOptions, invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
-import {
-  FILLED_TEXT,
-  JSON_VALUE,
-  optionTable,
-  protecting,
-  required,
-  STORED_ID,
-  secret,
-} from '../kernel/options.js';
+import { FILLED_TEXT, JSON_VALUE, optionTable, protecting, required, secret } from '../kernel/options.js';
 import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
@@ -39,7 +31,7 @@ export interface StoredRun {
 
 export const STORED_RUN = optionTable<StoredRun>('the stored run', {
   store: required(RUN_STORE),
-  runId: required(STORED_ID),
+  runId: required(RUN_ID),
   leaseMs: LEASE,
 });
 
@@ -195,7 +187,7 @@ export interface AnswerStoredRunOptions {
 
 const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
   store: required(CHECKPOINT_STORE),
-  runId: required(FILLED_TEXT),
+  runId: required(RUN_ID),
 });
 
 const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
@@ -275,7 +267,7 @@ export interface CancelledRun {
 
 const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
   store: required(CHECKPOINT_STORE),
-  runId: required(FILLED_TEXT),
+  runId: required(RUN_ID),
   reason: FILLED_TEXT,
 });
 

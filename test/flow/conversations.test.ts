@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  answerStoredRun,
   Conversations,
   type ConversationsConfig,
   type ConversationsOptions,
@@ -245,6 +247,51 @@ function describeFleet(fleet: () => Fleet): void {
     await expect(conversations.prompt('c1', 'Hi', { owner: undefined })).rejects.toMatchObject(refused);
     await expect(conversations.answer('c1', [], { owner: undefined })).rejects.toMatchObject(refused);
     expect(await conversations.snapshot('c1')).toBeUndefined();
+  });
+
+  test('ids and keys of 512 bytes are kept, with all that is called after them', async () => {
+    const random = () => randomBytes(384).toString('base64url');
+    const [id, key] = [random(), random()];
+    const { openStore, open } = fleet();
+    const later = defineTool({
+      ...SAY,
+      name: 'later',
+      execute: (_args, context) => context.background(() => 'Done'),
+    });
+    const conversations = open(
+      {},
+      { tools: [later, defineTool({ ...SAY, name: 'pay', approval: true, execute: () => 'paid' })] },
+    );
+    await conversations.prompt(id, 'call later', { key });
+    let ends = 0;
+    await readUntil(conversations, id, ({ type }) => type === 'turn-end' && ++ends === 2);
+    await conversations.prompt(id, 'call pay', { key: random() });
+    const [wait] = (await conversations.idle(id))?.pending ?? [];
+    await answerStoredRun({ store: openStore(), runId: `${id}.3` }, [{ id: wait?.id ?? '', approved: true }]);
+    expect((await conversations.snapshot(id))?.history[0]?.key).toBe(key);
+    expect(await conversations.prompt('語'.repeat(170), 'Hi', { key: 'ö'.repeat(256) })).toMatchObject({
+      isNew: true,
+    });
+  });
+
+  test('ids and keys that are longer, or that no store keeps, are refused at once, wherever they are given', async () => {
+    const conversations = fleet().open({ takesTurns: false });
+    for (const id of ['a'.repeat(513), '語'.repeat(171), '', 'a\u0000', 'a\ud800']) {
+      const isRefused = (about: Promise<unknown>, option: string) =>
+        expect(about).rejects.toMatchObject({ code: 521, faults: [expect.objectContaining({ option })] });
+      await isRefused(conversations.prompt(id, 'Hi'), 'conversationId');
+      await isRefused(conversations.answer(id, []), 'conversationId');
+      await isRefused(conversations.abort(id), 'conversationId');
+      await isRefused(conversations.snapshot(id), 'conversationId');
+      await isRefused(conversations.idle(id), 'conversationId');
+      expect(() => conversations.events(id)).toThrow('conversationId');
+      await isRefused(conversations.prompt('c1', 'Hi', { key: id }), 'key');
+      await isRefused(conversations.prompt('c1', 'Hi', { replaces: id }), 'replaces');
+      await isRefused(conversations.answer('c1', [], { key: id }), 'key');
+    }
+    await expect(conversations.prompt('a'.repeat(2700), 'Hi')).rejects.toThrow(
+      'conversationId has 2700 bytes',
+    );
   });
 
   test('a run of somebody else whose id looks like that of a turn is not told', async () => {

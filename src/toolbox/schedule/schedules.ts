@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { ConversationLog } from '../../contract/conversation-log.js';
+import { STORED_ID } from '../../contract/run-state.js';
 import {
   type Schedule,
   type ScheduleStore,
@@ -21,7 +22,6 @@ import {
   protecting,
   type RulesOf,
   required,
-  STORED_ID,
   TEXT,
   wrongValues,
 } from '../../kernel/options.js';

@@ -290,6 +290,25 @@ describe('createChatHandler, asked by hostile clients', () => {
 describePostgres('chats in PostgreSQL, asked by hostile clients', (service) => {
   const schemas = new TestSchemas(service);
 
+  test('ids that do not fit into a database are refused, and the longest that fit are kept', async () => {
+    const schema = schemas.newSchema();
+    await using store = new PostgresRunStore({ connectionString: service.url, schema });
+    const { handler } = open(undefined, store);
+    const chat = chatOf(handler);
+    for (const [id, status] of [
+      ['語'.repeat(27), 400],
+      ['a'.repeat(201), 400],
+    ] as const) {
+      expect((await chat.post({ id: 'c1', messages: [said('Hi', id)] })).status).toBe(status);
+      expect((await chat.post({ id, messages: [said('Hi', 'm1')] })).status).toBe(status);
+    }
+    for (const id of ['語'.repeat(26), 'b'.repeat(200)]) {
+      const read = await readMessage(await chat.post({ id, messages: [said('Hi', id)] }));
+      expect(textOf(read.message)).toBe('heard: Hi');
+    }
+    for (const conversations of opened.splice(0)) await conversations.close();
+  });
+
   test('characters that a database cannot keep are said, heard and kept', async () => {
     const schema = schemas.newSchema();
     await using store = new PostgresRunStore({ connectionString: service.url, schema });
