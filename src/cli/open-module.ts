@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { ClassType } from '../contract/declaration.js';
+import type { Logger } from '../contract/ports.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { discoverTools } from '../discovery/discover-tools.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
@@ -19,7 +20,7 @@ import { UserFault } from './command.js';
 export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
   /** Of an application: does what is kept for workers until it is closed; tells what that is. */
-  work?(): Promise<readonly string[]>;
+  work?(logger: Logger): readonly string[];
   /** Of an application: what an inspector, or a chat, is told of it. */
   readonly inspection?: InspectorOptions;
   /** Of an application: its root module. */

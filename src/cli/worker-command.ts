@@ -101,7 +101,8 @@ async function beginWork(named: NamedModule, surroundings: CommandSurroundings):
   try {
     const module = await openModule(name, surroundings.folder);
     if (module.work === undefined) return await workOfModule(module, named, surroundings);
-    if (store === undefined) return await workOfApplication(name, { ...module, work: module.work });
+    if (store === undefined)
+      return await workOfApplication(name, { ...module, work: module.work }, surroundings);
     await module.close();
   } catch (error) {
     if (!ToolwrightError.is(error)) throw error;
@@ -113,8 +114,9 @@ async function beginWork(named: NamedModule, surroundings: CommandSurroundings):
 async function workOfApplication(
   name: string,
   { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
+  { error }: CommandSurroundings,
 ): Promise<Work> {
-  const what = await work();
+  const what = work(plainLogger(error));
   if (what.length > 0) return { what, drain: close };
   await close();
   throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);

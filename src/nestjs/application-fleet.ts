@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { SafeLog } from '../call/log.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { Job } from '../contract/job-engine.js';
-import { keepsJobs } from '../contract/job-store.js';
+import type { Job, JobEngine } from '../contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
+import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
@@ -13,7 +15,7 @@ import {
 } from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
-import { type JobRunner, runJobs } from '../jobs/run-jobs.js';
+import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { ApplicationChats } from './application-chats.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
@@ -50,11 +52,13 @@ export class ApplicationFleet {
   /** Those that take turns where the application's own do not. */
   #turns: Conversations | undefined;
   #recovery: RunRecovery | undefined;
-  #jobs: JobRunner | undefined;
+  #jobs: BackgroundJobs | undefined;
+  #logger: Logger;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
     const { options, runs } = parts;
+    this.#logger = options.logger ?? nestLogger();
     this.chats = new ApplicationChats({ options, runs, conversations: () => this.conversations });
   }
 
@@ -71,20 +75,24 @@ export class ApplicationFleet {
   }
 
   /** Begins with what the options say. */
-  async begin(): Promise<void> {
-    if (this.#parts.options.worker === true && !isHeldBack()) await this.work();
+  begin(): void {
+    if (this.#parts.options.worker === true && !isHeldBack()) this.work();
   }
 
-  /** Takes turns, runs jobs and recovers runs, as far as the store keeps them; what it does of these. */
-  async work(): Promise<readonly string[]> {
-    const { store, engine, worker } = this.#parts.options;
+  /**
+   * Takes turns, runs jobs as soon as the engine can be reached, and recovers runs, as far as the store keeps them; what
+   * it does of these. `logger` hears of it where the application has given none.
+   */
+  work(logger?: Logger): readonly string[] {
+    const { store, engine, worker, logger: own } = this.#parts.options;
+    this.#logger = own ?? logger ?? this.#logger;
     const works: string[] = [];
     if (keepsConversations(store)) {
       this.#turns ??= worker === false ? this.#open(store, { takesTurns: true }) : this.conversations;
       works.push('conversations');
     }
     if (engine !== undefined && keepsJobs(store)) {
-      this.#jobs ??= await this.#runJobs();
+      this.#jobs ??= this.#doJobs(engine, store);
       works.push('jobs');
     }
     if (CHECKPOINT_STORE.accepts(store)) {
@@ -119,7 +127,7 @@ export class ApplicationFleet {
     const prompt = systemPrompt === undefined ? {} : { systemPrompt };
     return new Conversations({
       store,
-      logger: options.logger ?? nestLogger(),
+      logger: this.#logger,
       ...given,
       ...settings,
       ...(leaseMs === undefined ? {} : { leaseMs }),
@@ -133,19 +141,23 @@ export class ApplicationFleet {
     });
   }
 
-  async #runJobs(): Promise<JobRunner> {
+  #doJobs(engine: JobEngine, store: StoreWithJobs): BackgroundJobs {
     const { options, registry, runs } = this.#parts;
-    const { engine, store, jobScope } = options;
-    if (engine === undefined || !keepsJobs(store)) throw new TypeError('there are no jobs');
+    const { jobScope } = options;
     const scopeOf = async (job: Job): Promise<OwnerScope> =>
       jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
-    return runJobs({
-      engine,
-      store,
-      tools: registry,
-      logger: options.logger ?? nestLogger(),
-      jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
-    });
+    const logger = this.#logger;
+    const log = new SafeLog(logger);
+    return new BackgroundJobs(
+      {
+        engine,
+        store,
+        logger,
+        tools: registry,
+        jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
+      },
+      (error) => log.warn('Jobs are not done in this process yet', { error }),
+    );
   }
 
   #recover(store: CheckpointStore): RunRecovery {
@@ -154,7 +166,7 @@ export class ApplicationFleet {
     return new RunRecovery({
       store,
       left: runs.leaving,
-      logger: options.logger ?? nestLogger(),
+      logger: this.#logger,
       ...(leaseMs === undefined ? {} : { leaseMs }),
       config: async ({ state }) => {
         const { config } = await runs.apart(await this.#scopeOfOwner(state.owner));

@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { Logger } from '../contract/ports.js';
 import type { InspectorOptions } from '../inspector/options.js';
 import { ApplicationFleet, holdingBack } from './application-fleet.js';
 import { ApplicationInspector } from './application-inspector.js';
@@ -13,8 +14,11 @@ export interface OpenApplication {
   readonly registry: ToolRegistry;
   /** What an inspector is told of it. */
   readonly inspection: InspectorOptions;
-  /** Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows. */
-  work(): Promise<readonly string[]>;
+  /**
+   * Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows.
+   * `logger` hears of it where the application has given none.
+   */
+  work(logger: Logger): readonly string[];
   close(): Promise<void>;
 }
 
@@ -27,7 +31,7 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
     const registry = application.get(ToolRegistry, { strict: false });
     const fleet = application.get(ApplicationFleet, { strict: false });
     const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
-    return { registry, inspection, work: () => fleet.work(), close: () => application.close() };
+    return { registry, inspection, work: (logger) => fleet.work(logger), close: () => application.close() };
   } catch {
     await application.close();
     throw new Error(

@@ -157,8 +157,8 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   }
 
   /** Whoever works for others has everything by then. */
-  async onApplicationBootstrap(): Promise<void> {
-    await this.#fleet.begin();
+  onApplicationBootstrap(): void {
+    this.#fleet.begin();
   }
 
   async onModuleDestroy(): Promise<void> {

@@ -274,6 +274,30 @@ describe('toolwright worker', () => {
     expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
   });
 
+  test.each([
+    [
+      'import { pgBossEngine } from PG_BOSS;',
+      "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
+    ],
+    ['import { bullmqEngine } from BULLMQ;', "bullmqEngine({ connection: 'redis://127.0.0.1:1' })"],
+  ])('takes turns of a NestJS application while its engine is away: %s', async (imported, engine) => {
+    const line = imported
+      .replace('PG_BOSS', door('pg-boss/index.js'))
+      .replace('BULLMQ', door('bullmq/index.js'));
+    writeFileSync(join(folder, 'away-nest.mjs'), `${line}${NEST.replace('new MemoryJobEngine()', engine)}`);
+    await conversations.prompt('c1', 'hold');
+    await using worker = startWorker('away-nest.mjs');
+    await worker.said(/worker of away-nest\.mjs: conversations, jobs, runs\n/);
+    await worker.said(/holding\n/);
+    if (imported.includes('pgBoss'))
+      await worker.said(/toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/);
+    worker.send('SIGTERM');
+    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
+    worker.write('go on\n');
+    expect((await worker.ended()).exitCode).toBe(0);
+    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
+  });
+
   test('says in one line what its database refuses, and does not repeat it at each look', async () => {
     writeFileSync(join(folder, 'quick.mjs'), `${PLAIN}config.leaseMs = 60;`);
     await using worker = startWorker('quick.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
