@@ -10,7 +10,7 @@ import type {
 import type { JsonObject } from '../contract/json-schema.js';
 import { isThenable, withinLimits } from '../kernel/async.js';
 import { obstacleOfBegun, wordOn } from './begun-call.js';
-import { argumentsBefore, checkedFacts } from './check-arguments.js';
+import { argumentsBefore, type CheckedCall, checkedFacts } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
 import { CallLog } from './log.js';
@@ -226,9 +226,20 @@ async function needsApproval(call: Call): Promise<boolean> {
   }
 }
 
+/** What stands in the end of a call that does not run. Of a tool that is gone, its name. */
+type HinderedCall = Parameters<typeof writeEnd>[0] & Pick<Call, 'request' | 'checked'>;
+
+/** The end of a call that does not run, or not now; one that a hook holds waits for nothing itself. */
+export function hinderedEnd(call: HinderedCall, hindrance: Obstacle | BodyEnd | HeldEnd): CallEnd {
+  if (hindrance.how === 'waits') return waitingEnd(call, hindrance);
+  return hindrance.how === 'held'
+    ? suspendedEnd(call.tool.name, { waits: [], journal: journalOf(call) })
+    : writeEnd(call, hindrance);
+}
+
 /** A call that waits before its body has run: suspended, or refused where nobody can be asked. */
-export function suspendCall(
-  call: Call,
+function waitingEnd(
+  call: HinderedCall,
   { wait, because }: Extract<Obstacle, { readonly how: 'waits' }>,
 ): CallEnd {
   const { tool, environment } = call;
@@ -240,15 +251,8 @@ export function suspendCall(
   return suspendedEnd(tool.name, { waits: [wait], journal: journalOf(call) });
 }
 
-/** The end of a call that a hook keeps from running; one that is held waits for nothing itself. */
-export function hinderedEnd(call: Call, hindrance: BodyEnd | HeldEnd): CallEnd {
-  return hindrance.how === 'held'
-    ? suspendedEnd(call.tool.name, { waits: [], journal: journalOf(call) })
-    : writeEnd(call, hindrance);
-}
-
 /** What is known of a call, for when it is made again. */
-export function journalOf(call: Call): CallJournal {
+export function journalOf(call: CheckedCall): CallJournal {
   const { answers = [], once = [], ...known } = call.request.journal ?? {};
   return { ...known, arguments: argumentsBefore(call), answers, once };
 }

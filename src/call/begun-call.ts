@@ -2,14 +2,12 @@ import type { CallJournal } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Reconciliation } from '../contract/tool.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
-import { freezeTool } from '../discovery/define-tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
-import { type Call, contextOf, limitsOf } from './context.js';
+import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { CallRequest, Obstacle } from './invocation.js';
-import { type CallPlan, planOf } from './plan.js';
 
 /** Whether a call may have been made before: a failure to make it again would tell of something done that it was not. */
 export function mayBeDone({ hasBegun, journal }: CallRequest): boolean {
@@ -32,14 +30,21 @@ function givenResult(value: unknown): unknown {
 }
 
 /**
- * The same of a call that cannot be made here: its tool is gone, or does not take its arguments. What somebody has said of
- * it counts, and a call that had begun is asked about.
+ * The same of a call whose tool does not take its arguments here. What somebody has said of it counts, and a call that had
+ * begun is asked about.
  */
 export async function wordOnUnmade(call: Call): Promise<Obstacle | undefined> {
   const { request, tool } = call;
   const word = request.journal && wordOn(request.journal);
   if (word !== undefined || !request.hasBegun || tool.annotations?.readOnly) return word;
   return obstacleOf(call, { isMakeable: false });
+}
+
+/** The same of a call whose tool is gone. */
+export function wordOnGone(received: ReceivedCall): Obstacle | undefined {
+  const { journal, hasBegun } = received.request;
+  const word = journal && wordOn(journal);
+  return word ?? (hasBegun ? unknownOutcome(received) : undefined);
 }
 
 /**
@@ -59,12 +64,14 @@ async function obstacleOf(
   call: Call,
   { isMakeable }: { readonly isMakeable: boolean },
 ): Promise<Obstacle | undefined> {
-  const { tool, environment, request } = call;
   const known = await reconciled(call);
   if (known.status === 'done') return { how: 'returned', value: known.result };
   if (known.status === 'not-done') return undefined;
-  if (isMakeable && environment.onUnknown === 'rerun') return undefined;
-  const message = `The process died while '${tool.name}' ran. It is not known whether it was done.`;
+  return isMakeable && call.environment.onUnknown === 'rerun' ? undefined : unknownOutcome(call);
+}
+
+function unknownOutcome({ request, environment }: ReceivedCall): Obstacle {
+  const message = `The process died while '${request.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
     return { how: 'threw', error: new ToolwrightError('OutcomeUnknown', message) };
   return { how: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
@@ -96,19 +103,4 @@ export function argumentsOfBegun({ journal, read, arguments: sent }: CallRequest
   if (journal !== undefined) return journal.arguments;
   const known = read ?? readRaw(sent);
   return known.ok ? known.value : {};
-}
-
-/** What stands for a tool that is gone, where something is told of its call. */
-export function goneTool(name: string): { readonly tool: Call['tool']; readonly plan: CallPlan } {
-  const tool = freezeTool(
-    { description: 'Gone' },
-    {
-      name,
-      parameters: { type: 'object' },
-      execute: () => {
-        throw new TypeError(`The tool '${name}' is gone`);
-      },
-    },
-  );
-  return { tool, plan: planOf({}, tool) };
 }

@@ -2,9 +2,8 @@ import type { CallJournal, Suspension, Wait } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
-import { namesByNearness } from '../kernel/nearest-name.js';
-import { allowCall, askAtOnce, hinderedEnd, journalOf, suspendCall, suspendedEnd } from './allow.js';
-import { argumentsOfBegun, goneTool, mayBeDone, wordOn, wordOnUnmade } from './begun-call.js';
+import { allowCall, askAtOnce, hinderedEnd, journalOf, suspendedEnd } from './allow.js';
+import { argumentsOfBegun, mayBeDone, wordOn, wordOnGone, wordOnUnmade } from './begun-call.js';
 import {
   argumentsBefore,
   type CheckedFacts,
@@ -31,7 +30,7 @@ import { CallLog } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import type { Replay } from './replay.js';
 import { callRecord, writeEnd } from './result.js';
-import { failedResult } from './result-text.js';
+import { failedResult, notFoundResult } from './result-text.js';
 import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
@@ -93,8 +92,17 @@ function unmade(received: ReceivedCall, fail: () => Answer, found?: Found): Answ
   const { request } = received;
   if (!mayBeDone(request)) return fail();
   const args = argumentsOfBegun(request);
-  const call = readyCall(received, { ...(found ?? goneTool(request.name)), checked: args, args });
-  return wordOnUnmade(call).then((word) => (word === undefined ? fail() : hinder(call, word)));
+  if (found === undefined) {
+    const gone = { ...received, checked: args };
+    const word = wordOnGone(gone);
+    return word === undefined
+      ? fail()
+      : finish(gone, hinderedEnd({ ...gone, tool: { name: request.name } }, word));
+  }
+  const call = readyCall(received, { ...found, checked: args, args });
+  return wordOnUnmade(call).then((word) =>
+    word === undefined ? fail() : finish(call, hinderedEnd(call, word)),
+  );
 }
 
 /** Makes a call of which nobody wants the record, where the short way leads to its end. */
@@ -122,15 +130,9 @@ function takeUp({ received, plan, accepted, at, facts }: LeftCall): Answer {
   }
 }
 
-const MAX_SUGGESTED = 3;
-
 function notFound(call: ReceivedCall): Answer {
   call.log.notFound();
-  const given: unknown = call.request.name;
-  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
-  const near = namesByNearness(name, call.environment.names?.() ?? []).slice(0, MAX_SUGGESTED);
-  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
-  const result = failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
+  const result = notFoundResult(call.request.name, call.environment.names?.() ?? NONE);
   return answerEarly(call, { status: 'rejected', result });
 }
 
@@ -269,12 +271,8 @@ function proceed(call: Call): Answer {
     .catch((cause) => broken(call, cause));
 }
 
-function hinder(call: Call, obstacle: Obstacle): Answer {
-  return finish(call, obstacle.how === 'waits' ? suspendCall(call, obstacle) : writeEnd(call, obstacle));
-}
-
 function enter(call: Call, obstacle: Obstacle | undefined): Answer {
-  if (obstacle !== undefined) return hinder(call, obstacle);
+  if (obstacle !== undefined) return finish(call, hinderedEnd(call, obstacle));
   const { hooked } = call;
   if (hooked === undefined) return run(call);
   return hooked
@@ -384,7 +382,7 @@ function answerEarly(call: FinishedCall, end: CallEnd): Answer {
 
 const NO_JOURNAL: Partial<CallJournal> = {};
 
-function answer(call: ReceivedCall | Call, end: CallEnd): CallAnswer {
+function answer(call: FinishedCall, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   call.environment.onStep?.('write');
   if (call.trace !== undefined) endTrace(call.trace, call, end);

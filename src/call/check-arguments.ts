@@ -147,11 +147,12 @@ function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments
  * cost as much as the call; where they came as an object that the tool itself got, they are what they are now.
  */
 export function argumentsBefore({ request, plan, checked }: CheckedCall): JsonObject {
+  const { journal } = request;
+  // Edited ones are kept as they were checked, maybe by another version of the tool.
+  if (journal?.edited !== undefined) return copyOfJson(journal.arguments) as JsonObject;
   const sent = request.text ?? request.arguments;
   const read = typeof sent === 'string' || isReadApart(request) ? readArguments(sent) : undefined;
-  // Edited ones are written out as they were checked, maybe by another version of the tool.
-  if (request.journal?.edited !== undefined && read?.ok) return read.value;
-  const again = read?.ok ? plan.check(read.value) : undefined;
+  const again = read?.ok ? plan?.check(read.value) : undefined;
   return again?.ok ? again.value : checked;
 }
 
@@ -190,8 +191,9 @@ function isReadApart({ arguments: sent, read }: CallRequest): boolean {
   return read?.ok === true && read.value !== sent;
 }
 
-interface CheckedCall {
+export interface CheckedCall {
   readonly request: CallRequest;
-  readonly plan: CallPlan;
+  /** Absent where the tool is gone. */
+  readonly plan?: CallPlan;
   readonly checked: JsonObject;
 }

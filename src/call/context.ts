@@ -64,21 +64,25 @@ export function contextOf(call: Call): CallContext {
   return call.context;
 }
 
+/** A call of which the key is wanted, also where its tool is gone. */
+type KeyedCall = ReceivedCall & Partial<Pick<Call, 'tool' | 'facts' | 'context'>>;
+
 /** The key of what a call does. */
-export function keyOfEffect(call: Call): string {
+export function keyOfEffect(call: KeyedCall): string {
   return call.context?.idempotencyKey ?? newKey(call);
 }
 
-function newKey(call: Call): string {
-  const { request, scope, tool } = call;
+function newKey(call: KeyedCall): string {
+  const { request, scope } = call;
   if (request.idempotencyKey !== undefined) return request.idempotencyKey;
   const of = request.place ?? scope.callId;
   if (of === undefined) return crypto.randomUUID();
+  const tool = call.tool?.name ?? request.name;
   try {
-    return effectKey({ of, tool: tool.name, arguments: argumentsGiven(call) });
+    return effectKey({ of, tool, arguments: argumentsGiven(call) });
   } catch {
     // Only a hook makes something of arguments that are nested too deep to be written.
-    return effectKey({ of, tool: tool.name, arguments: argumentsBefore(call) });
+    return effectKey({ of, tool, arguments: {} });
   }
 }
 
@@ -86,9 +90,10 @@ function newKey(call: Call): string {
  * What the model sent, or what somebody made of that; not what runs: another version of the tool, or of a hook, may make
  * something else of the same when the call is made again.
  */
-function argumentsGiven({ request: { journal, text }, hooked, facts }: Call): JsonObject {
+function argumentsGiven({ request, hooked, facts }: KeyedCall): JsonObject {
+  const { journal, text, arguments: sent } = request;
   if (journal?.edited !== undefined) return journal.arguments;
-  const read = readRaw(hooked?.sent ?? text ?? facts.sent);
+  const read = readRaw(hooked?.sent ?? text ?? (facts === undefined ? sent : facts.sent));
   return read.ok ? read.value : {};
 }
 

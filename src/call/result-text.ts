@@ -6,6 +6,7 @@ import type { ErrorName } from '../errors/toolwright-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
+import { namesByNearness } from '../kernel/nearest-name.js';
 import { headOf, withoutHalf } from './text-head.js';
 
 /** What is kept of a result that was cut, for the application. */
@@ -123,6 +124,16 @@ function shown(key: string): string {
 /** The answer to a call that an abort of the run left open. */
 export function abortedResult(tool: string): ToolResult {
   return failedResult('RunAborted', `The run was aborted before the tool '${tool}' had finished.`);
+}
+
+const MAX_SUGGESTED = 3;
+
+/** The answer to a call of a tool that is not among these. */
+export function notFoundResult(given: unknown, known: readonly string[]): ToolResult {
+  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
+  const near = namesByNearness(name, known).slice(0, MAX_SUGGESTED);
+  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
+  return failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
 }
 
 /** A failure of the framework's own: the message goes to the model, the coded error to whoever looks. */

@@ -26,8 +26,9 @@ import { takeOutFiles } from './take-out-files.js';
 
 /** What the writing of a result depends on. */
 interface WrittenCall {
-  readonly tool: ToolDefinition;
-  readonly plan: CallPlan;
+  /** Of one that is gone, its name. */
+  readonly tool: LimitedTool & Pick<ToolDefinition, 'isOutputInferred'>;
+  readonly plan?: CallPlan;
   readonly environment: CallEnvironment;
   readonly scope: CallScope;
   readonly log: CallLog;
@@ -99,19 +100,19 @@ function writeReturned(call: WrittenCall, value: unknown): CallEnd {
   if (written.isError) return { status: 'error', result: written };
   const success: CallEnd = { status: 'success', result: written };
   // Most tools declare no output.
-  return plan.checkResult === undefined ? success : (misfit(call, value, written) ?? success);
+  return plan?.checkResult === undefined ? success : (misfit(call, value, written) ?? success);
 }
 
 /** What is told instead of a result that does not fit the output that its tool declares. */
 function misfit(call: WrittenCall, value: unknown, written: ToolResult): CallEnd | undefined {
   const { tool, plan, log } = call;
   // Nobody hears of a misfit that is only a warning, where nothing is logged.
-  if (plan.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
+  if (plan?.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
     return undefined;
   const faults = resultFaults({ tool, check: plan.checkResult }, value, written);
   if (faults.length === 0) return undefined;
   if (tool.isOutputInferred) {
-    warnOfMisfits(call, faults);
+    warnOfMisfits({ plan, log }, faults);
     return undefined;
   }
   const told = listFaults(faults);
@@ -123,7 +124,10 @@ function misfit(call: WrittenCall, value: unknown, written: ToolResult): CallEnd
 const MAX_TOLD = 50;
 
 /** Types say what was meant; what was returned is there all the same. Told once for each place. */
-function warnOfMisfits({ plan, log }: WrittenCall, faults: readonly ArgumentFault[]): void {
+function warnOfMisfits(
+  { plan, log }: Required<Pick<WrittenCall, 'plan' | 'log'>>,
+  faults: readonly ArgumentFault[],
+): void {
   const { toldMisfits } = plan;
   for (const { path, message } of faults) {
     const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
@@ -141,7 +145,7 @@ function warnOfMisfits({ plan, log }: WrittenCall, faults: readonly ArgumentFaul
  * has none, of its text, as it is or as JSON. (Awaited background work comes as text.)
  */
 function resultFaults(
-  { tool, check }: { readonly tool: ToolDefinition; readonly check: ResultChecker },
+  { tool, check }: { readonly tool: WritingTool; readonly check: ResultChecker },
   value: unknown,
   { forLLM, details }: ToolResult,
 ): readonly ArgumentFault[] {

@@ -186,6 +186,16 @@ describe.each([
     expect(await lost.recover(version, { onUnknown: 'error' })).toMatchObject(told(text));
   });
 
+  test('tells hooks how it ended, and of no tool that is none', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    const heard: unknown[] = [];
+    const afterCall: Hooks['afterCall'] = ({ name, status, tool }) => void heard.push([name, status, tool]);
+    await lost.recover({ ...version, hooks: [{ afterCall }] }, { onUnknown: 'error' });
+    const tool = version.name === undefined ? expect.objectContaining({ name: 'pay' }) : undefined;
+    expect(heard).toEqual([['pay', 'error', tool]]);
+  });
+
   test('asks although unknown calls are to be made again: this one cannot be', async () => {
     const lost = new LostCall();
     await lost.die();
