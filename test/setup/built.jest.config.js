@@ -1,14 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import sources from '../../jest.config.js';
 import { testFiles } from './test-files.mjs';
+import { GROUPS, groupTests } from './test-groups.mjs';
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url));
-const { moduleNameMapper, modulePathIgnorePatterns, ...others } = sources;
+const { moduleNameMapper, ...others } = sources;
 const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions } = others;
 const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
 const { globalSetup, globalTeardown, reporters, testSequencer } = others;
 
-const project = { rootDir, roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExtensions };
+const project = {
+  rootDir,
+  roots: [...roots, `<rootDir>/${GROUPS}`],
+  transform,
+  testEnvironment,
+  extensionsToTreatAsEsm,
+  moduleFileExtensions,
+};
 const { doors, rooms } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
 
@@ -25,7 +33,7 @@ export default {
     {
       ...project,
       displayName: 'doors',
-      testMatch: doors.map(inRoot),
+      testMatch: groupTests(doors, 'doors').map(inRoot),
       moduleNameMapper: Object.fromEntries(
         Object.entries(moduleNameMapper).filter(([name]) => !name.startsWith('^toolwright')),
       ),
@@ -33,9 +41,8 @@ export default {
     {
       ...project,
       displayName: 'rooms',
-      testMatch: rooms.map(inRoot),
+      testMatch: groupTests(rooms, 'rooms').map(inRoot),
       moduleNameMapper,
-      modulePathIgnorePatterns,
     },
   ],
 };

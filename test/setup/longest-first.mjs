@@ -25,12 +25,18 @@ const LONG = [
   'test/flow/mcp-command',
 ];
 
+/** Whether a file is one of those, by its path. */
+export function isLong(path) {
+  return placeOf(path) < LONG.length;
+}
+
+function placeOf(path) {
+  const index = LONG.findIndex((part) => path.replaceAll('\\', '/').includes(part));
+  return index < 0 ? LONG.length : index;
+}
+
 export default class LongestFirst extends TestSequencer {
   sort(tests) {
-    const place = ({ path }) => {
-      const index = LONG.findIndex((part) => path.replaceAll('\\', '/').includes(part));
-      return index < 0 ? LONG.length : index;
-    };
-    return [...super.sort(tests)].sort((a, b) => place(a) - place(b));
+    return [...super.sort(tests)].sort((a, b) => placeOf(a.path) - placeOf(b.path));
   }
 }

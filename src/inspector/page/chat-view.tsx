@@ -41,9 +41,11 @@ export function ChatView() {
   const [model, setModel] = useState<'configured' | 'offline'>();
   const [scope, setScope] = useScope();
   const field = useFieldId();
+  // Who answers is chosen among those that are known.
+  const isKnown = about !== undefined;
   const asked = model ?? (about?.hasModel ? 'configured' : 'offline');
   const send = async () => {
-    if (text.trim() === '') return;
+    if (!isKnown || text.trim() === '') return;
     setRefused(undefined);
     try {
       await post(`chats/${id}`, { text, with: asked, scope: scopeOf(scope) });
@@ -91,7 +93,7 @@ export function ChatView() {
             }}
           />
         </div>
-        <fieldset class="modes">
+        <fieldset class="modes" disabled={!isKnown}>
           <legend>Who answers</legend>
           <label>
             <input
@@ -117,7 +119,7 @@ export function ChatView() {
         </fieldset>
         <ScopeFields texts={scope} onChange={setScope} />
         <p>
-          <button type="submit" class="main">
+          <button type="submit" class="main" disabled={!isKnown}>
             Send
           </button>{' '}
           <span class="faint">Ctrl+Enter</span>{' '}

@@ -229,7 +229,14 @@ describeBrowser('the page of an inspector', (browser) => {
     };
     const { url } = await serve(shop(), { provider, model: 'weather-1' });
     const { page, faults } = await visit(url);
+    let tell = () => {};
+    const told = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    await page.route('**/about', (route) => told.then(() => route.continue()));
     await page.keyboard.press('4');
+    expect(await page.getByLabel('the offline stand-in').isEnabled()).toBe(false);
+    tell();
     await page.getByLabel('the offline stand-in').check();
     await page.getByLabel('Message', { exact: true }).fill('find orders of customer cus_7');
     await page.getByLabel('Message', { exact: true }).press('Control+Enter');
