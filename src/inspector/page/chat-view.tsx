@@ -41,11 +41,10 @@ export function ChatView() {
   const [model, setModel] = useState<'configured' | 'offline'>();
   const [scope, setScope] = useScope();
   const field = useFieldId();
-  // Who answers is chosen among those that are known.
-  const isKnown = about !== undefined;
-  const asked = model ?? (about?.hasModel ? 'configured' : 'offline');
+  // Nobody is chosen before it is known who can answer.
+  const asked = about && (model ?? (about.hasModel ? 'configured' : 'offline'));
   const send = async () => {
-    if (!isKnown || text.trim() === '') return;
+    if (asked === undefined || text.trim() === '') return;
     setRefused(undefined);
     try {
       await post(`chats/${id}`, { text, with: asked, scope: scopeOf(scope) });
@@ -93,7 +92,7 @@ export function ChatView() {
             }}
           />
         </div>
-        <fieldset class="modes" disabled={!isKnown}>
+        <fieldset class="modes" disabled={asked === undefined}>
           <legend>Who answers</legend>
           <label>
             <input
@@ -119,7 +118,7 @@ export function ChatView() {
         </fieldset>
         <ScopeFields texts={scope} onChange={setScope} />
         <p>
-          <button type="submit" class="main" disabled={!isKnown}>
+          <button type="submit" class="main" disabled={asked === undefined}>
             Send
           </button>{' '}
           <span class="faint">Ctrl+Enter</span>{' '}

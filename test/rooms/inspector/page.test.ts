@@ -235,7 +235,8 @@ describeBrowser('the page of an inspector', (browser) => {
     });
     await page.route('**/about', (route) => told.then(() => route.continue()));
     await page.keyboard.press('4');
-    expect(await page.getByLabel('the offline stand-in').isEnabled()).toBe(false);
+    expect(await page.getByLabel('the offline stand-in').isDisabled()).toBe(true);
+    expect(await page.getByLabel('the offline stand-in').isChecked()).toBe(false);
     tell();
     await page.getByLabel('the offline stand-in').check();
     await page.getByLabel('Message', { exact: true }).fill('find orders of customer cus_7');
