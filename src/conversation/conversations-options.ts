@@ -8,7 +8,7 @@ import type { Message } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { STORED_ID } from '../contract/run-state.js';
-import { checkOptions, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { checkOptions, type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
@@ -231,7 +231,23 @@ export const CLOSE_OPTIONS = optionTable<ConversationsCloseOptions>('Conversatio
 export function checkConversations(options: ConversationsOptions): void {
   const faults = invalidOptions(options, CONVERSATIONS_OPTIONS);
   const config = options?.config;
-  refuseOptions([...faults, ...(RECORD.accepts(config) ? invalidOptions(config, TURN_CONFIG) : [])]);
+  refuseOptions([
+    ...faults,
+    ...idleJobFaults(options),
+    ...(RECORD.accepts(config) ? invalidOptions(config, TURN_CONFIG) : []),
+  ]);
+}
+
+/** What is said of jobs where there are none. */
+function idleJobFaults(options: ConversationsOptions | undefined): readonly InvalidOption[] {
+  if (!RECORD.accepts(options) || options?.engine !== undefined) return [];
+  const idle = (['jobTools', 'jobConcurrency'] as const).filter((name) => options?.[name] !== undefined);
+  return idle.map((option) => ({
+    where: CONVERSATIONS_OPTIONS.of,
+    option,
+    problem: `${option} is of the jobs of an engine, and there is no engine`,
+    fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
+  }));
 }
 
 /**

@@ -5,18 +5,21 @@ import type { CallScope, ToolPolicy } from '../contract/call.js';
 import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
-import { checkOptions } from '../errors/author-fault.js';
+import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import {
   COUNT,
   either,
+  FILLED_TEXT,
   FUNCTION,
   instanceOf,
   LIST,
   LOGGER,
   MILLISECONDS,
+  type OptionRule,
   optionTable,
   protecting,
   required,
+  TEXT,
 } from '../kernel/options.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 import { OutboxSweeper } from './outbox-sweeper.js';
@@ -63,9 +66,11 @@ export interface JobRunner {
   close(): Promise<void>;
 }
 
+const JOBS: OptionRule = { accepts: keepsJobs, fix: "new SqliteRunStore({ path: 'runs.sqlite' })" };
+
 const OPTIONS = optionTable<RunJobsOptions>('runJobs', {
   engine: required(JOB_ENGINE),
-  store: required({ accepts: keepsJobs, fix: "new SqliteRunStore({ path: 'runs.sqlite' })" }),
+  store: required(JOBS),
   tools: required({
     ...either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
     fix: 'a ToolRegistry, or [tool, …]',
@@ -131,9 +136,17 @@ export interface CancelJobOptions {
   readonly reason?: string;
 }
 
+const CANCEL_OPTIONS = optionTable<CancelJobOptions>('cancelJob', {
+  engine: required(JOB_ENGINE),
+  store: required(JOBS),
+  reason: TEXT,
+});
+
 /**
  * Ends started work as cancelled, wherever it waits or runs: it completes with `TaskCancelled` (519), and the signal of
  * its tool is aborted. `false` where there is no such job, or where it has its result already.
+ *
+ * @throws InvalidOptionsError (521).
  *
  * @example
  * ```ts
@@ -142,10 +155,10 @@ export interface CancelJobOptions {
  * const isCancelled = await cancelJob('task_7', { engine, store, reason: 'the shop is closing' });
  * ```
  */
-export async function cancelJob(
-  jobId: string,
-  { engine, store, reason }: CancelJobOptions,
-): Promise<boolean> {
+export async function cancelJob(jobId: string, options: CancelJobOptions): Promise<boolean> {
+  checkArguments({ of: 'cancelJob', given: { jobId }, rules: { jobId: FILLED_TEXT } });
+  checkOptions(options, CANCEL_OPTIONS);
+  const { engine, store, reason } = options;
   const stored = await store.jobs.job(jobId);
   if (stored === undefined) return false;
   return jobsOf({ engine, store }, 'cancelJob').cancel(jobId, reason, stored.job.tool);

@@ -123,7 +123,10 @@ export interface ToolLoopConfig {
    * `context.once` (`call`). What is kept at every step survives its process: `recoverRuns` goes on with it.
    */
   readonly checkpoint?: Checkpoint;
-  /** Milliseconds until a run whose process has died can be recovered; default 30,000. Renewed while it goes on. */
+  /**
+   * Milliseconds until a run whose process has died can be recovered, with a `checkpoint` that keeps its steps; default
+   * 30,000. Renewed while it goes on.
+   */
   readonly leaseMs?: number;
   /** Id of the run; default: a UUID. A run whose steps are kept does not begin where its store has one of this id. */
   readonly runId?: string;
@@ -303,11 +306,22 @@ interface GivenRun {
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const isOwned = scope?.owner !== undefined;
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'mend');
-  if (areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && !isOwned && history.length === 0) return;
+  const lease = leaseFaults(config);
+  const isRight = areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && lease.length === 0;
+  if (isRight && !isOwned && history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, RUN_CONFIG),
+    ...lease,
     ...invalidOptions(scope, SCOPE),
     ...ownerFaults(scope),
     ...history,
   ]);
+}
+
+/** Nobody goes on with a run whose steps are not kept, whatever is said of when. */
+function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
+  const { leaseMs, checkpoint = 'suspend' } = config ?? {};
+  if (leaseMs === undefined || checkpoint !== 'suspend') return [];
+  const problem = 'leaseMs is of a run that others go on with, and no step of this one is kept';
+  return [{ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix: "checkpoint: 'step'; or no leaseMs" }];
 }

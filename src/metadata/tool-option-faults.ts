@@ -75,7 +75,7 @@ const BACKOFF = objectOf<JobBackoff>(
 
 const MOST_PRIORITY = 1_000_000;
 
-const BACKGROUND = objectOf<BackgroundOptions>(
+const ANY_BACKGROUND = objectOf<BackgroundOptions>(
   {
     attempts: COUNT,
     backoff: BACKOFF,
@@ -89,6 +89,22 @@ const BACKGROUND = objectOf<BackgroundOptions>(
   },
   { fix: '{ attempts: 3 }', meant: { retries: 'attempts: …', delayMs: 'delay: …' } },
 );
+
+const BACKGROUND: OptionRule = {
+  ...ANY_BACKGROUND,
+  accepts: (value) => ANY_BACKGROUND.accepts(value) && backoffFaults(value, '').length === 0,
+  explain: (value, option) => [
+    ...(ANY_BACKGROUND.explain?.(value, option) ?? []),
+    ...backoffFaults(value, option),
+  ],
+};
+
+/** A pause before attempts that nobody has asked for. */
+function backoffFaults(value: unknown, option: string): readonly OptionFault[] {
+  if (!isRecord(value) || value.backoff === undefined || value.attempts !== undefined) return [];
+  const problem = `${option}.backoff is the pause before another attempt, and without attempts there is one`;
+  return [{ option: `${option}.backoff`, problem, fix: `${option}.attempts: 3; or no backoff` }];
+}
 
 const NEED: OptionRule = {
   accepts: (value) => typeof value === 'boolean' || typeof value === 'function',
@@ -248,23 +264,39 @@ export function argsOptionFaults(options: unknown): readonly OptionFault[] {
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {
-  return optionFaults(options, TOOL);
+  return [...optionFaults(options, TOOL), ...clientFaults(options)];
 }
 
 /** What is wrong with the options of `defineTool`, its name and its schemas apart. */
 export function definedToolFaults(options: unknown): readonly OptionFault[] {
-  return optionFaults(options, DEFINED);
+  const isClients = isRecord(options) && !Object.hasOwn(options, 'execute');
+  return [
+    ...optionFaults(options, DEFINED),
+    ...clientFaults(isClients ? { ...options, execution: 'client' } : options),
+  ];
 }
 
 /** What is wrong with the options of `agentTool`. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
   if (!isRecord(tool)) return optionFaults(tool, AGENT_TOOL);
-  return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL)];
+  return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL), ...clientFaults(tool)];
 }
 
 /** What is wrong with the options that a hand-written tool carries. */
 export function behaviourFaults(tool: object): readonly OptionFault[] {
-  return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN)];
+  return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN), ...clientFaults(tool)];
+}
+
+/** What a tool that the client executes says of work in this process. */
+function clientFaults(options: unknown): readonly OptionFault[] {
+  if (!isRecord(options) || options.execution !== 'client' || !options.background) return [];
+  return [
+    {
+      option: 'background',
+      problem: 'its `background` means nothing: the client executes it',
+      fix: 'no `background`; or an `execute` that runs here',
+    },
+  ];
 }
 
 /** An object may have members of its own beside the options, and the instance of a class any. */

@@ -94,6 +94,13 @@ test.each([
   expect(() => open(configWith({ [name]: value }))).toThrow(fix);
 });
 
+test('what is said of jobs is refused where there is no engine', () => {
+  const config = configWith({});
+  const options = { store: new MemoryRunStore(), config, jobConcurrency: 2, jobTools: [] };
+  const faults = [fault('jobTools'), fault('jobConcurrency')];
+  expect(() => new Conversations(options)).toThrow(expect.objectContaining({ code: 521, faults }));
+});
+
 test('what is wrong with the options and with the config is told together', () => {
   const options = { store: new MemoryRunStore(), config: configWith({ polcy: 1 }), pollMS: 5 };
   const faults = [fault('pollMS'), fault('polcy')];

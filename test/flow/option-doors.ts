@@ -249,7 +249,7 @@ const config: Required<ToolLoopConfig> = {
   budget: { steps: 100 },
   maxResultChars: 1000,
   store,
-  checkpoint: 'suspend',
+  checkpoint: 'step',
   leaseMs: 1000,
   runId: 'r1',
   answerWithinMs: 1000,
@@ -415,8 +415,9 @@ function door<Options extends object>(
 }
 
 const ofRun = { protecting: ['policy', 'hooks', 'budget', 'stateSecret'], required: ['provider', 'model'] };
-/** An engine needs a store. */
+/** An engine needs a store, and a lease steps that are kept. */
 const withEngine = { ...ofRun, protecting: [...ofRun.protecting, 'store'] };
+const ofBeginning = { ...withEngine, protecting: [...withEngine.protecting, 'checkpoint'] };
 const ofConversation = { ...ofRun, protecting: [...ofRun.protecting, 'scope'] };
 const ofResume = { protecting: ofRun.protecting, required: ['provider'] };
 const ofScope = { protecting: ['owner'], open: ['owner'] };
@@ -445,9 +446,10 @@ async function createApplication(root: ReturnType<typeof ToolwrightModule.forRoo
 }
 
 export const LOOP_DOORS: readonly Door[] = [
-  door<ToolLoopConfig>('runToolLoop', config, { ...withEngine, enter: (given) => runToolLoop(given, []) }),
+  door<ToolLoopConfig>('runToolLoop', config, { ...ofBeginning, enter: (given) => runToolLoop(given, []) }),
   door<ConversationsOptions>('Conversations', conversationsOptions, {
-    protecting: ['scope'],
+    // Without an engine, what is said of jobs means nothing.
+    protecting: ['scope', 'engine'],
     required: ['store', 'config'],
     enter: (given) => new Conversations(given).close(),
   }),
@@ -550,7 +552,7 @@ export const LOOP_DOORS: readonly Door[] = [
     { required: ['store', 'runId'], enter: cancelRun },
   ),
   door<ToolLoopConfig>('streamToolLoop', config, {
-    ...withEngine,
+    ...ofBeginning,
     enter: (given) => streamToolLoop(given, []).result,
   }),
   door<ResumeConfig>('resumeToolLoop', config, {

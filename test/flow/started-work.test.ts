@@ -518,6 +518,12 @@ describe('runJobs', () => {
     expect(await cancelJob(id, { engine, store, reason: 'closed' })).toBe(true);
     expect(await cancelJob(id, { engine, store })).toBe(false);
     expect(await cancelJob('none', { engine, store })).toBe(false);
+    const wrong = { engine, store, raeson: 'closed' } as never;
+    await expect(cancelJob(id, wrong)).rejects.toMatchObject({
+      code: 521,
+      message: expect.stringContaining('did you mean `reason`'),
+    });
+    await expect(cancelJob('', { engine, store })).rejects.toMatchObject({ code: 521 });
     expect((await store.jobs.job(id))?.result?.forLLM).toContain('closed');
   });
 });

@@ -71,6 +71,12 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     "annotations.readOnly is 'yes'",
     'annotations.readOnly: true or false',
   ],
+  [
+    'a pause before attempts that are not made',
+    { background: { backoff: { type: 'fixed', delay: 1000 } } },
+    'background.backoff is the pause before another attempt, and without attempts there is one',
+    'background.attempts: 3; or no backoff',
+  ],
 ];
 
 const MISNAMED: readonly (readonly [what: string, wrong: object, problem: string, fix: string])[] = [
@@ -101,6 +107,29 @@ describe.each<[string, (wrong: object) => unknown]>([
   test('several mistakes, all at once', () => {
     expect(told(() => declare({ approval: 1, retries: 0.5, strict: 'yes' }))).toHaveLength(3);
   });
+});
+
+test.each<[string, () => unknown]>([
+  [
+    '@Tool',
+    () =>
+      discoverTools({ toolsets: [toolsetOf({ description: 'x', execution: 'client', background: true })] }),
+  ],
+  ['defineTool', () => defineTool({ name: 'locate', description: 'x', background: { attempts: 2 } })],
+  [
+    'agentTool',
+    () =>
+      agentTool({ ...described, label: 'x', parameters: {}, execution: 'client', background: true } as never),
+  ],
+  [
+    'register',
+    () =>
+      new ToolRegistry().register({ ...described, parameters: {}, execution: 'client', background: true }),
+  ],
+])('%s tells that a tool of the client has no work in the background', (_by, declare) => {
+  expect(told(declare)).toEqual([
+    ['its `background` means nothing: the client executes it', expect.stringContaining('no `background`')],
+  ]);
 });
 
 test.each<[string, (wrong: object) => unknown]>([
