@@ -15,6 +15,7 @@ export class EventWriter {
   #waiting: JsonObject[] = [];
   #writing: Promise<void> | undefined;
   #isStopped = false;
+  #last = 0;
 
   /** `onFailure` hears of a log that fails, and of a hold that was lost, then with `undefined`. */
   constructor(
@@ -24,6 +25,11 @@ export class EventWriter {
     this.#log = log;
     this.#hold = hold;
     this.#onFailure = onFailure;
+  }
+
+  /** Number of the last event that it has written; 0 before the first. */
+  get last(): number {
+    return this.#last;
   }
 
   /** A promise only where too much waits already. */
@@ -55,7 +61,9 @@ export class EventWriter {
       while (this.#waiting.length > 0) {
         const events = this.#waiting;
         this.#waiting = [];
-        if ((await this.#log.tell(this.#hold, events)) === undefined) return this.#onFailure(undefined);
+        const last = await this.#log.tell(this.#hold, events);
+        if (last === undefined) return this.#onFailure(undefined);
+        this.#last = last;
       }
     } catch (error) {
       this.#onFailure(error);

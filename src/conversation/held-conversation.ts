@@ -84,22 +84,20 @@ export class HeldConversation {
     await this.read();
   }
 
-  /** Whether an event that fits was told since the one of that number, that one included. */
-  async hasTold(fits: (event: JsonObject) => boolean, since: number): Promise<boolean> {
-    return (await this.lastTold(fits, since)) !== undefined;
-  }
-
-  /** The last event that fits of those since that number. */
+  /** The last event that fits of those since that number. Looked for from the end, where it stands nearly always. */
   async lastTold(fits: (event: JsonObject) => boolean, since: number): Promise<JsonObject | undefined> {
     const { conversationId } = this.#lease;
-    let told: JsonObject | undefined;
-    for (let after = since - 1; ; ) {
-      const page = await this.#log.events({ conversationId, after, limit: EVENTS });
-      told = page.findLast(({ event }) => fits(event))?.event ?? told;
-      const last = page.at(-1);
-      if (last === undefined || page.length < EVENTS) return told;
-      after = last.number;
+    await this.events.flush();
+    let last = Math.max(this.conversation.lastEvent, this.events.last);
+    for (let limit = 1; last >= since; limit = EVENTS) {
+      const after = Math.max(last - limit, since - 1);
+      const page = await this.#log.events({ conversationId, after, limit: last - after });
+      const found = page.findLast(({ event }) => fits(event));
+      // Those before may be forgotten.
+      if (found !== undefined || page[0]?.number !== after + 1) return found?.event;
+      last = after;
     }
+    return undefined;
   }
 
   async read(): Promise<void> {

@@ -178,7 +178,10 @@ async function firstAnswers(held: HeldConversation, turn: OpenTurn): Promise<Wai
   const entry = held.conversation.inbox.find(({ content }) => content.kind === 'answers');
   if (entry === undefined) return undefined;
   const isTaken = ({ type, key }: JsonObject): boolean => type === 'answers-taken' && key === entry.key;
-  return { ...entry, isTold: await held.hasTold(isTaken, turn.firstEvent ?? 1) };
+  // What was taken before a pause was told waits no more.
+  const isKnown = (event: JsonObject): boolean => event.type === 'turn-suspended' || isTaken(event);
+  const last = await held.lastTold(isKnown, turn.firstEvent ?? 1);
+  return { ...entry, isTold: last !== undefined && isTaken(last) };
 }
 
 /** A turn, where its run is, and the answers that the run gets. */

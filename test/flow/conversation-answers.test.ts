@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { type Answer, Conversations, defineTool } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -73,4 +74,60 @@ test('a process without the tools refuses what is wrong in form, and leaves edit
   await front.answer('c1', [{ id, approved: true, arguments: { amount: 1 } }]);
   await conversations.idle('c1');
   expect(paid).toEqual([1]);
+});
+
+/** A store of which is counted how many events it gave, and how often a conversation was let go. */
+function counted(store: MemoryRunStore) {
+  const counts = { events: 0, letGo: 0 };
+  const watched = <Target extends object>(target: Target): Target =>
+    new Proxy(target, {
+      get: (_, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value === 'object' && value !== null) return watched(value);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          const given: unknown = value.apply(target, args);
+          if (name === 'events') counts.events += (given as readonly unknown[]).length;
+          if (name === 'letGo') counts.letGo += 1;
+          return given;
+        };
+      },
+    });
+  return { counts, store: watched(store) };
+}
+
+test('a process that takes a conversation which waits reads the last event of the turn, however many it has', async () => {
+  const parameters = { type: 'object', properties: {} } as const;
+  const work = defineTool({
+    name: 'work',
+    description: 'Works, and asks',
+    parameters,
+    execute: async (_, context) => {
+      for (let done = 0; done < 1200; done += 1) context.progress({ done } as never);
+      return `booked ${await context.ask({ message: 'How many?', schema: { type: 'integer' } })}`;
+    },
+  });
+  const provider = new ScriptedProvider([
+    { toolCalls: [{ name: 'work', arguments: {} }] },
+    { content: 'done' },
+    { content: 'later' },
+  ]);
+  const store = new MemoryRunStore();
+  const config = { provider, model: 'm', tools: [work] };
+  const first = new Conversations({ store, config });
+  await first.prompt('c1', 'Go');
+  const [wait] = (await first.idle('c1'))?.pending ?? [];
+  await first.close();
+  expect((await store.conversations.read('c1'))?.lastEvent).toBeGreaterThan(1200);
+
+  const { counts, store: own } = counted(store);
+  const second = new Conversations({ store: own, config });
+  const front = new Conversations({ store, config, takesTurns: false });
+  opened.push(second, front);
+  await front.prompt('c1', 'Later');
+  while (counts.letGo === 0) await pause(2);
+  await front.answer('c1', [{ id: wait?.id ?? '', value: 3 }]);
+  expect((await front.idle('c1'))?.messages.at(-1)).toMatchObject({ content: 'later' });
+  // One each time that it is taken.
+  expect(counts.events).toBeLessThan(10);
 });
