@@ -251,19 +251,16 @@ function withJournalFor(checked: Call['checked'], request: CallRequest): CallReq
 
 /** allow */
 function proceed(call: Call): Answer {
-  const { tool, plan, request, environment } = call;
-  const { onAsyncResult, policies, jobs } = environment;
-  const dispatch = tool.background ? jobs : undefined;
-  const isWatched = call.hooked !== undefined || onAsyncResult !== undefined || dispatch !== undefined;
+  const { plan, request, environment } = call;
+  call.task = taskOf(call);
+  const isAlone = call.task === undefined && call.hooked === undefined;
   // A policy or an approval that looks at the context makes it.
-  if (isWatched || plan.isShared || !tool.ignoresContext) contextOf(call);
+  if (!isAlone || plan.needsContext) contextOf(call);
   const wasMade = request.journal !== undefined || request.hasBegun;
-  const isDecided = policies === undefined && !plan.isGuarded && !wasMade;
-  if (isDecided && !isWatched && !plan.isShared) return run(call);
-  if (dispatch !== undefined) call.task = new JobTask(call, dispatch);
-  else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
+  const isDecided = environment.policies === undefined && !plan.isGuarded && !wasMade;
+  if (isAlone && isDecided && !plan.isShared) return run(call);
   // Of the calls of a run, the order in which they end is told: one that was allowed ends later than one refused early.
-  const isUntold = !environment.isRecorded && call.task === undefined && call.hooked === undefined;
+  const isUntold = isAlone && !environment.isRecorded;
   const asked = isUntold ? askAtOnce(call) : undefined;
   if (isUntold && asked === undefined) return run(call);
   return allowCall(call, asked)
@@ -271,11 +268,16 @@ function proceed(call: Call): Answer {
     .catch((cause) => broken(call, cause));
 }
 
+function taskOf(call: Call): Call['task'] {
+  const { onAsyncResult, jobs } = call.environment;
+  if (jobs !== undefined && call.tool.background) return new JobTask(call, jobs);
+  return onAsyncResult && new CallTask(call, onAsyncResult);
+}
+
 function enter(call: Call, obstacle: Obstacle | undefined): Answer {
   if (obstacle !== undefined) return finish(call, hinderedEnd(call, obstacle));
-  const { hooked } = call;
-  if (hooked === undefined) return run(call);
-  return hooked
+  if (call.hooked === undefined) return run(call);
+  return call.hooked
     .beforeRun(call)
     .then((hindrance) => (hindrance === undefined ? run(call) : finish(call, hinderedEnd(call, hindrance))));
 }

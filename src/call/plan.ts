@@ -27,6 +27,8 @@ export interface CallPlan {
   readonly takesRepaired: boolean;
   /** A hand-written tool that stores on itself, so that its calls must not overlap. */
   readonly isShared: boolean;
+  /** It takes the context, or is told of it before it runs. */
+  readonly needsContext: boolean;
   /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
   readonly isGuarded: boolean;
   /** Nothing of the tool itself takes more than its arguments. */
@@ -98,6 +100,7 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
   });
   const { wrapper } = offeredParameters(parameters);
   const isShared = 'setContext' in tool || 'setCallback' in tool;
+  const needsContext = isShared || tool.ignoresContext !== true;
   const isGuarded = execution === 'client' || approvalNeed(approval) !== false;
   const isOutputEnforced = output !== undefined && !isOutputInferred;
   return {
@@ -111,12 +114,12 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
     // What destroys does not run on what somebody may have meant.
     takesRepaired: repair ?? !isDestructive,
     isShared,
+    needsContext,
     isGuarded,
     // A hand-written tool may tell its limit by a getter.
     isDirect:
       isFinishedTool(tool) &&
-      tool.ignoresContext === true &&
       tool.timeoutMs === undefined &&
-      !(isShared || isGuarded || isOutputEnforced),
+      !(needsContext || isGuarded || isOutputEnforced),
   };
 }
