@@ -5,7 +5,7 @@ import {
   ToolDeclarationError,
 } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { isRecord } from '../kernel/json.js';
+import { isPlainObject, isRecord } from '../kernel/json.js';
 import { adviseForFile } from './config-file.js';
 
 /** Everything that is wrong with what an agent is made from, so that it is told all at once. */
@@ -52,45 +52,65 @@ export class AgentFaults {
 
   /**
    * Makes a part of the agent; what is wrong with its settings is kept, and told with the rest. What is known to be
-   * wrong is not made.
+   * none is not made. `given` is what the option was given: where that names a part, its settings stand under the name.
    */
-  async of<Part>(option: string, make: () => Part | Promise<Part>): Promise<Part | undefined> {
-    if (this.has(option)) return undefined;
+  async of<Part>(
+    option: string,
+    make: () => Part | Promise<Part>,
+    given?: unknown,
+  ): Promise<Part | undefined> {
+    if (this.#options.some((fault) => fault.option === option)) return undefined;
     try {
       return await make();
     } catch (error) {
-      this.#keep(option, error);
+      this.#keep(option, error, given);
       return undefined;
     }
   }
 
-  /** Throws what was found, if anything was. */
-  throwAll(): void {
+  /** What was found, if anything was. */
+  get error(): InvalidOptionsError | ToolDeclarationError | undefined {
     const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
-    if (options.length > 0) throw new InvalidOptionsError([...options, ...this.#declarations.map(asOption)]);
-    if (this.#declarations.length > 0) throw new ToolDeclarationError(this.#declarations);
+    if (options.length > 0) return new InvalidOptionsError([...options, ...this.#declarations.map(asOption)]);
+    return this.#declarations.length > 0 ? new ToolDeclarationError(this.#declarations) : undefined;
+  }
+
+  throwAll(): void {
+    const { error } = this;
+    if (error !== undefined) throw error;
   }
 
   #isOfFile({ where }: InvalidOption): boolean {
     return this.#files.some((path) => where === path || where.startsWith(`${path}, `));
   }
 
-  #keep(option: string, error: unknown): void {
+  #keep(option: string, error: unknown, given: unknown): void {
     const where = this.#whereOf(option);
     if (error instanceof InvalidOptionsError) {
-      for (const fault of error.faults)
-        this.#options.push({
-          ...fault,
-          where: `${where}, ${option}`,
-          option: fault.option === '' ? option : `${option}.${fault.option}`,
-        });
+      const settings = [option, nameIn(given)].filter(Boolean).join('.');
+      // What a file has for an option may be known to be no value, whatever else it would be.
+      const told = new Set(this.#options.map((fault) => fault.option));
+      for (const fault of error.faults) {
+        const place = fault.option === '' ? option : [settings, fault.option].filter(Boolean).join('.');
+        if (!told.has(place)) this.#options.push({ ...fault, where: `${where}, ${option}`, option: place });
+      }
       return;
     }
     if (error instanceof ToolDeclarationError)
       for (const fault of error.faults)
-        this.#declarations.push({ ...fault, where: `${where}, ${option}, ${fault.where}` });
+        this.#declarations.push(
+          option === '' ? fault : { ...fault, where: `${where}, ${option}, ${fault.where}` },
+        );
+    else if (option === '') throw error;
     else this.#options.push({ where, option, ...describeFailure(option, error) });
   }
+}
+
+/** The name of a part that stands before its settings: `{ sqlite: { … } }`. */
+function nameIn(given: unknown): string | undefined {
+  if (!isRecord(given) || !isPlainObject(given)) return undefined;
+  const [entry, second] = Object.entries(given);
+  return entry !== undefined && second === undefined && isRecord(entry[1]) ? entry[0] : undefined;
 }
 
 function asOption(fault: AuthorFault): InvalidOption {

@@ -12,11 +12,14 @@ import type {
 } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import {
-  ANYTHING,
+  BOOLEAN,
+  COUNT_LIMIT,
   either,
   FILLED_TEXT,
+  FUNCTION,
   LIST,
   listOf,
+  MILLISECONDS,
   type OptionRule,
   objectOf,
   oneOf,
@@ -25,6 +28,7 @@ import {
   RECORD,
   required,
   TEXT,
+  WHOLE,
   withMethods,
 } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
@@ -275,13 +279,13 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     container: withMethods(['resolve'], 'an object with resolve(token)'),
     conversations: objectOf<AgentConversations>(
       {
-        scope: ANYTHING,
-        takesTurns: ANYTHING,
-        maxConcurrency: ANYTHING,
-        jobConcurrency: ANYTHING,
-        onUnknown: ANYTHING,
-        leaseMs: ANYTHING,
-        pollMs: ANYTHING,
+        scope: protecting(FUNCTION),
+        takesTurns: BOOLEAN,
+        maxConcurrency: COUNT_LIMIT,
+        jobConcurrency: WHOLE,
+        onUnknown: oneOf('ask', 'error', 'rerun'),
+        leaseMs: MILLISECONDS,
+        pollMs: MILLISECONDS,
       },
       { fix: '{ takesTurns: false, … }' },
     ),

@@ -14,6 +14,7 @@ import type {
   AgentMcpServer,
   AgentOptions,
   ConfiguredAgentOptions,
+  StoreSettings,
 } from './agent-options.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
 import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
@@ -72,11 +73,16 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
   const { faults, options } = read;
   const { logger, hooks, engine } = options;
   // One that is missing has been told.
-  const provider = options.provider && (await faults.of('provider', () => openProvider(options.provider)));
+  const provider =
+    options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
   const permissions = await openPermissions(read);
   const telemetry =
     options.telemetry &&
-    (await faults.of('telemetry', () => openTelemetryOf(options.telemetry ?? 'opentelemetry')));
+    (await faults.of(
+      'telemetry',
+      () => openTelemetryOf(options.telemetry ?? 'opentelemetry'),
+      options.telemetry,
+    ));
   const store = await addStore(read, opened);
   addBudgetFaults(read, store);
   // Also the policy of the runs: agents within a call are under that of its run.
@@ -110,8 +116,8 @@ async function openPermissions({
   baseOf,
   folderPermissions,
 }: ReadOptions): Promise<Permissions | undefined> {
-  if (faults.has('permissions')) return undefined;
   const { permissions: given = {}, folderConfigFile } = options;
+  if (typeof given !== 'object' || given === null) return undefined;
   if ('policy' in given && typeof given.policy === 'function') {
     if (folderConfigFile !== undefined)
       faults.add('permissions', {
@@ -133,7 +139,9 @@ async function openPermissions({
   const made = await faults.of('permissions', () => new Permissions(own));
   if (folderPermissions === undefined) return made;
   const { mode, rules = [] } = folderPermissions;
-  const ofFolder = await faults.of('folderConfigFile', () => new Permissions({ ...folderPermissions }));
+  const ofFolder = await faults.of('folderConfigFile', () => new Permissions({ ...folderPermissions }), {
+    permissions: folderPermissions,
+  });
   if (made === undefined || ofFolder === undefined) return undefined;
   return new Permissions({
     ...own,
@@ -179,7 +187,12 @@ async function addStore(
   { options, faults, baseOf }: ReadOptions,
   opened: Opened,
 ): Promise<OpenStore['store'] | undefined> {
-  const { store: given, engine } = options;
+  const { store: given, engine, conversations } = options;
+  if (engine === undefined && conversations?.jobConcurrency !== undefined)
+    faults.add('conversations.jobConcurrency', {
+      problem: 'conversations.jobConcurrency is of the jobs of an engine, and there is no engine',
+      fix: 'no jobConcurrency',
+    });
   if (given === undefined) {
     if (engine !== undefined)
       faults.add('store', {
@@ -188,7 +201,7 @@ async function addStore(
       });
     return undefined;
   }
-  const open = await faults.of('store', () => openStore(given, baseOf('store')));
+  const open = await faults.of('store', () => openStore(withPath(given, faults), baseOf('store')), given);
   if (open?.close !== undefined) opened.closers.push(open.close);
   if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
     faults.add('store', {
@@ -196,6 +209,12 @@ async function addStore(
       fix: STORE_FIX,
     });
   return open?.store;
+}
+
+/** A path that a file leaves open makes no file; what else is wrong is told all the same. */
+function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions['faults']): typeof given {
+  const isOpen = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
+  return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
 /** What every run would be refused for. */

@@ -137,7 +137,7 @@ export async function openToolboxes(
   const closers: (() => Promise<void>)[] = [];
   const places = new Map<string, string>();
   for (const { at, toolbox } of toolboxes.flatMap(flatToolboxes)) {
-    const open = await faults.of(at, () => openToolbox(toolbox, around(at)));
+    const open = await faults.of(at, () => openToolbox(toolbox, around(at)), at === 'skills' ? {} : toolbox);
     if (open === undefined) continue;
     if (open.close !== undefined) closers.push(open.close);
     const names = open.tools.list();
@@ -196,10 +196,16 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
   async web({ search, ...settings }) {
     const { SearxngSearch, WebSearch, webTools } = await import('../toolbox/web/index.js');
-    if (search === undefined || search instanceof WebSearch)
-      return { tools: webTools({ ...settings, ...(search === undefined ? {} : { search }) }) };
-    const engine = readNamed(search, { names: ['searxng'], of: 'search engine' });
-    return { tools: webTools({ ...settings, search: new SearxngSearch(engine?.settings as never) }) };
+    const faults = new AgentFaults(() => 'web');
+    const find = (): InstanceType<typeof WebSearch> | undefined => {
+      if (search === undefined || search instanceof WebSearch) return search;
+      const engine = readNamed(search, { names: ['searxng'], of: 'search engine' });
+      return new SearxngSearch(engine?.settings as never);
+    };
+    const engine = await faults.of('search', find, search);
+    const tools = await faults.of('', () => webTools({ ...settings, ...(engine && { search: engine }) }));
+    faults.throwAll();
+    return { tools: tools ?? [] };
   },
   async tasks(settings) {
     refuseOptions(
@@ -220,8 +226,19 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
   async openapi({ document, ...settings }, { base }) {
     const { toolsFromOpenApi } = await import('../toolbox/openapi/index.js');
-    const read = typeof document === 'string' ? await readDocument(resolve(base, document)) : document;
-    return { tools: toolsFromOpenApi(read, settings) };
+    const faults = new AgentFaults(() => 'openapi');
+    const read = await faults.of('', () => readDocument(document, base));
+    const tools = await faults.of('', () => {
+      try {
+        return toolsFromOpenApi(read, settings);
+      } catch (error) {
+        // Of a document that cannot be read, nothing else is to be said.
+        if (read === undefined && error instanceof ToolDeclarationError) return [];
+        throw error;
+      }
+    });
+    faults.throwAll();
+    return { tools: tools ?? [] };
   },
   async schedule(settings, { store }) {
     const { scheduleTools } = await import('../toolbox/schedule/index.js');
@@ -237,32 +254,31 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const { Agents, agentTools } = await import('../toolbox/agents/index.js');
     const { store, permissions } = around;
     const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets').faults;
-    const opened = await openOthers(others, around).catch((error: unknown) => {
-      throw withFaults(known, error);
-    });
-    const agents = await closingUnless(opened, () => {
-      const kept = keepsBudgets(store) ? { store: store as unknown as StoreWithBudgets } : {};
-      return new Agents({
-        ...settings,
-        ...(total === undefined ? {} : { total, ...kept }),
-        agents: opened.agents,
-      });
-    }).catch((error: unknown) => {
-      throw withFaults(known, error);
-    });
+    const faults = new AgentFaults(() => 'agents');
+    const opened = await openOthers(others, around, faults);
+    const kept = keepsBudgets(store) ? { store: store as unknown as StoreWithBudgets } : {};
+    const made = { ...settings, ...(total === undefined ? {} : { total, ...kept }), agents: opened.agents };
+    const areNone = !faults.isEmpty && Object.keys(opened.agents).length === 0;
+    const agents = areNone ? undefined : await faults.of('', () => new Agents(made));
     const close = async (): Promise<void> => {
-      agents.dispose();
+      agents?.dispose();
       for (const closeOne of opened.closers) await closeOne();
     };
-    return { tools: agentTools(agents, permissions && { permissions }), close };
+    if (agents !== undefined && faults.isEmpty)
+      return { tools: agentTools(agents, permissions && { permissions }), close };
+    await close();
+    throw withFaults(known, faults.error);
   },
 };
 
-/** @throws InvalidOptionsError (521) where it cannot be read, or is no JSON. */
-async function readDocument(path: string): Promise<unknown> {
+/** @throws InvalidOptionsError (521) where it is missing, cannot be read, or is no JSON. */
+async function readDocument(document: unknown, base: string): Promise<unknown> {
   const fix = 'the path of a JSON file with an OpenAPI document, or the document itself';
   const wrong = (problem: string) =>
     new InvalidOptionsError([{ where: 'openapi', option: 'document', problem, fix }]);
+  if (document === undefined) throw wrong('document is missing');
+  if (typeof document !== 'string') return document;
+  const path = resolve(base, document);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw wrong(`${path} cannot be read (${codeOf(error) ?? errorMessage(error)})`);
   });
@@ -289,15 +305,7 @@ function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
   return error;
 }
 
-/** What was opened for something that cannot be made is closed. */
-async function closingUnless<Made>({ closers }: OpenOthers, make: () => Made): Promise<Made> {
-  try {
-    return make();
-  } catch (error) {
-    for (const close of closers) await close();
-    throw error;
-  }
-}
+const UNKNOWN_PROVIDER: LLMProvider = { chat: () => Promise.reject(new TypeError('There is no provider')) };
 
 interface OpenOthers {
   readonly agents: Record<string, NamedAgent>;
@@ -308,10 +316,9 @@ interface OpenOthers {
 async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
   around: ToolboxSurroundings,
+  faults: AgentFaults,
 ): Promise<OpenOthers> {
   if (!isRecord(others)) return { agents: others, closers: [] };
-  const { strangersOf } = await import('../toolbox/agents/agent-options.js');
-  const faults = new AgentFaults(() => 'agents');
   const agents: Record<string, NamedAgent> = {};
   const closers: (() => Promise<void>)[] = [];
   for (const [name, other] of Object.entries(others)) {
@@ -322,25 +329,23 @@ async function openOthers(
     }
     const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
     const all = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
-    for (const fault of Array.isArray(own.agents) ? strangersOf(name, own.agents, others) : [])
-      faults.add(`${at}.agents`, fault);
     const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
       faults,
       around: () => around,
     });
     closers.push(...open.closers);
     const both = bothPolicies(around.policy, policy);
-    const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider)));
+    const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
     agents[name] = {
       ...own,
-      provider: asked ?? (around.provider as LLMProvider),
-      model: own.model ?? (around.model as string),
+      // What the agent itself lacks is told of the agent.
+      provider: asked ?? around.provider ?? UNKNOWN_PROVIDER,
+      model: own.model ?? around.model ?? 'unknown',
       tools: own.agents === undefined ? open.tools : open.tools.tools(),
       ...(both && { policy: both }),
       ...(Array.isArray(all) && all.length === 0 ? {} : { hooks: all }),
     };
   }
-  faults.throwAll();
   return { agents, closers };
 }
 

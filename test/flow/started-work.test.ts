@@ -444,6 +444,26 @@ describe('runJobs', () => {
     expect(result?.forLLM).toContain('was changed after the work had been started (its parameters)');
   });
 
+  test('runJobs drops no argument of a job that its tool had and has no more, under whatever name', async () => {
+    const { engine, store } = started();
+    const done: unknown[] = [];
+    const mail = (copy: string) =>
+      defineTool({
+        name: 'mail',
+        description: 'Mails',
+        background: true,
+        parameters: { ...SCHEMA, properties: { ...SCHEMA.properties, [copy]: { type: 'string' } } },
+        execute: (args) => void done.push(args),
+      });
+    const config = { model: 'm', tools: [mail('bcc')], engine, store };
+    await runToolLoop({ ...config, provider: calling('mail', { to: 'a', bcc: 'boss' }) }, USER);
+    const { completed } = await working({ engine, store, tools: [mail('blind_copy')] });
+    const [{ result } = {}] = await completed();
+    expect(result?.error).toMatchObject({ name: 'DefinitionChanged' });
+    expect(result?.forLLM).toContain("It has no 'bcc' any more. The work was not done.");
+    expect(done).toEqual([]);
+  });
+
   test('runJobs asks policies again, and never an approval that was given', async () => {
     const { engine, store } = started();
     const tool = defineTool({

@@ -95,9 +95,13 @@ const AGENT = optionTable<NamedAgent>(
  */
 export function checkAgents(options: AgentsOptions): void {
   const faults = invalidOptions(options, OPTIONS);
-  if (faults.length > 0) refuseOptions(faults);
+  if (!isRecord(options) || !isRecord(options.agents)) {
+    refuseOptions(faults);
+    return;
+  }
   const { agents, total, store } = options;
   refuseOptions([
+    ...faults,
     ...Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent, options)),
     ...(total !== undefined && store === undefined
       ? [
@@ -120,11 +124,11 @@ function agentFaults(
   const where = `the agent '${name}'`;
   const fault = (option: string, problem: string, fix: string): InvalidOption => ({
     where,
-    option,
+    option: ['agents', name, option].filter(Boolean).join('.'),
     problem,
     fix,
   });
-  const faults = invalidOptions(agent, AGENT).map((found) => ({ ...found, where }));
+  const faults = invalidOptions(agent, AGENT).map(({ option, problem, fix }) => fault(option, problem, fix));
   if (faults.length > 0) return faults;
   const { agents: others = [], tools, model, budget } = agent;
   const prices = budget?.prices ?? PRICES;
@@ -132,7 +136,7 @@ function agentFaults(
   return [
     ...(TOOL_NAME.test(name)
       ? []
-      : [fault(name, `its name is none that a tool may have (${TOOL_NAME.source})`, "'research'")]),
+      : [fault('', `its name is none that a tool may have (${TOOL_NAME.source})`, "'research'")]),
     ...strangersOf(name, others, agents).map(({ problem, fix }) => fault('agents', problem, fix)),
     ...(others.length > 0 && tools instanceof ToolRegistry
       ? [fault('tools', 'it asks other agents, and its tools are a registry', 'tools: [tool, …]')]
@@ -150,7 +154,7 @@ function agentFaults(
 }
 
 /** The names that an agent may ask and that no other agent of the table has, and what to write. */
-export function strangersOf(
+function strangersOf(
   name: string,
   asked: readonly string[],
   table: Readonly<Record<string, unknown>>,

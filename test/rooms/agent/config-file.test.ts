@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -139,8 +139,55 @@ describe('createAgent from a file', () => {
       'agent.json: modle: modle is no option of createAgent (did you mean `model`?)',
       "agent.json, permissions: permissions.mode: mode is 'asks'",
       "agent.json, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
-      'agent.json, toolboxes[2]: toolboxes[2].root: root names none, which is not there',
+      'agent.json, toolboxes[1]: toolboxes[1].openapi.document: shop.json cannot be read (ENOENT)',
+      'agent.json, toolboxes[2]: toolboxes[2].files.root: root names none, which is not there',
     ]);
+  });
+
+  test('createAgent tells nested names that are misspelt with their places, also beside other mistakes', async () => {
+    const configFile = await file('agent.json', {
+      modle: 'gpt-5',
+      provider: { openai: { apiKey: 'sk-1', bseURL: 'http://127.0.0.1' } },
+      toolboxes: [
+        { openapi: { documnt: 'shop.json', auth: { key: 'text' }, prefx: 'shop' } },
+        [{ web: { alow: [], search: { searxng: { ur: 'x' } } } }],
+        {
+          agents: {
+            agents: { one: { descripton: 'One', toolboxes: [{ files: { rot: 'x' } }] } },
+            maxDept: 3,
+          },
+        },
+      ],
+      store: { sqlite: { path: { env: 'AGENT_TEST_KEY' }, busyTimeoutMS: 3 } },
+      mcp: { shop: { url: 'http://127.0.0.1:1', headers: { authorization: 'Bearer abcdefgh' }, tims: 3 } },
+      conversations: { takesTurn: false, maxConcurrency: 'x', jobConcurrency: 2 },
+    });
+    const folderConfigFile = await file('folder.json', { permissions: { mode: 'asks' } });
+    const made = createAgent({ configFile, folderConfigFile, folder });
+    const told = (await faultsOf(made)).map((fault) => fault.replace(/: [^:]*$/, ''));
+    expect(told.filter((fault) => !fault.includes('apiKey') && !fault.includes('auth')).sort()).toEqual([
+      'agent.json, mcp.shop: mcp.shop.tims',
+      'agent.json, provider: provider.openai.bseURL',
+      'agent.json, store: store.sqlite.busyTimeoutMS',
+      'agent.json, toolboxes[0]: toolboxes[0].openapi.document',
+      'agent.json, toolboxes[0]: toolboxes[0].openapi.documnt',
+      'agent.json, toolboxes[0]: toolboxes[0].openapi.prefx',
+      'agent.json, toolboxes[1][0]: toolboxes[1][0].web.alow',
+      'agent.json, toolboxes[1][0]: toolboxes[1][0].web.search.searxng.ur',
+      'agent.json, toolboxes[1][0]: toolboxes[1][0].web.search.searxng.url',
+      'agent.json, toolboxes[2]: toolboxes[2].agents.agents.one.description',
+      'agent.json, toolboxes[2]: toolboxes[2].agents.agents.one.descripton',
+      'agent.json, toolboxes[2]: toolboxes[2].agents.agents.one.toolboxes[0].files.rot',
+      'agent.json, toolboxes[2]: toolboxes[2].agents.maxDept',
+      'agent.json: conversations.jobConcurrency',
+      'agent.json: conversations.maxConcurrency',
+      'agent.json: conversations.takesTurn',
+      'agent.json: modle',
+      'agent.json: store.sqlite.path',
+      'createAgent: model',
+      'folder.json, folderConfigFile: folderConfigFile.permissions.mode',
+    ]);
+    expect(await readdir(folder)).not.toContain('unset');
   });
 
   test.each<[object, string, string]>([
@@ -164,7 +211,7 @@ describe('createAgent from a file', () => {
     [{ cwd: 'x' }, 'cwd', '"folder": …'],
     [
       { toolboxes: [{ web: { allow: 3 } }] },
-      'toolboxes[0].allow',
+      'toolboxes[0].web.allow',
       '"allow": names of hosts: ["example.com", "*.example.com"]',
     ],
     [{ provider: 'x' }, 'provider', 'one of "openai", "offline"'],
@@ -175,13 +222,13 @@ describe('createAgent from a file', () => {
     [{ maxIterations: 'x' }, 'maxIterations', '"maxIterations": a whole number, 0 or more'],
     [
       { toolboxes: [{ files: { root: 3 } }] },
-      'toolboxes[0].root',
+      'toolboxes[0].files.root',
       '"root": the absolute path of a folder: "/srv/project"',
     ],
     [{ toolboxes: ['schedule'] }, 'toolboxes[0]', '"store": { "sqlite": { "path": "agent.sqlite" } }'],
     [
       { toolboxes: [{ shell: { environment: 3 } }] },
-      'toolboxes[0].environment',
+      'toolboxes[0].shell.environment',
       '"environment": "clean", or "inherit", or { "NAME": "value" }',
     ],
     [
@@ -338,7 +385,7 @@ describe('createAgent beside a file that the folder brings', () => {
       'folder.json: permissions: permissions is no object',
     ]);
     expect(await faultsOf(decisions({ permissions: { rules: [{ decision: 'never' }] } }))).toEqual([
-      "folder.json, folderConfigFile: folderConfigFile.rules[0].decision: rules[0].decision is 'never'",
+      "folder.json, folderConfigFile: folderConfigFile.permissions.rules[0].decision: rules[0].decision is 'never'",
     ]);
   });
 });

@@ -332,11 +332,11 @@ describe('createAgent: mistakes', () => {
       'createAgent: maxIteratons: maxIteratons is no option of createAgent (did you mean `maxIterations`?)',
       "createAgent, provider: provider: there is no provider 'opnai' (did you mean 'openai'?)",
       "createAgent, permissions: permissions.mode: mode is 'askk'",
-      'createAgent, store: store.path: path is missing',
-      'createAgent, store: store.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
+      'createAgent, store: store.sqlite.path: path is missing',
+      'createAgent, store: store.sqlite.pth: pth is no option of SqliteRunStore (did you mean `path`?)',
       "createAgent, toolboxes[0]: toolboxes[0]: there is no toolbox 'fils' (did you mean 'files'?)",
-      'createAgent, toolboxes[1]: toolboxes[1].enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
-      'createAgent, toolboxes[2]: toolboxes[2].most: tasks have no settings',
+      'createAgent, toolboxes[1]: toolboxes[1].shell.enviroment: enviroment is no option of LocalShell (did you mean `environment`?)',
+      'createAgent, toolboxes[2]: toolboxes[2].tasks.most: tasks have no settings',
       `createAgent, skills: skills.folder: folder names ${join(folder, 'none')}, which is not there`,
       'createAgent, toolboxes[3], register(7): : it is no tool',
     ]);
@@ -387,9 +387,9 @@ describe('createAgent: mistakes', () => {
     });
     expect(await faultsOf(made)).toEqual([
       `createAgent: folder: folder is ${nowhere}, which is no folder`,
-      `createAgent, toolboxes[2]: toolboxes[2].root: root names ${join(folder, 'root')}, which is not there`,
-      `createAgent, toolboxes[3]: toolboxes[3].document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
-      `createAgent, toolboxes[4]: toolboxes[4].document: ${join(folder, 'notes.txt')} is no JSON`,
+      `createAgent, toolboxes[2]: toolboxes[2].files.root: root names ${join(folder, 'root')}, which is not there`,
+      `createAgent, toolboxes[3]: toolboxes[3].openapi.document: ${join(folder, 'none.json')} cannot be read (ENOENT)`,
+      `createAgent, toolboxes[4]: toolboxes[4].openapi.document: ${join(folder, 'notes.txt')} is no JSON`,
     ]);
     await expect(made).rejects.not.toThrow('another toolboxes');
     const store = { sqlite: { path: join(nowhere, 'a.sqlite') } };
@@ -434,9 +434,9 @@ describe('createAgent: mistakes', () => {
     });
     expect(await faultsOf(made)).toEqual([
       'createAgent, toolboxes[0]: toolboxes[0]: the agent has no store that keeps schedules',
-      "createAgent, toolboxes[0]: toolboxes[0].timeZone: timeZone is 'Mars/Phobos'",
-      "createAgent, toolboxes[1]: toolboxes[1].agents.a.agents: it may ask 'zz', which is no other agent of the table",
+      "createAgent, toolboxes[0]: toolboxes[0].schedule.timeZone: timeZone is 'Mars/Phobos'",
       expect.stringContaining("there is no toolbox 'nix'"),
+      "createAgent, toolboxes[1]: toolboxes[1].agents.agents.a.agents: it may ask 'zz', which is no other agent of the table",
     ]);
   });
 

@@ -139,9 +139,12 @@ describe('createAgent with other agents', () => {
     await expect(made).rejects.toMatchObject({
       code: 521,
       faults: [
-        { option: 'toolboxes[0].agents.one.toolboxes[1]', problem: expect.stringContaining("'files'") },
-        { option: 'toolboxes[0].agents.two', problem: 'agents.two is no object' },
-        { option: 'toolboxes[0].agents.three.provider', problem: expect.stringContaining("'openai'") },
+        {
+          option: 'toolboxes[0].agents.agents.one.toolboxes[1]',
+          problem: expect.stringContaining("'files'"),
+        },
+        { option: 'toolboxes[0].agents.agents.two', problem: 'agents.two is no object' },
+        { option: 'toolboxes[0].agents.agents.three.provider', problem: expect.stringContaining("'openai'") },
       ],
     });
     const unkept = { option: 'toolboxes[0]', problem: 'the agent has no store that keeps budgets' };
@@ -149,13 +152,19 @@ describe('createAgent with other agents', () => {
       [
         { agents, total: { calls: 3 } },
         [
-          'toolboxes[0].agents.one.toolboxes[1]',
-          'toolboxes[0].agents.two',
-          'toolboxes[0].agents.three.provider',
+          'toolboxes[0].agents.agents.one.toolboxes[1]',
+          'toolboxes[0].agents.agents.two',
+          'toolboxes[0].agents.agents.three.provider',
         ],
       ],
-      [{ agents: { one: { description: '' } }, total: { cost: 3 }, maxDepth: 0 }, ['toolboxes[0].maxDepth']],
-      [{ agents: { one: { description: '' } }, total: { cost: 3 } }, ['toolboxes[0].description']],
+      [
+        { agents: { one: { description: '' } }, total: { cost: 3 }, maxDepth: 0 },
+        ['toolboxes[0].agents.maxDepth', 'toolboxes[0].agents.agents.one.description'],
+      ],
+      [
+        { agents: { one: { description: '' } }, total: { cost: 3 } },
+        ['toolboxes[0].agents.agents.one.description'],
+      ],
       [{ agents: { one: { description: 'One' } }, total: { calls: 3 } }, []],
     ] as const)
       await expect(
