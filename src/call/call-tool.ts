@@ -109,7 +109,7 @@ function unmade(received: ReceivedCall, fail: () => Answer, found?: Found): Answ
 export const answerDirectly = createDirectCaller(takeUp);
 
 /** The same for a call whose record is wanted, in an environment where calls are alone. */
-export const recordDirectly = createRecordedCaller(takeUp);
+export const recordDirectly = createRecordedCaller(takeUp, readyCall);
 
 /** Goes on in steps with a direct call that has come to more than its result. */
 function takeUp<TheAnswer extends CallAnswer>(left: LeftCall): TheAnswer | Promise<TheAnswer>;
@@ -123,8 +123,8 @@ function takeUp({ received, plan, accepted, at, facts }: LeftCall): Answer {
       const ready = withHydrated({ tool, plan, ...sentAs }, at.hydrated);
       return checked(received, { tool, plan, ready });
     }
-    const call = readyCall(received, { tool, plan, checked: accepted, args: at.args, facts });
-    return at.how === 'threw' ? conclude(call, at) : endBody(call, at.value, conclude);
+    const call = at.call ?? readyCall(received, { tool, plan, checked: accepted, args: at.args, facts });
+    return at.how === 'ended' ? conclude(call, at.end) : endBody(call, at.value, conclude);
   } catch (cause) {
     return broken(received, cause);
   }

@@ -98,7 +98,7 @@ function argumentsGiven({ request, hooked, facts }: KeyedCall): JsonObject {
 }
 
 /** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
-export function limitsOf({ tool, scope, environment }: ReceivedCall & Pick<Call, 'tool'>): Limits {
+export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>): Limits {
   return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
 }
 

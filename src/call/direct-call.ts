@@ -4,11 +4,12 @@ import type { Hydrated } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { type CheckedFacts, checkedFacts } from './check-arguments.js';
-import type { ReceivedCall } from './context.js';
-import type { CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
+import { type Call, contextOf, type ReceivedCall } from './context.js';
+import type { BodyEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan, DirectTool } from './plan.js';
 import { callRecord, isReady, writeBare } from './result.js';
+import { awaitWork, settledEnd } from './run-body.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
 export interface LeftCall {
@@ -21,12 +22,12 @@ export interface LeftCall {
   readonly facts?: CheckedFacts;
 }
 
-/** Hydration that threw, arguments with faults or still to come, a body that gave no plain data, or one that threw. */
+/** Hydration that threw, arguments with faults or still to come, a body that gave no plain data, or that ended otherwise. */
 type LeftAt =
   | { readonly how: 'broken'; readonly error: unknown }
   | { readonly how: 'hydrated'; readonly hydrated: Hydrated | Promise<Hydrated> }
-  | { readonly how: 'returned'; readonly args: JsonObject; readonly value: unknown }
-  | { readonly how: 'threw'; readonly args: JsonObject; readonly error: unknown };
+  | { readonly how: 'returned'; readonly args: JsonObject; readonly value: unknown; readonly call?: Call }
+  | { readonly how: 'ended'; readonly args: JsonObject; readonly end: BodyEnd; readonly call?: Call };
 
 type Answer = ToolResult | Promise<ToolResult>;
 
@@ -81,7 +82,7 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
     try {
       value = tool.execute.call(tool.plan.tool, args, NO_CONTEXT);
     } catch (error) {
-      return leave(call, { how: 'threw', args, error });
+      return leave(call, { how: 'ended', args, end: { how: 'threw', error } });
     }
     if (!(value instanceof Promise)) return write(call, args, value);
     // Limits are for bodies that take time: those go on in steps.
@@ -89,7 +90,7 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
       return leave(call, { how: 'returned', args, value });
     return Promise.resolve(value).then(
       (given) => write(call, args, given),
-      (error) => leave(call, { how: 'threw', args, error }),
+      (error) => leave(call, { how: 'ended', args, end: { how: 'threw', error } }),
     );
   };
 }
@@ -114,39 +115,60 @@ type RecordedCaller = (
   origin: CallOrigin,
 ) => Invocation | Promise<Invocation> | undefined;
 
+/** Makes the record that the steps of a call keep, of one that has taken the short way. */
+type CallOpener = (
+  received: ReceivedCall,
+  parts: Pick<Call, 'tool' | 'plan' | 'checked' | 'args' | 'facts'>,
+) => Call;
+
 /**
- * The short way of the calls of a run, in an environment where they are alone. Limits and inner runs are for bodies that
- * take time: those go on in steps.
+ * The short way of the calls of a run, in an environment where they are alone: also for bodies that take time, unless
+ * limits end them, they begin runs that wait, or give what has to be settled first.
  */
 export function createRecordedCaller(
   takeOver: (left: LeftCall) => Invocation | Promise<Invocation>,
+  open: CallOpener,
 ): RecordedCaller {
   return (environment, request, origin) => {
     const { scope, attempt = 1 } = origin;
     if (request.hasBegun || scope.signal?.aborted) return undefined;
-    const tool = environment.find(request.name)?.direct;
-    if (tool === undefined || tool.hydrate !== undefined) return undefined;
-    const { plan } = tool;
+    const direct = environment.find(request.name)?.direct;
+    if (direct === undefined || direct.hydrate !== undefined) return undefined;
+    const { plan } = direct;
+    const { tool } = plan;
     const since = performance.now();
-    const checked = acceptRead(tool, request);
+    const checked = acceptRead(direct, request);
     if (checked === undefined) return undefined;
     const facts = checkedFacts(request, plan, ACCEPTED);
-    const leave = (at: LeftAt) =>
-      takeOver({
-        received: { ...receivedCall(environment, request, origin), since },
-        ...{ plan, accepted: checked, at, facts },
-      });
+    const received = () => ({ ...receivedCall(environment, request, origin), since });
+    const leave = (at: LeftAt) => takeOver({ received: received(), plan, accepted: checked, at, facts });
+    const answer = (value: unknown): Invocation => {
+      const result = writeBare(direct, value, environment);
+      const call = { request, attempt, since, checked, facts };
+      const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
+      return { status: 'settled', result, record };
+    };
     let value: unknown;
     try {
-      value = tool.execute.call(plan.tool, checked, NO_CONTEXT);
+      value = direct.execute.call(tool, checked, NO_CONTEXT);
     } catch (error) {
-      return leave({ how: 'threw', args: checked, error });
+      return leave({ how: 'ended', args: checked, end: { how: 'threw', error } });
     }
-    if (value instanceof Promise || !isReady(value)) return leave({ how: 'returned', args: checked, value });
-    const result = writeBare(tool, value, environment);
-    const call = { request, attempt, since, checked, facts };
-    const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
-    return { status: 'settled', result, record };
+    if (!(value instanceof Promise))
+      return isReady(value) ? answer(value) : leave({ how: 'returned', args: checked, value });
+    let call: Call | undefined;
+    const opened = (): Call => {
+      call ??= open(received(), { tool, plan, checked, args: checked, facts });
+      return call;
+    };
+    return awaitWork({ scope, environment, tool, log: CallLog.none }, Promise.resolve(value), {
+      onEnd: (end) =>
+        end.how === 'returned' && call === undefined && !environment.innerWaits?.().length
+          ? answer(end.value)
+          : leave({ how: 'ended', args: checked, end, call: opened() }),
+      settle: (given) => (isReady(given) ? undefined : settledEnd(opened(), given)),
+      stop: (reason) => contextOf(opened()).stop(reason),
+    });
   };
 }
 

@@ -1,6 +1,6 @@
 import type { ToolContext } from '../contract/tool-context.js';
 import { isThenable, type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
-import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
+import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd } from './invocation.js';
 import { isReady } from './result.js';
 import { settled } from './settle-work.js';
@@ -66,7 +66,8 @@ function settledValue(value: unknown, call: Call): unknown {
   return settled(value, { tool: call.tool, environment: call.environment, context: contextOf(call) });
 }
 
-async function settledEnd(call: Call, value: unknown): Promise<BodyEnd> {
+/** The end of a body that gave a value which is not ready to be written. */
+export async function settledEnd(call: Call, value: unknown): Promise<BodyEnd> {
   try {
     return { how: 'returned', value: await settledValue(value, call) };
   } catch (error) {
@@ -87,9 +88,12 @@ interface AwaitedWork<Answer> {
   readonly stop?: (reason: unknown) => void;
 }
 
+/** What its work and its limits need of a call. */
+type WorkingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
+
 /** Goes on with the end of work of a call: its own, or that of the first of its limits. */
 export function awaitWork<Answer>(
-  call: ReceivedCall & Pick<Call, 'tool'>,
+  call: WorkingCall,
   work: Promise<unknown>,
   awaited: AwaitedWork<Answer>,
 ): Promise<Answer> {
@@ -100,7 +104,7 @@ export function awaitWork<Answer>(
 
 /** Work of a call that is under way, and what may end the call before it. */
 class LimitedWork {
-  readonly #call: ReceivedCall & Pick<Call, 'tool'>;
+  readonly #call: WorkingCall;
   readonly #limits: Limits;
   readonly #awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>;
   readonly #resolve: (end: BodyEnd) => void;
@@ -110,7 +114,7 @@ class LimitedWork {
   #unfollow: (() => void) | undefined;
 
   constructor(
-    call: ReceivedCall & Pick<Call, 'tool'>,
+    call: WorkingCall,
     awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>,
     resolve: (end: BodyEnd) => void,
   ) {

@@ -33,11 +33,7 @@ export function answerCalls(
   message: CallingMessage,
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
   run.messages.push(assistantMessage(message.reply, message.calls));
-  if (run.keeper !== undefined) return answerKept(run, run.keeper, message);
-  const outcomes = makeCalls(run, message);
-  return outcomes instanceof Promise
-    ? outcomes.then((ended) => conclude(run, message, ended))
-    : conclude(run, message, outcomes);
+  return run.keeper === undefined ? makeCalls(run, message) : answerKept(run, run.keeper, message);
 }
 
 /** The same where every step of the run is kept: a call is made once it is known for good that it is. */
@@ -56,7 +52,7 @@ async function answerKept(
     const first = beginningTasks({ tasks: calls, isSequential, maxConcurrency });
     await keeper.open(run, message, new Set(first.filter((index) => canRun(run, calls[index]))));
   }
-  return conclude(run, message, await makeCalls(run, message));
+  return makeCalls(run, message);
 }
 
 /** Whether the body of a call may run this time, and not only an answer be looked for or taken. */
@@ -69,21 +65,22 @@ function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
   return tool !== undefined && !isAnswered && !needsYes && tool.execution !== 'client';
 }
 
-/** Makes every call of a message and gives one outcome for each, in call order, whatever happens. */
+/** Makes every call of a message, and concludes with one outcome for each, in call order, whatever happens. */
 function makeCalls(
   run: LoopRun,
   message: CallingMessage,
-): readonly CallOutcome[] | Promise<readonly CallOutcome[]> {
-  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message));
+): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+  const concluded = (outcomes: readonly CallOutcome[]) => conclude(run, message, outcomes);
+  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(concluded);
   const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
   if (only !== undefined && calls.length === 1) {
     const outcome = makeUnlessMade(run, scope, only);
-    return outcome instanceof Promise ? outcome.then(listOfOne) : [outcome];
+    return outcome instanceof Promise ? outcome.then((ended) => concluded([ended])) : concluded([outcome]);
   }
   const { isSequential, maxConcurrency } = orderIn(run);
-  return runInOrder({
+  const outcomes = runInOrder({
     tasks: calls,
     run: (call) => makeUnlessMade(run, scope, call),
     isSequential,
@@ -91,6 +88,7 @@ function makeCalls(
     hold: (call) => call.record ?? waiting(call),
     isOpen: isUnanswered,
   });
+  return outcomes instanceof Promise ? outcomes.then(concluded) : concluded(outcomes);
 }
 
 function makeUnlessMade(
@@ -106,10 +104,6 @@ function makeUnlessMade(
 /** A call as it was suspended before. */
 function waiting(call: ParsedCall): CallOutcome {
   return { call, suspension: call.suspension, inner: call.inner };
-}
-
-function listOfOne<Item>(item: Item): readonly Item[] {
-  return [item];
 }
 
 /** Which calls of a run wait for each other. */

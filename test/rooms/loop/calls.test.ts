@@ -1,5 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { type AssistantMessage, type Message, runToolLoop, streamToolLoop, ToolRegistry } from 'toolwright';
+import {
+  type AssistantMessage,
+  defineTool,
+  errorResult,
+  type Message,
+  RetryToolCall,
+  runToolLoop,
+  streamToolLoop,
+  ToolRegistry,
+} from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
@@ -86,6 +95,47 @@ describe('calls of one message', () => {
     expect(seen.map(({ length }) => length)).toEqual([2, 2, 5, 5]);
     expect(seen[2]).toEqual(run.messages.slice(0, 5));
     expect(Object.isFrozen(seen[0])).toBe(true);
+  });
+});
+
+describe('a body that takes time and needs no context ends its call as one that takes the context', () => {
+  const never = new Promise<never>(() => {});
+  const slowly = async function* () {
+    yield 'some';
+    await never;
+  };
+  const bodies: Readonly<Record<string, (run: AbortController) => Promise<unknown>>> = {
+    'with a value': async () => ({ a: 1 }),
+    'with a date': async () => new Date(0),
+    'with an error that it returns': async () => errorResult('no'),
+    'with an error that it throws': () => Promise.reject(new Error('no')),
+    'with a wish for another call': () => Promise.reject(new RetryToolCall('other')),
+    'with a generator': async () =>
+      (function* () {
+        yield 1;
+        return 2;
+      })(),
+    'with a generator that takes too long': async () => slowly(),
+    'by its limit': () => never,
+    'with its run': async (run) => {
+      run.abort();
+      return never;
+    },
+  };
+  const form = { name: 'work', description: 'Works.', parameters: { type: 'object' } } as const;
+  const recordOf = async (execute: (run: AbortController) => Parameters<typeof defineTool>[0]['execute']) => {
+    const controller = new AbortController();
+    const tools = [defineTool({ ...form, execute: execute(controller) })];
+    const script = [{ toolCalls: [{ id: '1', name: 'work', arguments: '{}' }] }, { content: 'Done.' }];
+    const { run } = await runScript(script, { tools, toolTimeoutMs: 30, signal: controller.signal });
+    const { durationMs, result, ...record } = run.toolCalls[0] ?? {};
+    return { ...record, ...result, error: String(result?.error), ends: run.status };
+  };
+
+  test.each(Object.entries(bodies))('%s', async (_, body) => {
+    const short = await recordOf((run) => () => body(run));
+    expect(short).toEqual(await recordOf((run) => (_args, _context) => body(run)));
+    expect(short).toMatchObject({ id: '1', name: 'work' });
   });
 });
 
