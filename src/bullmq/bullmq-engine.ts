@@ -20,6 +20,7 @@ import type {
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
+import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
 import { unlessAborted } from '../kernel/async.js';
@@ -119,10 +120,15 @@ class BullmqEngine implements JobEngine {
   readonly #running = new RunningJobs();
   readonly #workers = new Set<JobWorker>();
   readonly #closed = new AbortController();
+  readonly #trouble: EngineTrouble;
   #hearsCancels: Promise<unknown> | undefined;
 
   constructor(options: BullmqEngineOptions) {
     this.#options = options;
+    this.#trouble = new EngineTrouble({
+      name: `BullMQ, ${placeOf(options)}`,
+      ask: async () => this.#queue.getJobState('toolwright'),
+    });
     this.#news = new BrokerNews({
       queue: `${this.#name}-news`,
       connection: this.#connection,
@@ -153,7 +159,18 @@ class BullmqEngine implements JobEngine {
     await unlessAborted(adding, this.#closed.signal);
   }
 
-  async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+  async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
+    const tellNoMore = this.#trouble.tell(logger);
+    try {
+      const worker = await this.#work(options);
+      return { close: () => worker.close().finally(tellNoMore) };
+    } catch (error) {
+      tellNoMore();
+      throw error;
+    }
+  }
+
+  async #work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
     this.#hearsCancels ??= this.#news.subscribe((told) => {
       if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
     });
@@ -272,6 +289,7 @@ class BullmqEngine implements JobEngine {
   }
 
   async close(): Promise<void> {
+    this.#trouble.close();
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
     await Promise.all([this.#opened && closeOrCut(this.#opened), this.#news.close()]);
     this.#closed.abort(new Error(ENGINE_CLOSED));
@@ -307,7 +325,9 @@ class BullmqEngine implements JobEngine {
   }
 
   readonly #onError = (error: Error): void => {
-    this.#options.logger?.warn(`BullMQ, ${placeOf(this.#options)}: ${errorMessage(error)}`, { error });
+    const { logger } = this.#options;
+    if (logger === undefined) this.#trouble.occurred(error);
+    else logger.warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
   };
 }
 

@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util';
-import { SafeLog } from '../call/log.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs } from '../contract/job-store.js';
-import type { LogFields, Logger } from '../contract/ports.js';
+import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
@@ -14,8 +13,8 @@ import {
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
+import { plainLogger } from '../jobs/engine-trouble.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
-import { errorMessage } from '../kernel/error-message.js';
 import {
   COUNT,
   FUNCTION,
@@ -28,7 +27,6 @@ import {
   RECORD,
   wrongValues,
 } from '../kernel/options.js';
-import { visibleLine } from '../kernel/visible-text.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
@@ -114,9 +112,9 @@ async function beginWork(named: NamedModule, surroundings: CommandSurroundings):
 async function workOfApplication(
   name: string,
   { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
-  { error }: CommandSurroundings,
+  surroundings: CommandSurroundings,
 ): Promise<Work> {
-  const what = work(plainLogger(error));
+  const what = work(loggerOf(surroundings));
   if (what.length > 0) return { what, drain: close };
   await close();
   throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);
@@ -165,21 +163,8 @@ function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports 
   throw new UserFault(`${name}: ${told.join('; ')}`, 1);
 }
 
-/** The same text is written again after that, where it is still true. */
-const SAY_AGAIN_MS = 300_000;
-
-/** Where a module brings no logger: what is wrong, in one line each, and not at each look. */
-function plainLogger(say: (line: string) => void): Logger {
-  const said = new Map<string, { readonly text: string; readonly at: number }>();
-  const warn = (message: string, { error }: LogFields = {}): void => {
-    const text = visibleLine(error === undefined ? message : `${message}: ${errorMessage(error)}`);
-    const last = said.get(message);
-    if (last?.text === text && performance.now() - last.at < SAY_AGAIN_MS) return;
-    said.set(message, { text, at: performance.now() });
-    say(`toolwright: ${text}\n`);
-  };
-  const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
-  return { debug: () => {}, info: () => {}, warn, error: warn, isLevelEnabled };
+function loggerOf({ error }: CommandSurroundings): Logger {
+  return plainLogger((line) => error(`toolwright: ${line}\n`));
 }
 
 async function workOfModule(
@@ -192,7 +177,7 @@ async function workOfModule(
   if (own !== undefined && exports.config === undefined)
     return { what: ['conversations'], drain: () => own.close() };
   const config = configOfModule(name, given);
-  const { logger = config.logger ?? plainLogger(surroundings.error) } = exports;
+  const { logger = config.logger ?? loggerOf(surroundings) } = exports;
   const tools = registryOf(config.tools ?? registryOfModule(given) ?? []);
   const opened =
     named === undefined && exports.store !== undefined
@@ -244,8 +229,7 @@ function openJobs({ exports, config, store, logger, tools }: WorkParts): Backgro
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(jobScope === undefined ? {} : { jobScope }),
   };
-  const log = new SafeLog(logger);
-  return new BackgroundJobs(options, (error) => log.warn('Jobs are not done in this process yet', { error }));
+  return new BackgroundJobs(options);
 }
 
 function recover({

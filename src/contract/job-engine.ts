@@ -1,6 +1,6 @@
 import { withMethods } from '../kernel/options.js';
 import type { JsonObject } from './json-schema.js';
-import type { TracePlace } from './ports.js';
+import type { Logger, TracePlace } from './ports.js';
 
 /** What a job keeps of the scope of its call: what JSON can say of it, and never `data`. */
 export interface JobScope {
@@ -95,6 +95,8 @@ export interface WorkOptions {
   /** Jobs at the same time; default 1. */
   readonly concurrency?: number;
   readonly handle: JobHandler;
+  /** Hears that the engine is away, and that it is back, where the engine has no logger of its own. */
+  readonly logger?: Logger;
 }
 
 /** Takes jobs, as long as it is open. */

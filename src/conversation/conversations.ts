@@ -327,9 +327,7 @@ export class Conversations {
     const { scope, logger } = this.#options;
     const jobScope = async ({ scope: { conversationId = '', owner } }: Job) =>
       (await scope?.({ conversationId, owner })) ?? {};
-    return new BackgroundJobs({ ...parts, jobScope, ...(logger ? { logger } : {}) }, (error) =>
-      this.#safeLog.warn('Jobs are not done in this process yet', { error }),
-    );
+    return new BackgroundJobs({ ...parts, jobScope, ...(logger ? { logger } : {}) });
   }
 
   /** Prompts of schedules enter as soon as they are due. */

@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { SafeLog } from '../call/log.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { withinLimits } from '../kernel/async.js';
+import { warningLogger } from './engine-trouble.js';
 import { beginJobs, type RunJobsOptions } from './run-jobs.js';
 
 type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;
@@ -15,9 +17,8 @@ export class BackgroundJobs {
   readonly #closing = new AbortController();
   readonly #runner: Promise<BegunJobs | undefined>;
 
-  /** `onFailure` hears of each time that the engine could not be reached. */
-  constructor(options: RunJobsOptions, onFailure: (error: unknown) => void) {
-    this.#runner = this.#begin(options, onFailure);
+  constructor(options: RunJobsOptions) {
+    this.#runner = this.#begin(options);
   }
 
   /** Takes no more jobs, and resolves when those under way have ended. */
@@ -34,15 +35,21 @@ export class BackgroundJobs {
     void this.#runner.then((runner) => runner?.leave());
   }
 
-  async #begin(options: RunJobsOptions, onFailure: (error: unknown) => void): Promise<BegunJobs | undefined> {
+  async #begin(given: RunJobsOptions): Promise<BegunJobs | undefined> {
     const { signal } = this.#closing;
+    const options = { ...given, logger: given.logger ?? warningLogger() };
+    const log = new SafeLog(options.logger);
+    const subject = 'jobs';
+    let hasFailed = false;
     for (let wait = FIRST_PAUSE_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
       try {
         const runner = await beginJobs(options);
+        if (hasFailed && !signal.aborted) log.warn('Jobs are done in this process now', { subject });
         if (!signal.aborted) return runner;
         await runner.close();
       } catch (error) {
-        onFailure(error);
+        hasFailed = true;
+        log.warn('Jobs are not done in this process yet', { subject, error });
         if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return undefined;
         await pause(wait, undefined, { signal, ref: false }).catch(() => {});
       }

@@ -21,6 +21,7 @@ import {
   required,
   TEXT,
 } from '../kernel/options.js';
+import { warningLogger } from './engine-trouble.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 import { OutboxSweeper } from './outbox-sweeper.js';
 
@@ -116,8 +117,12 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
   const tools = registryOf(given);
   const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
-  const worker = await engine.work({ concurrency, handle: (job, attempt) => doer.handle(job, attempt) });
   const { sweepMs, silentForMs, logger } = options;
+  const worker = await engine.work({
+    concurrency,
+    handle: (job, attempt) => doer.handle(job, attempt),
+    logger: logger ?? warningLogger(),
+  });
   const sweeper = new OutboxSweeper({ engine, jobs: store.jobs, sweepMs, silentForMs, logger });
   return {
     leave: () => doer.leave(),

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { SafeLog } from '../call/log.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { Job, JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
@@ -146,18 +145,13 @@ export class ApplicationFleet {
     const { jobScope } = options;
     const scopeOf = async (job: Job): Promise<OwnerScope> =>
       jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
-    const logger = this.#logger;
-    const log = new SafeLog(logger);
-    return new BackgroundJobs(
-      {
-        engine,
-        store,
-        logger,
-        tools: registry,
-        jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
-      },
-      (error) => log.warn('Jobs are not done in this process yet', { error }),
-    );
+    return new BackgroundJobs({
+      engine,
+      store,
+      logger: this.#logger,
+      tools: registry,
+      jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
+    });
   }
 
   #recover(store: CheckpointStore): RunRecovery {

@@ -14,6 +14,7 @@ import type {
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
+import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
@@ -128,19 +129,20 @@ class OwnConnections {
   }
 }
 
-function bossOf(options: PgBossEngineOptions, { stream }: OwnConnections): PgBoss {
-  const { connection, schema = 'pgboss', queue, logger } = options;
+/** How a pg-boss of the engine's own is made. */
+interface OwnBoss extends Pick<OwnConnections, 'stream'> {
+  readonly onError: (error: unknown) => void;
+}
+
+function bossOf(options: PgBossEngineOptions, { stream, onError }: OwnBoss): PgBoss {
+  const { connection, schema = 'pgboss' } = options;
   if (typeof connection !== 'string') return connection;
   const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
   // pg-boss hands on to `pg` what it does not know itself.
   const own: object = { stream };
   const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
-  boss.on('error', (error) => logger?.warn(troubleOf(queue, error), { error }));
+  boss.on('error', onError);
   return boss;
-}
-
-function troubleOf(queue = 'toolwright', error: unknown): string {
-  return `pg-boss, queue '${queue}' in PostgreSQL: ${errorMessage(error)}`;
 }
 
 class PgBossEngine implements JobEngine {
@@ -150,12 +152,22 @@ class PgBossEngine implements JobEngine {
   readonly #workers = new Set<BossWorker>();
   readonly #running = new RunningJobs();
   readonly #connections = new OwnConnections();
+  readonly #trouble: EngineTrouble;
   #hearsWords: Promise<unknown> | undefined;
 
   constructor(options: PgBossEngineOptions) {
     const { queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
     this.#options = options;
-    this.#queue = new BossQueue(bossOf(options, this.#connections), { name: queue, heartbeatSeconds });
+    const { stream } = this.#connections;
+    const boss = bossOf(options, { stream, onError: this.#onError });
+    this.#queue = new BossQueue(boss, { name: queue, heartbeatSeconds });
+    this.#trouble = new EngineTrouble({
+      name: `pg-boss, queue '${queue}' in PostgreSQL`,
+      ask: async () => {
+        await this.#queue.ready();
+        await this.#queue.database.executeSql('SELECT 1');
+      },
+    });
     this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
   }
 
@@ -163,7 +175,7 @@ class PgBossEngine implements JobEngine {
     if (await this.#queue.send(job, options)) this.#wake(options);
   }
 
-  async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+  async work({ concurrency = 1, handle, logger }: WorkOptions): Promise<JobWorker> {
     await this.#queue.ready();
     this.#hearsWords ??= this.#news.subscribe((word) => {
       if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
@@ -180,7 +192,12 @@ class PgBossEngine implements JobEngine {
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
     const worker = new BossWorker({ queue, running, concurrency, handle, transactional, onError });
     this.#workers.add(worker);
-    return { close: () => worker.close().then(() => void this.#workers.delete(worker)) };
+    const tellNoMore = this.#trouble.tell(logger);
+    const leave = () => {
+      tellNoMore();
+      this.#workers.delete(worker);
+    };
+    return { close: () => worker.close().then(leave) };
   }
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
@@ -210,6 +227,7 @@ class PgBossEngine implements JobEngine {
   }
 
   async close(): Promise<void> {
+    this.#trouble.close();
     const closed = new AbortController();
     const closing = this.#closeInOrder().finally(() => closed.abort());
     await Promise.race([closing, this.#cutWhenSilent(closed)]);
@@ -240,7 +258,8 @@ class PgBossEngine implements JobEngine {
   }
 
   readonly #onError = (error: unknown): void => {
-    const { logger, queue } = this.#options;
-    logger?.warn(troubleOf(queue, error), { error });
+    const { logger } = this.#options;
+    if (logger === undefined) this.#trouble.occurred(error);
+    else logger.warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
   };
 }

@@ -265,8 +265,11 @@ describe('toolwright worker', () => {
     await using worker = startWorker('away.mjs', '--store', 'runs.sqlite');
     await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
     await worker.said(/holding\n/);
-    if (imported.includes('pgBoss'))
-      await worker.said(/toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await worker.said(
+      imported.includes('pgBoss')
+        ? /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/
+        : /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
+    );
     worker.send('SIGTERM');
     await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
     worker.write('go on\n');
@@ -289,8 +292,11 @@ describe('toolwright worker', () => {
     await using worker = startWorker('away-nest.mjs');
     await worker.said(/worker of away-nest\.mjs: conversations, jobs, runs\n/);
     await worker.said(/holding\n/);
-    if (imported.includes('pgBoss'))
-      await worker.said(/toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/);
+    await worker.said(
+      imported.includes('pgBoss')
+        ? /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/
+        : /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
+    );
     worker.send('SIGTERM');
     await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
     worker.write('go on\n');

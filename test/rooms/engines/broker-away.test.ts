@@ -1,11 +1,13 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import type { JobEngine } from 'toolwright';
+import { type JobEngine, runJobs } from 'toolwright';
 import { bullmqEngine } from 'toolwright/bullmq';
 import { pgBossEngine } from 'toolwright/pg-boss';
+import { MemoryRunStore } from 'toolwright/stores';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { JOB } from './engine-tests.js';
 
@@ -15,13 +17,31 @@ const NOWHERE = { host: '127.0.0.1', port: 1 };
 function listening() {
   const heard: string[] = [];
   const first = Promise.withResolvers<void>();
+  const events = new EventEmitter();
   const ignore = () => {};
-  const warn = (message: string) => {
+  const warn = (message: string, { error }: { readonly error?: unknown } = {}) => {
     heard.push(message);
     first.resolve();
+    events.emit('heard', error);
   };
   const logger = { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore };
-  return { heard, first: first.promise, logger };
+  /** Resolves when so many have been heard. */
+  const count = async (wanted: number) => {
+    while (heard.length < wanted) await once(events, 'heard');
+    return heard.slice(0, wanted);
+  };
+  return { heard, first: first.promise, logger, count };
+}
+
+/** What the process is warned of by the framework. */
+function warned() {
+  const texts: string[] = [];
+  const { emitWarning } = process;
+  process.emitWarning = ((message: string) => texts.push(message)) as typeof emitWarning;
+  const stop = () => {
+    process.emitWarning = emitWarning;
+  };
+  return { texts, stop };
 }
 
 /** Stands before a service: goes away with all connections, or keeps them and says nothing more. */
@@ -49,12 +69,16 @@ async function serviceThatLeaves({ hostname, port }: URL) {
     server.close();
     for (const socket of sockets) socket.destroy();
   };
+  const comeBack = async () => {
+    server.listen(connection.port, '127.0.0.1');
+    await once(server, 'listening');
+  };
   const fallSilent = () => {
     isSilent = true;
     for (const socket of sockets) socket.unpipe().resume();
   };
   const connection = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
-  return { connection, leave, fallSilent };
+  return { connection, leave, comeBack, fallSilent };
 }
 
 /** An engine with a job under way, and what ends that. */
@@ -112,6 +136,76 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
   });
 });
 
+describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
+  const begin = (engine: JobEngine, logger?: ReturnType<typeof listening>['logger']) =>
+    runJobs({ engine, store: new MemoryRunStore(), tools: [], ...(logger ? { logger } : {}) });
+
+  test('says once that it is away, and once that it is back, at the beginning and later', async () => {
+    const redis = await serviceThatLeaves(new URL(url));
+    redis.leave();
+    const queue = newName();
+    const { heard, logger, count } = listening();
+    const engine = bullmqEngine({ connection: redis.connection, queue });
+    const beginning = begin(engine, logger);
+    const place = `BullMQ, queue '${queue}' in Redis at 127.0.0.1:${redis.connection.port}`;
+    await count(1);
+    await pause(500);
+    expect(heard).toEqual([`${place} is away: connect ECONNREFUSED 127.0.0.1:${redis.connection.port}`]);
+    await redis.comeBack();
+    const runner = await beginning;
+    await count(2);
+    redis.leave();
+    await count(3);
+    await redis.comeBack();
+    await count(4);
+    expect(heard.map((line) => line.slice(place.length, place.length + 8))).toEqual([
+      ' is away',
+      ' is back',
+      ' is away',
+      ' is back',
+    ]);
+    await runner.close();
+    await engine.close();
+    redis.leave();
+    expect(heard).toHaveLength(4);
+  });
+
+  test('warns on the error output where nobody gave a logger; a logger of the engine hears all itself', async () => {
+    const redis = await serviceThatLeaves(new URL(url));
+    redis.leave();
+    const { texts, stop } = warned();
+    const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
+    const { logger, first } = listening();
+    const logged = bullmqEngine({ connection: redis.connection, queue: newName(), logger });
+    const beginnings = [begin(engine), begin(logged)];
+    await first;
+    await pause(2_000);
+    expect(texts).toEqual([
+      expect.stringMatching(/^BullMQ, queue '\w+' in Redis at [\d.:]+ is away: connect ECONNREFUSED /),
+    ]);
+    await redis.comeBack();
+    for (const runner of await Promise.all(beginnings)) await runner.close();
+    await Promise.all([engine.close(), logged.close()]);
+    stop();
+    redis.leave();
+  });
+
+  test('says what an engine tells that is there, and not that it is away', async () => {
+    const { count, logger } = listening();
+    const queue = newName();
+    const engine = bullmqEngine({ connection: { url }, queue });
+    const runner = await begin(engine, logger);
+    await engine.subscribe(() => {
+      throw new Error('a listener that throws');
+    });
+    await engine.publish({ type: 'end', jobId: 'j1' });
+    const [first] = await count(1);
+    expect(first).toMatch(/^BullMQ, queue '\w+' in Redis[^:]*: a listener that throws$/);
+    await runner.close();
+    await engine.close();
+  });
+});
+
 describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }) => {
   const schema = newName();
   const through = (port: number) => Object.assign(new URL(url), { hostname: '127.0.0.1', port }).href;
@@ -121,6 +215,24 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     await client.connect();
     await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
     await client.end();
+  });
+
+  test('tells whoever does jobs once that it is away, and once that it is back', async () => {
+    const postgres = await serviceThatLeaves(new URL(url));
+    const queue = newName();
+    const { heard, logger, count } = listening();
+    const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue });
+    const runner = await runJobs({ engine, store: new MemoryRunStore(), tools: [], logger });
+    postgres.leave();
+    await count(1);
+    await pause(1_500);
+    await postgres.comeBack();
+    await count(2);
+    await runner.close();
+    await engine.close();
+    postgres.leave();
+    const place = `pg-boss, queue '${queue}' in PostgreSQL`;
+    expect(heard).toEqual([expect.stringContaining(`${place} is away: `), `${place} is back`]);
   });
 
   test('closes where it never said anything, and what waited for it is told so', async () => {
