@@ -226,6 +226,8 @@ export class JobDoer {
       const message = `No worker has the tool '${job.tool}' that the job was started with.`;
       return { result: failedResult('ToolNotFound', message), isFailure: true };
     }
+    const lost = await this.#lost(job, definition);
+    if (lost !== undefined) return { result: lost, isFailure: false };
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
     // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
     const journal = { arguments: args, approved: true as const, answers: [], once: [] };
@@ -242,6 +244,15 @@ export class JobDoer {
       },
     );
     return endOf(invocation, { job, definition, signal: attempt.signal });
+  }
+
+  /** What a job ends with whose tool would not get all of its arguments: each of them was one when it was started. */
+  async #lost(job: Job, definition: ToolDefinition): Promise<ToolResult | undefined> {
+    if (whatChanged(job, definition).length === 0) return undefined;
+    const checked = await this.#work.tools.check(job.tool, job.arguments);
+    return checked.ok && checked.removed.length > 0
+      ? changedResult(job, definition, checked.removed)
+      : undefined;
   }
 
   async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
@@ -284,18 +295,29 @@ function reasonOf({ reason }: AbortSignal): string {
 }
 
 /** What a job ends with whose arguments fitted the tool that it was started with, and do not fit this one. */
-function changedResult(job: Job, definition: ToolDefinition): ToolResult | undefined {
+function changedResult(
+  job: Job,
+  definition: ToolDefinition,
+  lost: readonly string[] = [],
+): ToolResult | undefined {
+  const changed = whatChanged(job, definition);
+  if (changed.length === 0) return undefined;
+  const missing =
+    lost.length === 0 ? '' : ` It has no ${lost.map((path) => `'${path}'`).join(', ')} any more.`;
+  return failedResult(
+    'DefinitionChanged',
+    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}.${missing} The work was not done.`,
+  );
+}
+
+/** What of a tool is not as it was when a job was started. */
+function whatChanged(job: Job, definition: ToolDefinition): readonly string[] {
   const [parameters, options] = job.fingerprint.split('.');
   const [parametersNow, optionsNow] = fingerprintOf(definition).split('.');
-  if (parameters === parametersNow && options === optionsNow) return undefined;
-  const changed = [
+  return [
     ...(parameters === parametersNow ? [] : ['its parameters']),
     ...(options === optionsNow ? [] : ['its options']),
   ];
-  return failedResult(
-    'DefinitionChanged',
-    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}. The work was not done.`,
-  );
 }
 
 /** How many jobs of a tool run at the same time, and who waits for one of them to end. */
