@@ -8,6 +8,7 @@ import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import { SqliteRunStore } from '../stores/index.js';
+import { checkRunsFile } from '../stores/sqlite-runs-schema.js';
 import { type CommandSurroundings, UserFault } from './command.js';
 
 /** A store that the user named. */
@@ -44,6 +45,7 @@ export async function openStore(
   const isThere = existsSync(path);
   if (!isThere && user === 'operator') throw new UserFault(`--store: there is no file ${path}`, 1);
   try {
+    if (user === 'operator') checkRunsFile(path);
     const store = new SqliteRunStore({ path });
     if (!isThere) say(`toolwright: --store: made ${path}, which was not there\n`);
     return store;

@@ -38,6 +38,24 @@ export function openDatabase(place: DatabasePlace): DatabaseSync {
 }
 
 /**
+ * Looks into an SQLite file that is there, and changes nothing in it.
+ *
+ * @throws Error that names the path where the file cannot be read.
+ */
+export function readDatabase<Found>(path: string, look: (database: DatabaseSync) => Found): Found {
+  const Database = loadDatabaseClass();
+  let database: DatabaseSync | undefined;
+  try {
+    database = new Database(path, { readOnly: true });
+    return look(database);
+  } catch (cause) {
+    throw new Error(`Cannot read the SQLite file '${path}': ${(cause as Error).message}`, { cause });
+  } finally {
+    database?.close();
+  }
+}
+
+/**
  * Makes the file where it is missing, for its owner alone: it holds conversations. The files that SQLite puts
  * beside it get the same rights. One that is there keeps its own.
  */

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { readDatabase } from './open-database.js';
 
 /** Raised with every change of the tables, together with what makes the new ones of the old. */
 const VERSION = 3;
@@ -74,6 +75,26 @@ export function prepareRunsSchema(database: DatabaseSync): void {
   database
     .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
     .run(VERSION);
+}
+
+/**
+ * Looks whether a file has the tables of this version, or of a newer one, which its store refuses.
+ *
+ * @throws Error that says what to do where it has not.
+ */
+export function checkRunsFile(path: string): void {
+  const version = readDatabase(path, (database) => {
+    const named = "SELECT 1 FROM sqlite_schema WHERE name = 'toolwright_schemas'";
+    return database.prepare(named).get() === undefined ? 0 : keptVersion(database);
+  });
+  if (version === 0)
+    throw new Error(
+      `'${path}' has no tables of toolwright: name the file of the application, or start a worker or the application first, which makes them.`,
+    );
+  if (version < VERSION)
+    throw new Error(
+      `The runs in '${path}' are kept in version ${version}, and this version of toolwright needs ${VERSION}: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+    );
 }
 
 /** 0 where there are no tables yet. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -618,6 +618,36 @@ test('toolwright runs over SQLite says in one line that a newer version made the
     out: '',
     error: expect.stringMatching(/^toolwright: --store: [^\n]+ kept in version 999 [^\n]+\n$/),
   });
+  rmSync(folder, { recursive: true });
+});
+
+test('toolwright runs makes no tables in an SQLite file of somebody else, and changes none of an older version', async () => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-runs-'));
+  const path = join(folder, 'shop.sqlite');
+  const ask = () => runCommand(['runs', 'list', '--store', 'shop.sqlite'], folder);
+  const refused = (why: string) => ({ code: 1, out: '', error: `toolwright: --store: ${why}\n` });
+  const first = new DatabaseSync(path);
+  first.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY)');
+  first.close();
+  const before = readFileSync(path);
+  expect(await ask()).toEqual(
+    refused(
+      `'${path}' has no tables of toolwright: name the file of the application, or start a worker or the application first, which makes them.`,
+    ),
+  );
+  expect(readFileSync(path).equals(before)).toBe(true);
+  writeFileSync(join(folder, 'text.sqlite'), 'no database, but some text of an operator'.repeat(50));
+  const text = await runCommand(['runs', 'list', '--store', 'text.sqlite'], folder);
+  expect(text.error).toMatch(/^toolwright: --store: Cannot read the SQLite file '[^\n]+': [^\n]+\n$/);
+  new SqliteRunStore({ path }).close();
+  using database = new DatabaseSync(path);
+  database.exec('UPDATE toolwright_schemas SET version = 2');
+  expect(await ask()).toEqual(
+    refused(
+      `The runs in '${path}' are kept in version 2, and this version of toolwright needs 3: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+    ),
+  );
+  expect(database.prepare('SELECT version FROM toolwright_schemas').all()).toEqual([{ version: 2 }]);
   rmSync(folder, { recursive: true });
 });
 
