@@ -109,7 +109,7 @@ function unmade(received: ReceivedCall, fail: () => Answer, found?: Found): Answ
 export const answerDirectly = createDirectCaller(takeUp);
 
 /** The same for a call whose record is wanted, in an environment where calls are alone. */
-export const recordDirectly = createRecordedCaller(takeUp, readyCall);
+export const recordDirectly = createRecordedCaller({ takeOver: takeUp, open: readyCall });
 
 /** Goes on in steps with a direct call that has come to more than its result. */
 function takeUp<TheAnswer extends CallAnswer>(left: LeftCall): TheAnswer | Promise<TheAnswer>;

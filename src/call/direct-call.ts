@@ -1,6 +1,7 @@
 import { readPlainArguments } from '../checking/read-arguments.js';
+import type { CallScope } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Hydrated } from '../contract/tool.js';
+import type { Hydrated, ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { type CheckedFacts, checkedFacts } from './check-arguments.js';
@@ -9,7 +10,7 @@ import type { BodyEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } fr
 import { CallLog } from './log.js';
 import type { CallPlan, DirectTool } from './plan.js';
 import { callRecord, isReady, writeBare } from './result.js';
-import { awaitWork, settledEnd } from './run-body.js';
+import { type AwaitedWork, awaitWork, settledEnd, type WorkingCall } from './run-body.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
 export interface LeftCall {
@@ -115,61 +116,117 @@ type RecordedCaller = (
   origin: CallOrigin,
 ) => Invocation | Promise<Invocation> | undefined;
 
-/** Makes the record that the steps of a call keep, of one that has taken the short way. */
-type CallOpener = (
-  received: ReceivedCall,
-  parts: Pick<Call, 'tool' | 'plan' | 'checked' | 'args' | 'facts'>,
-) => Call;
+/** How a call goes on that has taken the short way: in steps, with the record that they keep of it. */
+interface WayInSteps {
+  readonly takeOver: (left: LeftCall) => Invocation | Promise<Invocation>;
+  readonly open: (
+    received: ReceivedCall,
+    parts: Pick<Call, 'tool' | 'plan' | 'checked' | 'args' | 'facts'>,
+  ) => Call;
+}
 
 /**
  * The short way of the calls of a run, in an environment where they are alone: also for bodies that take time, unless
  * limits end them, they begin runs that wait, or give what has to be settled first.
  */
-export function createRecordedCaller(
-  takeOver: (left: LeftCall) => Invocation | Promise<Invocation>,
-  open: CallOpener,
-): RecordedCaller {
+export function createRecordedCaller(inSteps: WayInSteps): RecordedCaller {
   return (environment, request, origin) => {
-    const { scope, attempt = 1 } = origin;
-    if (request.hasBegun || scope.signal?.aborted) return undefined;
+    if (request.hasBegun || origin.scope.signal?.aborted) return undefined;
     const direct = environment.find(request.name)?.direct;
     if (direct === undefined || direct.hydrate !== undefined) return undefined;
-    const { plan } = direct;
-    const { tool } = plan;
     const since = performance.now();
     const checked = acceptRead(direct, request);
     if (checked === undefined) return undefined;
-    const facts = checkedFacts(request, plan, ACCEPTED);
-    const received = () => ({ ...receivedCall(environment, request, origin), since });
-    const leave = (at: LeftAt) => takeOver({ received: received(), plan, accepted: checked, at, facts });
-    const answer = (value: unknown): Invocation => {
-      const result = writeBare(direct, value, environment);
-      const call = { request, attempt, since, checked, facts };
-      const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
-      return { status: 'settled', result, record };
-    };
+    const call = new RecordedCall({ environment, request, origin, direct, since, checked, inSteps });
     let value: unknown;
     try {
-      value = direct.execute.call(tool, checked, NO_CONTEXT);
+      value = direct.execute.call(direct.plan.tool, checked, NO_CONTEXT);
     } catch (error) {
-      return leave({ how: 'ended', args: checked, end: { how: 'threw', error } });
+      return call.leave({ how: 'ended', args: checked, end: { how: 'threw', error } });
     }
-    if (!(value instanceof Promise))
-      return isReady(value) ? answer(value) : leave({ how: 'returned', args: checked, value });
-    let call: Call | undefined;
-    const opened = (): Call => {
-      call ??= open(received(), { tool, plan, checked, args: checked, facts });
-      return call;
-    };
-    return awaitWork({ scope, environment, tool, log: CallLog.none }, Promise.resolve(value), {
-      onEnd: (end) =>
-        end.how === 'returned' && call === undefined && !environment.innerWaits?.().length
-          ? answer(end.value)
-          : leave({ how: 'ended', args: checked, end, call: opened() }),
-      settle: (given) => (isReady(given) ? undefined : settledEnd(opened(), given)),
-      stop: (reason) => contextOf(opened()).stop(reason),
-    });
+    if (value instanceof Promise) return awaitWork(call, Promise.resolve(value), call);
+    return isReady(value) ? call.answer(value) : call.leave({ how: 'returned', args: checked, value });
   };
+}
+
+interface RecordedParts {
+  readonly environment: CallEnvironment;
+  readonly request: CallRequest;
+  readonly origin: CallOrigin;
+  readonly direct: DirectTool;
+  readonly since: number;
+  readonly checked: JsonObject;
+  readonly inSteps: WayInSteps;
+}
+
+/** A call of a run on the short way. */
+class RecordedCall implements WorkingCall, AwaitedWork<Invocation> {
+  readonly environment: CallEnvironment;
+  readonly scope: CallScope;
+  readonly log = CallLog.none;
+  readonly tool: ToolDefinition;
+  readonly request: CallRequest;
+  readonly attempt: number;
+  readonly since: number;
+  readonly checked: JsonObject;
+  readonly facts: CheckedFacts;
+  readonly #direct: DirectTool;
+  readonly #inSteps: WayInSteps;
+  /** The same as its steps keep it, once it goes on in them. */
+  #call: Call | undefined;
+
+  constructor({ environment, request, origin, direct, since, checked, inSteps }: RecordedParts) {
+    const { scope, attempt = 1 } = origin;
+    this.environment = environment;
+    this.scope = scope;
+    this.tool = direct.plan.tool;
+    this.request = request;
+    this.attempt = attempt;
+    this.since = since;
+    this.checked = checked;
+    this.facts = checkedFacts(request, direct.plan, ACCEPTED);
+    this.#direct = direct;
+    this.#inSteps = inSteps;
+  }
+
+  answer(value: unknown): Invocation {
+    const result = writeBare(this.#direct, value, this.environment);
+    const record = callRecord(this, { status: result.isError ? 'error' : 'success', result });
+    return { status: 'settled', result, record };
+  }
+
+  leave(at: LeftAt): Invocation | Promise<Invocation> {
+    const { checked: accepted, facts } = this;
+    const { plan } = this.#direct;
+    return this.#inSteps.takeOver({ received: this.#received, plan, accepted, at, facts });
+  }
+
+  onEnd(end: BodyEnd): Invocation | Promise<Invocation> {
+    const isPlain = this.#call === undefined && !this.environment.innerWaits?.().length;
+    return end.how === 'returned' && isPlain
+      ? this.answer(end.value)
+      : this.leave({ how: 'ended', args: this.checked, end, call: this.#opened });
+  }
+
+  settle(value: unknown): Promise<BodyEnd> | undefined {
+    return isReady(value) ? undefined : settledEnd(this.#opened, value);
+  }
+
+  stop(reason: unknown): void {
+    contextOf(this.#opened).stop(reason);
+  }
+
+  get #received(): ReceivedCall {
+    const { environment, request, scope, attempt, since } = this;
+    return { ...receivedCall(environment, request, { scope, attempt }), since };
+  }
+
+  get #opened(): Call {
+    const { tool, checked, facts } = this;
+    const { plan } = this.#direct;
+    this.#call ??= this.#inSteps.open(this.#received, { tool, plan, checked, args: checked, facts });
+    return this.#call;
+  }
 }
 
 const ACCEPTED = { isAccepted: true } as const;

@@ -79,17 +79,17 @@ export async function settledEnd(call: Call, value: unknown): Promise<BodyEnd> {
 const ABORT_GRACE_MS = 500;
 
 /** What is done about work that is waited for. */
-interface AwaitedWork<Answer> {
+export interface AwaitedWork<Answer> {
   /** Goes on with the end. Must not throw. */
-  readonly onEnd: (end: BodyEnd) => Answer | Promise<Answer>;
+  onEnd(end: BodyEnd): Answer | Promise<Answer>;
   /** The end of work that has given a value which is not ready to be written; default: all are. */
-  readonly settle?: (value: unknown) => Promise<BodyEnd> | undefined;
+  settle?(value: unknown): Promise<BodyEnd> | undefined;
   /** Tells the work that nobody waits for it any more. */
-  readonly stop?: (reason: unknown) => void;
+  stop?(reason: unknown): void;
 }
 
 /** What its work and its limits need of a call. */
-type WorkingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
+export type WorkingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
 
 /** Goes on with the end of work of a call: its own, or that of the first of its limits. */
 export function awaitWork<Answer>(
@@ -97,8 +97,8 @@ export function awaitWork<Answer>(
   work: Promise<unknown>,
   awaited: AwaitedWork<Answer>,
 ): Promise<Answer> {
-  return new Promise<BodyEnd>((resolve) => new LimitedWork(call, awaited, resolve).follow(work)).then(
-    awaited.onEnd,
+  return new Promise<BodyEnd>((resolve) => new LimitedWork(call, awaited, resolve).follow(work)).then((end) =>
+    awaited.onEnd(end),
   );
 }
 
