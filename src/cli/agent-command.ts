@@ -42,7 +42,9 @@ export const agentCommand: Command = {
   async run(args, surroundings) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
     if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
-    const sessions = new AgentSessions();
+    const sessions = new AgentSessions((sentence) =>
+      surroundings.error(`toolwright: ${visibleLine(sentence)}\n`),
+    );
     if (values.sessions) {
       listSessions(sessions, surroundings);
       return 0;

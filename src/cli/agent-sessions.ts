@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { basename, isAbsolute, join } from 'node:path';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { withFileLock } from '../toolbox/permissions/file-lock.js';
@@ -19,6 +19,11 @@ interface AgentSession {
   readonly undone: readonly string[];
 }
 
+type FoundSession =
+  | { readonly status: 'known'; readonly session: AgentSession }
+  | { readonly status: 'missing' }
+  | { readonly status: 'broken'; readonly path: string; readonly why: string };
+
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** Where things are kept that belong to this user and to no folder. */
@@ -34,8 +39,11 @@ export function stateFolder(): string {
 /** The sessions of this user, each in a folder of its own that nobody else can read. */
 export class AgentSessions {
   readonly #root: string;
+  readonly #tell: (sentence: string) => void;
 
-  constructor(root: string = join(stateFolder(), 'agent')) {
+  /** `tell` hears of what cannot be read. */
+  constructor(tell: (sentence: string) => void, root: string = join(stateFolder(), 'agent')) {
+    this.#tell = tell;
     this.#root = root;
   }
 
@@ -49,23 +57,40 @@ export class AgentSessions {
       throw unusable(this.#root, error);
     }
     return ids
-      .flatMap((id) => this.read(id) ?? [])
+      .flatMap((id) => {
+        const found = ID.test(id) ? this.#find(id) : { status: 'missing' as const };
+        if (found.status === 'broken')
+          this.#tell(`${found.path} cannot be read: ${found.why}; --session ${id} goes on with it`);
+        return found.status === 'known' ? [found.session] : [];
+      })
       .filter((session) => folder === undefined || session.folder === folder)
       .sort((one, other) => (one.used < other.used ? 1 : -1));
   }
 
   /** One of them; nothing where there is none. */
   read(id: string): AgentSession | undefined {
+    const found = this.#find(id);
+    return found.status === 'known' ? found.session : undefined;
+  }
+
+  #find(id: string): FoundSession {
+    const path = this.#fileOf(id);
     try {
-      const session: unknown = JSON.parse(readFileSync(join(this.placeOf(id), 'session.json'), 'utf8'));
-      if (!isRecord(session)) return undefined;
-      const { folder, used, title = '', undone } = session;
-      if (typeof folder !== 'string' || typeof used !== 'string') return undefined;
+      const session: unknown = JSON.parse(readFileSync(path, 'utf8'));
+      const { folder, used, title = '', undone } = isRecord(session) ? session : {};
+      if (typeof folder !== 'string' || typeof used !== 'string')
+        return { status: 'broken', path, why: 'it is not what a session is kept as' };
       const told = Array.isArray(undone) ? undone.map(String) : [];
-      return { id, folder, used, title: String(title), undone: told };
-    } catch {
-      return undefined;
+      return { status: 'known', session: { id, folder, used, title: String(title), undone: told } };
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
+      return isMissing ? { status: 'missing' } : { status: 'broken', path, why: errorMessage(error) };
     }
+  }
+
+  #fileOf(id: string): string {
+    return join(this.placeOf(id), 'session.json');
   }
 
   /** Where a session keeps what it has. */
@@ -84,13 +109,15 @@ export class AgentSessions {
     const place = this.placeOf(id);
     const lock = join(place, 'lock');
     this.#alone(id, () => {
-      const known = this.read(id);
+      const found = this.#find(id);
+      const known = found.status === 'known' ? found.session : undefined;
       if (known !== undefined && known.folder !== folder)
         throw new UserFault(`the session ${id} is over ${known.folder}: toolwright agent ${known.folder}`, 1);
       refuseHeld(lock, id);
       mkdirSync(place, { recursive: true, mode: 0o700 });
       writeFileSync(lock, String(process.pid), { mode: 0o600 });
-      this.note({ id, folder, title: known?.title ?? '', undone: known?.undone ?? [] });
+      const title = found.status === 'broken' ? this.#keepBroken(found) : '';
+      this.note({ id, folder, title: known?.title ?? title, undone: known?.undone ?? [] });
     });
     return () =>
       this.#alone(id, () => {
@@ -99,6 +126,14 @@ export class AgentSessions {
         if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
         else rmSync(lock, { force: true });
       });
+  }
+
+  /** The conversation of such a session is in its store, and goes on; what it is called now. */
+  #keepBroken({ path, why }: FoundSession & { readonly status: 'broken' }): string {
+    const kept = `${path}.broken-${Date.now()}`;
+    renameSync(path, kept);
+    this.#tell(`${path} cannot be read, and is kept as ${basename(kept)}: ${why}`);
+    return '(title lost)';
   }
 
   /** While no other process begins or ends a session of this name. */
@@ -115,9 +150,10 @@ export class AgentSessions {
   /** Keeps what is known of a session. */
   note({ id, ...known }: Omit<AgentSession, 'used'>): void {
     const session = { ...known, used: new Date().toISOString() };
-    writeFileSync(join(this.placeOf(id), 'session.json'), `${JSON.stringify(session, null, 2)}\n`, {
-      mode: 0o600,
-    });
+    const path = this.#fileOf(id);
+    // A process that is killed leaves the one before.
+    writeFileSync(`${path}.draft`, `${JSON.stringify(session, null, 2)}\n`, { mode: 0o600 });
+    renameSync(`${path}.draft`, path);
   }
 }
 

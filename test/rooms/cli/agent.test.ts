@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -208,4 +208,29 @@ test('toolwright agent says what is wrong with how it was called, in one line', 
     });
   // What nothing was said in leaves nothing.
   expect((await run(place, ['--sessions'], [])).out).toBe('');
+});
+
+test('toolwright agent says that what is known of a session cannot be read, keeps it, and goes on with the session', async () => {
+  const place = newPlace();
+  expect((await run(place, ['--offline', '--session', 's1'], ['Hello'])).code).toBe(0);
+  const folder = join(place.state, 'toolwright', 'agent', 's1');
+  writeFileSync(join(folder, 'session.json'), '{"folder": "/ho');
+  const listed = await run(place, ['--sessions'], []);
+  expect(listed.out).toBe('');
+  expect(listed.error).toMatch(/^toolwright: .*s1\/session\.json.* --session s1 goes on with it\n$/);
+  expect(await run(place, ['--offline', '--continue'], [])).toMatchObject({
+    code: 1,
+    error: expect.stringContaining('--session s1 goes on with it'),
+  });
+  // Nothing is said in it: all that it had stays.
+  const left = await run(place, ['--offline', '--session', 's1'], []);
+  expect(left.error).toMatch(
+    /^toolwright: .*session\.json cannot be read, and is kept as session\.json\.broken-\d+: .*$/m,
+  );
+  const again = await run(place, ['--offline', '--session', 's1'], ['Again']);
+  expect([again.code, again.out + again.error]).toEqual([0, expect.stringContaining('1 turns so far')]);
+  expect(again.error).not.toContain('broken');
+  const kept = readdirSync(folder).find((name) => name.startsWith('session.json.broken-')) ?? '';
+  expect(readFileSync(join(folder, kept), 'utf8')).toBe('{"folder": "/ho');
+  expect((await run(place, ['--sessions'], [])).out).toMatch(/^s1 .* \(title lost\)\n$/);
 });

@@ -39,7 +39,7 @@ describe('sessions of toolwright agent', () => {
 
   test('are gone where nothing was said in them, and stay where something was', () => {
     const root = newFolder();
-    const sessions = new AgentSessions(root);
+    const sessions = new AgentSessions(() => {}, root);
     sessions.open('quiet', '/x')();
     const close = sessions.open('loud', '/x');
     sessions.note({ id: 'loud', folder: '/x', title: 'Hi', undone: [] });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const [module, root, rounds, others] = process.argv.slice(2);
 const { AgentSessions } = await import(module);
-const sessions = new AgentSessions(join(root, 'sessions'));
+const sessions = new AgentSessions(() => {}, join(root, 'sessions'));
 const held = join(root, 'held');
 /** Of no process. */
 const GONE = '4194305';
