@@ -101,5 +101,14 @@ function wrongStore(error: unknown): UserFault {
 function placeIn(name: string): PostgresOptions {
   const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
   if (schema === undefined) return { connectionString: name };
-  return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
+  return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decoded(schema) };
+}
+
+/** What is none that can be decoded is no name of a schema either, and refused as such. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -186,7 +186,8 @@ export const ERROR_TABLE = {
   },
   RunNotSuspended: {
     code: 527,
-    happened: 'A run was to be resumed that was never suspended: its process died while it was under way.',
+    happened:
+      'A run was to be resumed that is not suspended: it was answered already, or its process died while it was under way.',
     remedy: 'Let `recoverRuns` go on with it; then answer what it waits for, if anything.',
   },
   OutcomeUnknown: {

@@ -160,7 +160,7 @@ async function claimRun<Store extends RunStore>(request: ClaimRequest<Store>): P
   if (outcome.status === 'lost')
     throw new ToolwrightError(
       'RunNotSuspended',
-      `Run '${runId}' is not suspended: the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
+      `Run '${runId}' is not suspended: it was answered already, or the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
     );
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold(since);

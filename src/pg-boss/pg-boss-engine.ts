@@ -19,7 +19,6 @@ import { RunningJobs } from '../jobs/running-jobs.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
   BOOLEAN,
-  FILLED_TEXT,
   LOGGER,
   type OptionRule,
   optionTable,
@@ -70,10 +69,15 @@ const SCHEMA_NAME: OptionRule = {
 
 const PG_BOSS = withMethods(['start', 'send', 'fetch', 'complete', 'fail', 'getDb'], 'a PgBoss');
 
+/** Or the folder of a socket; `pg` takes any other text for a host called `base`. */
+function isAddress(value: unknown): boolean {
+  return typeof value === 'string' && /^(postgres(ql)?:\/\/|socket:|\/)./i.test(value);
+}
+
 const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
   connection: required(
     secret({
-      accepts: (value) => FILLED_TEXT.accepts(value) || PG_BOSS.accepts(value),
+      accepts: (value) => isAddress(value) || PG_BOSS.accepts(value),
       fix: "'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })",
     }),
   ),

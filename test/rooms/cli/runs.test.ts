@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Approval,
+  answerStoredRun,
   Conversations,
   defineTool,
   recoverRuns,
@@ -343,6 +344,11 @@ function testRuns(): void {
         code: 1,
         error: 'toolwright: r1 waits for no answer: it was answered already, the last time by "clerk 9"\n',
       });
+    const given = [{ id: first, approved: true }];
+    await expect(answerStoredRun({ store, runId: 'r1' }, given, { owner: 'u1' })).rejects.toMatchObject({
+      code: 527,
+      message: expect.stringContaining("Run 'r1' is not suspended: it was answered already, or "),
+    });
     const provider = new ScriptedProvider([{ content: 'Done' }]);
     await recoverRuns({ store, config: { ...config(), provider } });
     expect(await answer('r1', first, '--approve')).toMatchObject({
@@ -691,6 +697,8 @@ test('a store that is not there is a mistake of one line', async () => {
       "connectionString is a text of 37 characters. Write instead: connectionString: 'postgres://user@",
     ],
     ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
+    ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
+    ['//hello there', 'connectionString is a text of 22 characters'],
   ]) {
     const { code, error } = await runCommand(['runs', 'list', '--store', `postgres:${where}`], folder);
     expect(code).toBeGreaterThan(0);

@@ -169,3 +169,12 @@ test('pgBossEngine refuses a schema that pg-boss could not make', () => {
       expect.objectContaining({ code: 521 }),
     );
 });
+
+test.each(['hello there', 'orders', 'postgress://u:secret@h/d', 'postgres:/h/d'])(
+  'pgBossEngine refuses %j as the address of a database, and does not show it',
+  (connection) => {
+    const open = () => pgBossEngine({ connection });
+    expect(open).toThrow("connection: 'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })");
+    expect(open).not.toThrow(connection);
+  },
+);
