@@ -15,7 +15,7 @@ const RUNS_OPTIONS = {
   '--store postgres://…|file':
     'where the runs are; postgres://…?schema=shop in another schema than toolwright',
   '--status status': 'list: only those that are running, suspended or ended',
-  '--limit n': 'list: how many, from 1 to 9999; 50 without it',
+  '--limit n': 'list: how many, from 1 to 1000; 50 without it',
   '--after place': 'list: the page after one that said where the next begins',
   '--json': 'list, show, approvals, schedules: a line of JSON for each',
   '--to id': 'answer: which of several questions; show lists them',

@@ -78,8 +78,8 @@ async function listRuns({ store, options, surroundings }: RunsCall): Promise<num
   const { status, after, limit = '50', json } = options;
   if (status !== undefined && !STATUSES.includes(status))
     throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
-  if (!/^[1-9]\d{0,3}$/.test(limit))
-    throw new UserFault(`--limit is a whole number from 1 on, not '${limit}'`);
+  if (!/^([1-9]\d{0,2}|1000)$/.test(limit))
+    throw new UserFault(`--limit is a whole number from 1 to 1000, not '${limit}'`);
   const query = {
     limit: Number(limit),
     ...(status === undefined ? {} : { status: status as RunStatus }),

@@ -518,6 +518,7 @@ function testRuns(): void {
   test.each([
     [['list', '--status', 'odd'], '--status is running, suspended, ended'],
     [['list', '--limit', '0'], '--limit is a whole number'],
+    [['list', '--limit', '1001'], "--limit is a whole number from 1 to 1000, not '1001'"],
     [['show'], 'the id of the run is missing'],
     [['show', 'r9'], "the store has no run 'r9'"],
     [['cancel', 'r9'], "The store has no run 'r9'"],
