@@ -313,8 +313,13 @@ export type {
   TurnOptions,
 } from './conversation/options.js';
 export type { ConversationSnapshot } from './conversation/snapshot.js';
-export { type AgentTool, agentTool } from './discovery/agent-tool.js';
-export { type ArgumentsOf, type DefineToolOptions, defineTool } from './discovery/define-tool.js';
+export {
+  type AgentTool,
+  type ArgumentsOf,
+  agentTool,
+  type DefineToolOptions,
+  defineTool,
+} from './discovery/define-tool.js';
 export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.js';
 export {
   type AuthorFault,
@@ -380,8 +385,8 @@ export {
 } from './schema/strict/strict-schema.js';
 export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
 export type { ToolEmbedder } from './search/embedded-tools.js';
+export type { SearchedTool } from './search/terms.js';
 export { ToolIndex, type ToolQuery } from './search/tool-index.js';
-export type { SearchedTool } from './search/tool-terms.js';
 export {
   type ParsedText,
   parseToolRequest,

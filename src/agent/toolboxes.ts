@@ -28,8 +28,7 @@ import type { NamedAgent } from '../toolbox/agents/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import { AgentFaults, codeOf } from './agent-faults.js';
 import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
-import { readNamed } from './named-parts.js';
-import { openProvider } from './open-parts.js';
+import { openProvider, readNamed } from './open-parts.js';
 
 /** What toolboxes are opened with. */
 export interface ToolboxSurroundings {

@@ -2,8 +2,7 @@ import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checki
 import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { Tool, ToolDefinition } from '../contract/tool.js';
-import { adaptAgentTool } from '../discovery/agent-tool.js';
-import { illegalName, isFinishedTool, TOOL_NAME } from '../discovery/define-tool.js';
+import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../discovery/define-tool.js';
 import { textInputFaults } from '../discovery/tool-schemas.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { callListener } from '../kernel/async.js';

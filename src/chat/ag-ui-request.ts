@@ -3,10 +3,9 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import { clientMessages } from './ag-ui-messages.js';
-import type { AskedChat, Decision } from './chat-request.js';
-import { checkInputNames, checkResumeNames } from './client-names.js';
-import { checkId, HttpFault } from './http-fault.js';
+import { AgUiMessage } from './ag-ui-events.js';
+import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
+import { checkNames, objectsOf } from './client-answers.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 import { hasAnswers } from './turn-readings.js';
 import { turnOfMessage } from './ui-message-request.js';
@@ -187,4 +186,52 @@ function textOf(content: unknown): string {
 /** The client's messages, for snapshots. */
 export function messagesIn({ messages }: AgUiInput) {
   return clientMessages(messages);
+}
+
+const ROLES = ['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'];
+
+/** The messages of a client that are messages at all: they are given back to it in snapshots, and to nobody else. */
+function clientMessages(messages: unknown): readonly AgUiMessage[] {
+  if (!Array.isArray(messages)) return [];
+  return messages.filter(
+    (message): message is AgUiMessage =>
+      isRecord(message) && typeof message.id === 'string' && ROLES.includes(String(message.role)),
+  );
+}
+
+const PAYLOAD_EDITS = '`editedArgs` of the payload of its interrupt';
+const PAYLOAD_REMEMBER = '`remember` of the payload of its interrupt';
+
+const INPUT = {
+  place: 'the input of a run',
+  names: [],
+  meant: { edits: PAYLOAD_EDITS, editedArgs: PAYLOAD_EDITS, remember: PAYLOAD_REMEMBER },
+};
+
+const RESUME_ENTRY = {
+  place: 'an entry of `resume`',
+  names: ['interruptId', 'status', 'payload'],
+  meant: { ...INPUT.meant, editedArguments: PAYLOAD_EDITS, arguments: PAYLOAD_EDITS },
+};
+
+const PAYLOAD = {
+  place: 'the payload of an approval',
+  names: ['approved', 'reason', 'editedArgs', 'remember'],
+  meant: { edits: PAYLOAD_EDITS, edited: PAYLOAD_EDITS, arguments: PAYLOAD_EDITS, args: PAYLOAD_EDITS },
+};
+
+/** The same of the input of AG-UI, which has none of them. */
+function checkInputNames(input: Fields): void {
+  checkNames(objectsOf(input), INPUT);
+}
+
+/** An entry of `resume` for an approval. The arguments that it was asked about may stand in it: they change nothing. */
+function checkResumeNames(entry: Fields, wait: PendingCall): void {
+  checkNames(entry, RESUME_ENTRY);
+  if (!isRecord(entry.payload)) return;
+  const asked = canonicalJson(wait.arguments);
+  const given = Object.entries(entry.payload).filter(
+    ([name, value]) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
+  );
+  checkNames(Object.fromEntries(given), PAYLOAD);
 }

@@ -1,6 +1,7 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import { checkApprovalNames } from './client-names.js';
+import { misspeltName } from '../kernel/nearest-name.js';
+import { HttpFault } from './chat-request.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -102,4 +103,54 @@ function outputIn({ state, output, errorText }: Fields, wait: PendingCall): Answ
 function outputAnswer({ id, kind }: PendingCall, output: unknown): Answer {
   const given = output ?? null;
   return kind === 'client' ? { id, result: given } : { id, value: given };
+}
+
+/** Names that a client may give to something, and those that it may not, with what is meant by them. */
+interface KnownNames {
+  /** Where the names stand, for whoever has mistaken one. */
+  readonly place: string;
+  readonly names: readonly string[];
+  readonly meant: Readonly<Record<string, string>>;
+}
+
+const EDITS = '`edits` of the body, by the id of the approval';
+const REMEMBER = '`remember` of the body, by the id of the approval';
+
+const BODY: KnownNames = {
+  place: 'the body',
+  names: ['edits', 'remember', 'outputs'],
+  meant: { edited: EDITS, editedArgs: EDITS, editedArguments: EDITS },
+};
+
+const APPROVAL: KnownNames = {
+  place: '`approval` of a part',
+  names: ['id', 'approved', 'reason'],
+  meant: { edits: EDITS, editedArgs: EDITS, editedArguments: EDITS, arguments: EDITS, remember: REMEMBER },
+};
+
+/** Applications send fields of their own in the body: only an object under a name like one of ours is a slip. */
+export function checkBodyNames(body: Fields): void {
+  checkNames(objectsOf(body), BODY);
+}
+
+function checkApprovalNames(approval: Fields): void {
+  checkNames(approval, APPROVAL);
+}
+
+export function checkNames(given: Fields, { place, names, meant }: KnownNames): void {
+  const known = [...names, ...Object.keys(meant)];
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || names.includes(name)) continue;
+    const near = Object.hasOwn(meant, name) ? name : misspeltName(name, known);
+    if (near === undefined) continue;
+    const wanted = Object.hasOwn(meant, near) ? meant[near] : `\`${near}\``;
+    throw new HttpFault(
+      422,
+      `There is no ${JSON.stringify(name)} in ${place}; did you mean ${wanted}? Nothing was done.`,
+    );
+  }
+}
+
+export function objectsOf(given: Fields): Fields {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => isRecord(value)));
 }

@@ -10,12 +10,11 @@ import {
   type AskedChat,
   type ChatProtocol,
   type ChatRequest,
+  HttpFault,
   readChatRequest,
   type WriteFrames,
 } from './chat-request.js';
-import { ANSWERED_ALREADY, frameStream } from './frames.js';
-import { HttpFault } from './http-fault.js';
-import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, protocolOf } from './protocols.js';
+import { ANSWERED_ALREADY, ANY_ERROR, DEFAULT_HEARTBEAT_MS, frameStream, protocolOf } from './protocols.js';
 import {
   type EventSource,
   isOver,

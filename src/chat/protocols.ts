@@ -1,9 +1,14 @@
-import { agUiFrames, agUiHistory, runRefused, runStarted } from './ag-ui-frames.js';
+import type { JsonObject } from '../contract/json-schema.js';
+import { MAX_TIMER_MS } from '../kernel/async.js';
+import { isRecord } from '../kernel/json.js';
+import type { AgUiEvent, AgUiMessage } from './ag-ui-events.js';
 import { decideAgUi, messagesIn, outputsIn, readAgUiInput } from './ag-ui-request.js';
-import type { ChatProtocol, WriteFrames } from './chat-request.js';
-import { eventFrames, uiMessageFrames } from './frames.js';
-import type { HttpFault } from './http-fault.js';
+import { AgUiTeller } from './ag-ui-teller.js';
+import type { AskedChat, ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
+import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
 import type { DescribeError } from './shown-calls.js';
+import type { ReadEvent } from './turn-readings.js';
+import { type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
 import { uiMessageHistory } from './ui-message-history.js';
 import { readUiMessageRequest } from './ui-message-request.js';
 
@@ -80,4 +85,179 @@ function agUi(describeError: DescribeError): ChatProtocol {
     }),
     history: agUiHistory,
   };
+}
+
+/** The events of a turn as the AI SDK's UI message stream, in frames of server-sent events. */
+export async function* uiMessageFrames(
+  events: AsyncIterable<ReadEvent>,
+  { describeError, greets }: { readonly describeError: DescribeError; readonly greets: boolean },
+): AsyncGenerator<string, undefined> {
+  let told = UNTOLD;
+  let isGreeted = !greets;
+  for await (const { number, event, isNews } of events) {
+    const before = told;
+    const { chunks, ...after } = uiMessageChunks(told, event, describeError);
+    told = after.told;
+    if (!isNews) continue;
+    if (!isGreeted && before.messageId !== '') yield frame({ type: 'start', messageId: before.messageId });
+    isGreeted = true;
+    if (event.type === 'answers-refused') yield frame({ type: 'error', errorText: refusalText(event) });
+    for (const [index, chunk] of chunks.entries())
+      yield index === chunks.length - 1 ? `id: ${number}\n${frame(chunk)}` : frame(chunk);
+  }
+  yield 'data: [DONE]\n\n';
+}
+
+/** Numbered events as they are, in frames of server-sent events. */
+async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<string, undefined> {
+  for await (const { number, event, isNews } of events)
+    if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+export const ANSWERED_ALREADY = 'Somebody else has answered already.';
+
+/** Why answers were refused after they had entered, for whoever gave them. */
+function refusalText({ isLate, error }: JsonObject): string {
+  return isLate === false && isRecord(error) ? String(error.message) : ANSWERED_ALREADY;
+}
+
+function frame(data: UiMessageChunk | AgUiEvent): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+/** What a stream of frames needs to know of its reader. */
+interface FrameStreamOptions {
+  readonly heartbeatMs: number;
+  /** The reader has left before the end. */
+  readonly onLeave: () => void;
+}
+
+/**
+ * Frames as a body, read one by one as the reader asks for them: whoever does not read costs what one page of events
+ * does. A silence is broken by comments.
+ */
+export function frameStream(
+  frames: AsyncGenerator<string, undefined>,
+  { heartbeatMs, onLeave }: FrameStreamOptions,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<string, undefined>> | undefined;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        next ??= frames.next();
+        const read = await orSilence(next, heartbeatMs);
+        if (read === undefined) return controller.enqueue(encoder.encode(': still there\n\n'));
+        next = undefined;
+        if (read.done) controller.close();
+        else controller.enqueue(encoder.encode(read.value));
+      },
+      cancel: onLeave,
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+async function orSilence<Value>(work: Promise<Value>, heartbeatMs: number): Promise<Value | undefined> {
+  const silence = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => silence.resolve(undefined), Math.min(heartbeatMs, MAX_TIMER_MS));
+  try {
+    return await Promise.race([work, silence.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The protocol of which the events are. */
+const PROTOCOL_VERSION = '1.0';
+
+/** A run as its client calls it, and what the client has. */
+interface AgUiRun {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly describeError: DescribeError;
+  readonly messages: readonly AgUiMessage[];
+  readonly state?: unknown;
+  /** Calls whose results the client has: they are not told it. */
+  readonly given?: readonly string[];
+  /** Everything that was said is told first, for a client that has nothing. */
+  readonly isWhole?: boolean;
+}
+
+/** The events of a turn as a run of AG-UI, in frames of server-sent events. */
+export async function* agUiFrames(
+  events: AsyncIterable<ReadEvent>,
+  run: AgUiRun,
+): AsyncGenerator<string, undefined> {
+  const { threadId, runId } = run;
+  const teller = new AgUiTeller(run);
+  const given = new Set(run.given);
+  yield runStarted(run);
+  if (run.isWhole) yield frame({ type: 'MESSAGES_SNAPSHOT', messages: run.messages });
+  let isOver = false;
+  /** How it has ended, unless more comes: a turn that is told again may have waited, and gone on. */
+  let end: readonly AgUiEvent[] = [];
+  for await (const { event, isNews } of events) {
+    const told = teller.tell(event);
+    end = [];
+    if (!isNews) continue;
+    if (event.type === 'answers-refused') {
+      isOver = true;
+      yield runRefused(refusalText(event));
+    } else if (event.type === 'turn-suspended' || event.type === 'turn-end') {
+      isOver = true;
+      end = told;
+    } else for (const each of told) if (!isGiven(each, given)) yield frame(each);
+  }
+  for (const each of end)
+    if (!isGiven(each, given))
+      yield frame(each.type === 'RUN_FINISHED' ? { ...each, threadId, runId } : each);
+  // Nothing was open.
+  if (!isOver && run.isWhole)
+    yield frame({ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } });
+}
+
+/** The result of a call which the client has made itself. */
+function isGiven({ type, toolCallId }: AgUiEvent, given: ReadonlySet<string>): boolean {
+  return type === 'TOOL_CALL_RESULT' && given.has(String(toolCallId));
+}
+
+function runStarted({ threadId, runId }: Pick<AgUiRun, 'threadId' | 'runId'>): string {
+  return frame({ type: 'RUN_STARTED', threadId, runId, protocolVersion: PROTOCOL_VERSION });
+}
+
+/** Nothing was done for the run. */
+function runRefused(message: string): string {
+  return frame({ type: 'RUN_ERROR', message, code: 'refused' });
+}
+
+/** What was said in a chat before its open turn, and what that was begun with. */
+async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
+  const turns = keptTurns(asked, await pastTurns(asked));
+  return [...turns.flatMap(messagesOfTurn), ...promptMessage(openPrompt(asked))];
+}
+
+function messagesOfTurn(turn: PastTurn): readonly AgUiMessage[] {
+  const teller = new AgUiTeller({ describeError: () => '', messages: [] });
+  for (const event of turn.events) teller.tell(event);
+  const said = turn.events.length > 0 ? teller.messages : textsOf(turn);
+  return [...promptMessage(turn), ...said];
+}
+
+/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
+function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
+  return messages.flatMap(({ role, content }, index) =>
+    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
+  );
+}
+
+function promptMessage({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
+}
+
+function textOf(content: unknown): string {
+  const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
+  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }

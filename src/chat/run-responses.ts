@@ -14,11 +14,17 @@ import {
   withMethods,
 } from '../kernel/options.js';
 import type { ToolLoopStream } from '../loop/events.js';
-import { agUiFrames } from './ag-ui-frames.js';
 import { agUiAnswersIn, messagesIn, outputsIn, readAgUiInput } from './ag-ui-request.js';
 import { clientAnswers } from './client-answers.js';
-import { frameStream, uiMessageFrames } from './frames.js';
-import { ANY_ERROR, DEFAULT_HEARTBEAT_MS, SSE_HEADERS, UI_HEADERS } from './protocols.js';
+import {
+  ANY_ERROR,
+  agUiFrames,
+  DEFAULT_HEARTBEAT_MS,
+  frameStream,
+  SSE_HEADERS,
+  UI_HEADERS,
+  uiMessageFrames,
+} from './protocols.js';
 import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
 

@@ -1,10 +1,9 @@
+import type { Answer, PendingCall } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import type { HistoryTurn } from '../conversation/kept-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import type { AskedChat, Decision } from './chat-request.js';
-import { asksSeveral, clientAnswers } from './client-answers.js';
-import { checkBodyNames, checkIds, settledIds } from './client-names.js';
-import { checkId, HttpFault } from './http-fault.js';
+import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
+import { asksSeveral, checkBodyNames, clientAnswers } from './client-answers.js';
 import {
   checkNewMessage,
   digestOf,
@@ -118,4 +117,56 @@ function sentParts({ type, text, url, mediaType, filename }: Fields): readonly S
   if (typeof url !== 'string' || typeof mediaType !== 'string')
     throw new HttpFault(400, 'A file needs a url and a mediaType.');
   return [{ file: { url, mediaType, ...(typeof filename === 'string' ? { name: filename } : {}) } }];
+}
+
+/** What a client says by ids of what waits, and the answers that it comes with. */
+interface SaidById {
+  readonly edits: Fields;
+  readonly remember: Fields;
+  readonly outputs: Fields;
+  readonly answers: readonly Answer[];
+  readonly pending: readonly PendingCall[];
+  /** Ids that the client has from before: what it once said of them may still stand in its body. */
+  readonly settled: ReadonlySet<unknown>;
+}
+
+/**
+ * Refuses what is said of nothing that waits: what a person has changed must not be left out while the call is made
+ * as it was.
+ */
+function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidById): void {
+  const waiting = (kinds: readonly string[]) => pending.filter(({ kind }) => kinds.includes(kind));
+  const isAnswered = ({ id }: PendingCall): boolean => answers.some((answer) => answer.id === id);
+  const asked = { approvals: waiting(['approval']), outputs: waiting(['question', 'client']) };
+  const said = [
+    { name: 'edits', given: edits, waits: asked.approvals },
+    { name: 'remember', given: remember, waits: asked.approvals },
+    { name: 'outputs', given: outputs, waits: asked.outputs },
+  ];
+  for (const { name, given, waits } of said)
+    for (const id of Object.keys(given)) {
+      const wait = waits.find((candidate) => candidate.id === id);
+      if (wait !== undefined && isAnswered(wait)) continue;
+      const shown = `\`${name}\` has ${JSON.stringify(id)}`;
+      if (wait !== undefined)
+        throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
+      if (settled.has(id)) continue;
+      const ids = waits.map((candidate) => `'${candidate.id}' (${candidate.tool})`).join(', ') || 'nothing';
+      throw new HttpFault(
+        422,
+        `${shown}, which is the id of nothing that waits for it. That is: ${ids}. Nothing was done.`,
+      );
+    }
+}
+
+/** Ids of approvals that are over, and of questions, in the messages that a client has sent along. */
+function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
+  const parts = messages.flatMap((message) =>
+    isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [],
+  );
+  const ids = parts.map(({ type, state, approval, data }) => {
+    if (type === 'data-question' && isRecord(data)) return data.id;
+    return isRecord(approval) && /^output-/.test(String(state)) ? approval.id : undefined;
+  });
+  return new Set(ids);
 }

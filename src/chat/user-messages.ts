@@ -1,6 +1,6 @@
 import type { UserMessage } from '../contract/llm-provider.js';
 import { canonicalJson } from '../kernel/json.js';
-import { HttpFault } from './http-fault.js';
+import { HttpFault } from './chat-request.js';
 
 /**
  * The key under which a client's message enters its conversation. `attempt` is of one that is sent for another

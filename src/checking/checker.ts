@@ -7,7 +7,7 @@ import { type CompiledSchema, improvingTest, schemaCheck } from './compile.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import type { SchemaError } from './interpreter/judge.js';
 import { readArguments } from './read-arguments.js';
-import { refuseMalformed } from './schema-faults.js';
+import { schemaFaults } from './schema-faults.js';
 import {
   createFiller,
   createTidier,
@@ -374,4 +374,11 @@ export function createResultChecker(schema: JsonSchema): ResultChecker {
     const errors = validate(json);
     return errors === undefined ? [] : describeErrors(errors, schema);
   };
+}
+
+/** @throws TypeError where a schema is not sound. */
+function refuseMalformed(schema: JsonSchema): void {
+  const [fault] = schemaFaults(schema);
+  if (fault !== undefined)
+    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
 }

@@ -4,8 +4,8 @@ import { keyOfStep } from '../kernel/json.js';
 import { nearestName } from '../kernel/nearest-name.js';
 import { losesDigits } from './exact-json.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
-import { schemaOrder } from './schema-level.js';
-import { branchTypes, branchValues, isOfType, resolveReference, unionChooser } from './unions.js';
+import { levelOf, SchemaLevel } from './schema-level.js';
+import { branchTypes, isOfType, resolveReference, unionChooser } from './unions.js';
 
 /** A fault, with what hints can be made of. */
 export interface ValueFault extends ArgumentFault {
@@ -143,7 +143,7 @@ const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are 
  * What the model is told about values that do not fit: a first line naming the tool, then one line for each
  * fault, whatever keys the model made up, and how many there are beyond the first 50.
  */
-export function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {
+function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {
   return [`Validation failed for tool '${tool}':`, ...listFaults(faults)].join('\n');
 }
 
@@ -186,7 +186,7 @@ function oneLine(text: string): string {
 }
 
 /** Arguments that were refused, and what is known about it. */
-export interface Rejection {
+interface Rejection {
   readonly tool: string;
   readonly faults: readonly ValueFault[];
   readonly schema: JsonSchema;
@@ -294,4 +294,47 @@ export function reviewedFaults(
     (fault) => !paths.has(fault.path) && !isBelow(fault) && (fault.isAuthored || !isAbove(fault)),
   );
   return [...worded, ...others];
+}
+
+/** All values of a union of constants, as some libraries write an enum; `undefined` where it is another union. */
+function branchValues(branches: readonly JsonSchema[], root: JsonSchema): readonly unknown[] | undefined {
+  const values = branches.map((branch) => valuesOf(resolveReference(branch, root)));
+  return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
+}
+
+function valuesOf(branch: JsonSchema): readonly unknown[] | undefined {
+  if (branch.const !== undefined) return [branch.const];
+  return branch.type === 'null' ? [null] : branch.enum;
+}
+
+/** Something that lies at a place in the arguments. */
+interface Placed {
+  /** The keys and indices that lead there. */
+  readonly steps: readonly string[];
+}
+
+/** Faults in the order in which the schema lists the properties; unknown places last, in their own order. */
+function schemaOrder<Fault extends Placed>(faults: readonly Fault[], schema: JsonSchema): readonly Fault[] {
+  const root = levelOf(schema);
+  const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));
+  ranked.sort((one, other) => compare(one.ranks, other.ranks));
+  return ranked.map(({ fault }) => fault);
+}
+
+function ranksOf(steps: readonly string[], root: SchemaLevel): readonly number[] {
+  let level = root;
+  return steps.map((step) => {
+    const position = level.positions.get(step);
+    level = level.below(step);
+    if (position !== undefined) return position;
+    return /^\d+$/.test(step) ? Number(step) : Number.MAX_SAFE_INTEGER;
+  });
+}
+
+function compare(one: readonly number[], other: readonly number[]): number {
+  for (let index = 0; index < Math.min(one.length, other.length); index += 1) {
+    const difference = (one[index] ?? 0) - (other[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return one.length - other.length;
 }

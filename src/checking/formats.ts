@@ -1,5 +1,5 @@
 import type { Format } from 'ajv';
-import { TEXT_FORMATS } from '../schema/format-rules.js';
+import { TEXT_FORMATS } from '../schema/rule-meaning.js';
 import { loadFormats } from './load-ajv.cjs';
 
 let formats: Readonly<Record<string, Format>> | undefined;

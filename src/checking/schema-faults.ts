@@ -64,13 +64,6 @@ export function schemaFaults(schema: unknown): readonly SchemaFault[] {
 
 const NOTHING: ReadSchema = { faults: [], doubtful: [], textual: [], unknown: [] };
 
-/** @throws TypeError where a schema is not sound. */
-export function refuseMalformed(schema: JsonSchema): void {
-  const [fault] = schemaFaults(schema);
-  if (fault !== undefined)
-    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
-}
-
 /** Looks at a whole schema, once. */
 export function readSchema(schema: JsonSchema): ReadSchema {
   const before = known.get(schema);

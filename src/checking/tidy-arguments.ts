@@ -268,7 +268,7 @@ function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undef
  * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
  * string (but the digits of a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
  */
-export function coerceValue(value: unknown, types: readonly string[]): unknown {
+function coerceValue(value: unknown, types: readonly string[]): unknown {
   if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;
   if (typeof value === 'string') {
     const fromText = coerceText(value, types);

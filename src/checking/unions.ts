@@ -109,20 +109,6 @@ export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): 
   return types.some((ofBranch) => ofBranch.length === 0) ? [] : [...new Set(types.flat())];
 }
 
-/** All values of a union of constants, as some libraries write an enum; `undefined` where it is another union. */
-export function branchValues(
-  branches: readonly JsonSchema[],
-  root: JsonSchema,
-): readonly unknown[] | undefined {
-  const values = branches.map((branch) => valuesOf(resolveReference(branch, root)));
-  return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
-}
-
-function valuesOf(branch: JsonSchema): readonly unknown[] | undefined {
-  if (branch.const !== undefined) return [branch.const];
-  return branch.type === 'null' ? [null] : branch.enum;
-}
-
 /** References may chain; a chain longer than this is a cycle. */
 const MOST_HOPS = 32;
 

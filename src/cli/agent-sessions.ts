@@ -157,12 +157,6 @@ export class AgentSessions {
   }
 }
 
-/** A name that says when it was begun. */
-export function newSessionId(now: Date = new Date()): string {
-  const time = now.toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 13);
-  return `${time}-${crypto.randomUUID().slice(0, 6)}`;
-}
-
 function unusable(folder: string, error: unknown): UserFault {
   return new UserFault(
     `sessions are kept in ${folder} (XDG_STATE_HOME says where), and it cannot be used: ${errorMessage(error)}`,

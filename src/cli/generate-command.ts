@@ -1,13 +1,24 @@
-import { existsSync, statSync, watch } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Finding } from '../typegen/analysis/class-draft.js';
 import { type Compiler, type CompilerView, mappedFolders } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
-import type { ImportEnding } from '../typegen/printing/print-file.js';
+import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { checkGeneratedFile, shownPath, writeGeneratedFile } from './generated-file.js';
+import { unifiedDiff } from './unified-diff.js';
 
 /** What the command line of `generate` says. */
 interface GenerateOptions {
@@ -164,7 +175,7 @@ function slashed(path: string): string {
 }
 
 /** Everything that was found, as one block: one paragraph where it is one, otherwise numbered. */
-export function describeFindings(findings: readonly Finding[], folder: string): string {
+function describeFindings(findings: readonly Finding[], folder: string): string {
   const [only, second] = findings;
   if (only !== undefined && second === undefined) return `${describeOne(only, folder)}\n`;
   const numbered = findings.map((finding, index) => `${index + 1}. ${describeOne(finding, folder)}\n`);
@@ -178,13 +189,13 @@ function describeOne({ file, line, where, path, problem, fix }: Finding, folder:
 }
 
 /** What happens while a project is watched. */
-export interface WatchOptions {
+interface WatchOptions {
   readonly signal?: AbortSignal;
   onChange(): Watched;
 }
 
 /** What a look at the project has shown. */
-export interface Watched {
+interface Watched {
   /** The file that was written, which is no change of the project. */
   readonly outFile?: string;
   /** Other folders that belong to it, absolute. */
@@ -195,7 +206,7 @@ export interface Watched {
 const SETTLE_MS = 100;
 
 /** Calls back now, and again after each change of a source below the project’s folders, until the signal. */
-export async function watchProject(folder: string, { signal, onChange }: WatchOptions): Promise<void> {
+async function watchProject(folder: string, { signal, onChange }: WatchOptions): Promise<void> {
   const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>();
   const followed = new Set<string>();
   let written = '';
@@ -227,4 +238,72 @@ export async function watchProject(folder: string, { signal, onChange }: WatchOp
 function isSource(filename: string): boolean {
   if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
   return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);
+}
+
+/** Writes the file; a file that is right already keeps its time, so that watchers stay quiet. */
+function writeGeneratedFile({ outFile, text }: Generated, folder: string): boolean {
+  const before = readIfThere(outFile);
+  if (before === text) return false;
+  const path = shownPath(outFile, folder);
+  if (before?.trim() && !before.includes(GENERATED_MARK)) {
+    throw new UserFault(`${path} was not generated, and is left alone: --out names another file`);
+  }
+  if (before === undefined && isLink(outFile))
+    throw new UserFault(`${path} is a link that leads nowhere, and is left alone: remove it`);
+  try {
+    mkdirSync(dirname(outFile), { recursive: true });
+    replaceFile(before === undefined ? outFile : realpathSync(outFile), text);
+  } catch (error) {
+    throw new UserFault(`${path} cannot be written: ${error instanceof Error ? error.message : error}`, 1);
+  }
+  return true;
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+/** All or nothing: whoever reads the file at the same time must not find half of it. */
+function replaceFile(path: string, text: string): void {
+  const unfinished = `${path}.${process.pid}.tmp`;
+  try {
+    writeFileSync(unfinished, text);
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+/** For CI: 1 and the difference where the file is not what would be generated now. */
+function checkGeneratedFile(
+  { outFile, text }: Generated,
+  { folder, out, error }: CommandSurroundings,
+): 0 | 1 {
+  const path = shownPath(outFile, folder);
+  const before = readIfThere(outFile);
+  if (before === text) return 0;
+  if (before !== undefined) out(unifiedDiff({ path, before, after: text }));
+  error(
+    `toolwright: ${path} ${before === undefined ? 'is not there' : 'is out of date'}: npx toolwright generate\n`,
+  );
+  return 1;
+}
+
+/** A path as the user would write it. */
+function shownPath(file: string, folder: string): string {
+  return relative(folder, file).replaceAll('\\', '/');
+}
+
+/** With the line ends that are generated: git may have changed them on the way. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+  } catch {
+    return undefined;
+  }
 }

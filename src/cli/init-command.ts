@@ -13,7 +13,7 @@ import {
   valueAt,
 } from './config-values.js';
 import { generateProject } from './generate-project.js';
-import { unifiedDiff } from './generated-file.js';
+import { unifiedDiff } from './unified-diff.js';
 
 /** `toolwright init`: writes the lines that keep the generated file current in the project of the folder. */
 export const initCommand: Command = {
@@ -50,7 +50,7 @@ async function generateFirst(tsconfig: string, { folder, out, error }: CommandSu
 }
 
 /** A file of the project, before and after. */
-export interface FileEdit {
+interface FileEdit {
   /** Relative to the project's folder. */
   readonly path: string;
   readonly before: string;
@@ -72,7 +72,7 @@ interface Draft extends Omit<FoundProject, 'files'> {
 const NEST = 'nest-cli.json';
 
 /** What a project needs so that nobody has to generate by hand; nothing that it has already. */
-export function planInit(project: FoundProject): InitPlan {
+function planInit(project: FoundProject): InitPlan {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
   if (!project.experimentalDecorators)
     change(draft, project.tsconfig, (text) =>
@@ -217,7 +217,7 @@ function buildScript(text: string, { notes, tsconfig }: Draft): string {
 }
 
 /** A project, as far as it has to be known to set it up. */
-export interface FoundProject {
+interface FoundProject {
   /** The tsconfig.json that has the sources, relative. */
   readonly tsconfig: string;
   readonly experimentalDecorators: boolean;
@@ -236,7 +236,7 @@ const NEST_E2E = 'test/jest-e2e.json';
  *
  * @throws UserFault where there is no package.json, no tsconfig.json or no compiler.
  */
-export async function readProject(folder: string): Promise<FoundProject> {
+async function readProject(folder: string): Promise<FoundProject> {
   if (!existsSync(join(folder, 'package.json')))
     throw new UserFault(`there is no package.json in ${folder}`, 1);
   const tsconfig = sourceConfig(folder);

@@ -132,7 +132,7 @@ function aligned(rows: readonly (readonly string[])[], texts: number): readonly 
 }
 
 /** One tool, as it is shown. */
-export interface ListedTool {
+interface ListedTool {
   readonly name: string;
   /** `ShopTools.findOrders`, or `-` for a tool without a class. */
   readonly method: string;
@@ -145,14 +145,14 @@ export interface ListedTool {
 }
 
 /** The tools of a module and what is wrong with them. */
-export interface ToolListing {
+interface ToolListing {
   readonly tools: readonly ListedTool[];
   readonly faults: readonly AuthorFault[];
   readonly warnings: readonly AuthorFault[];
 }
 
 /** Lists the tools that a module brings. No toolset is created; those behind a registry were before. */
-export function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
+function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
   const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
   const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
   const own = toolsets.flatMap((toolset) => plans.get(toolset) ?? []);

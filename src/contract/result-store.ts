@@ -1,5 +1,4 @@
-import { isRecord } from '../kernel/json.js';
-import { type OptionRule, withMethods } from '../kernel/options.js';
+import { withMethods } from '../kernel/options.js';
 import type { StoredResult } from './run-state.js';
 
 /** Which result is meant, and of which run. */
@@ -56,11 +55,3 @@ export interface ResultCache {
 export interface StoreWithCache {
   readonly cache: ResultCache;
 }
-
-const CACHE = withMethods(['cachedResult', 'cacheResult', 'forgetResult'], 'a cache of results');
-
-/** What an option may be that keeps results. */
-export const STORE_WITH_CACHE: OptionRule = {
-  accepts: (value) => isRecord(value) && CACHE.accepts(value.cache),
-  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
-};

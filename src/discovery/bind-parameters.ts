@@ -2,7 +2,7 @@ import type { ArgsOptions, ClassType, ParamOptions } from '../contract/declarati
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { AuthorFault } from '../errors/author-fault.js';
-import { argsOptionFaults } from '../metadata/tool-option-faults.js';
+import { listOf, type OptionFault, optionFaults, optionTable, TEXT } from '../kernel/options.js';
 import { fromParameter } from '../schema/from-parameter.js';
 import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
 import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
@@ -313,4 +313,13 @@ function readerOf(binding: ArgumentBinding): Reader {
       return (args) => args[name];
     }
   }
+}
+
+const ARGS = optionTable<ArgsOptions>('@Args', {
+  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
+});
+
+/** What is wrong with the options of `@Args`. */
+function argsOptionFaults(options: unknown): readonly OptionFault[] {
+  return optionFaults(options, ARGS);
 }

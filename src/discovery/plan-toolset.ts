@@ -20,7 +20,7 @@ import {
   type ParameterFault,
   type SignatureResult,
 } from './bind-parameters.js';
-import { illegalName, TOOL_NAME, toSnakeCase } from './define-tool.js';
+import { illegalName, TOOL_NAME } from './define-tool.js';
 import {
   isInjectedType,
   type MethodFacts,
@@ -372,4 +372,9 @@ function originsOf({ records, designType, generated }: ParameterFacts): readonly
   const derived: SchemaOrigin = generated === undefined ? 'metadata' : 'generated';
   if (TYPE_OPTIONS.some((option) => options[option] !== undefined)) return ['@Param'];
   return Object.keys(options).length === 0 ? [derived] : ['@Param', derived];
+}
+
+/** A method's name as a tool's name: `findOrders` → `find_orders`, `getHTTPStatus` → `get_http_status`. */
+function toSnakeCase(name: string): string {
+  return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s$-]+/g, '_').toLowerCase();
 }

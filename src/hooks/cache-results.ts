@@ -2,13 +2,21 @@ import { isCutDetails, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { CallScope } from '../contract/call.js';
 import type { HookedCall, Hooks } from '../contract/hooks.js';
-import { STORE_WITH_CACHE, type StoreWithCache } from '../contract/result-store.js';
+import type { StoreWithCache } from '../contract/result-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';
-import { canonicalJson, plainJson } from '../kernel/json.js';
+import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
-import { FUNCTION, MILLISECONDS, optionTable, protecting, required } from '../kernel/options.js';
+import {
+  FUNCTION,
+  MILLISECONDS,
+  type OptionRule,
+  optionTable,
+  protecting,
+  required,
+  withMethods,
+} from '../kernel/options.js';
 
 /** Options of {@link cacheResults}. */
 export interface CacheResultsOptions {
@@ -19,6 +27,14 @@ export interface CacheResultsOptions {
   /** Whose results they are: any JSON; default: the owner of the scope. Nobody's are kept for nobody. */
   readonly owner?: (scope: CallScope) => unknown;
 }
+
+const CACHE = withMethods(['cachedResult', 'cacheResult', 'forgetResult'], 'a cache of results');
+
+/** What an option may be that keeps results. */
+const STORE_WITH_CACHE: OptionRule = {
+  accepts: (value) => isRecord(value) && CACHE.accepts(value.cache),
+  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
+};
 
 const OPTIONS = optionTable<CacheResultsOptions>('cacheResults', {
   store: required(STORE_WITH_CACHE),

@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import type { RunStore } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
@@ -16,7 +17,7 @@ import { checkInspector, type InspectorOptions } from './options.js';
 import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
 import { PendingBoard } from './pending-board.js';
 import { Recordings } from './recording.js';
-import { followStore } from './shown-runs.js';
+import { listsRuns } from './shown-runs.js';
 import { TrialCalls, TrialChats } from './trials.js';
 import { WatchedCalls } from './watched-calls.js';
 import { WatchedRuns } from './watched-runs.js';
@@ -321,4 +322,40 @@ function pageFolder(from: string): string {
   const parent = dirname(from);
   if (parent === from) throw new Error('the page of the inspector is not built: npm run build');
   return pageFolder(parent);
+}
+
+const LOOK_MS = 1_000;
+/** The latest change comes first, so that any change is among them. */
+const LOOKED_AT = 20;
+
+/**
+ * Tells open pages what other processes change in a store. While no page is open, it is not asked. What it gives ends
+ * that.
+ */
+export function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
+  if (!listsRuns(store)) return () => {};
+  let known: string | undefined;
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    const { runs } = await store.list({ limit: LOOKED_AT });
+    const seen = JSON.stringify(
+      runs.map(({ runId, status, generation, changedAt }) => [runId, status, generation, changedAt]),
+    );
+    if (seen === known) return;
+    known = seen;
+    feed.tell('runs');
+    feed.tell('pending');
+  };
+  const timer = setInterval(() => {
+    if (isLooking || !feed.isHeard) return;
+    isLooking = true;
+    // A store that cannot be asked is told by what the pages ask themselves.
+    look()
+      .catch(() => {})
+      .finally(() => {
+        isLooking = false;
+      });
+  }, LOOK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
 }

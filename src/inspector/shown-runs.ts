@@ -8,7 +8,6 @@ import {
 import type { RunStore, StoredCall } from '../contract/run-state.js';
 import { foldRun } from '../loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../loop/prices.js';
-import type { EventFeed } from './event-feed.js';
 import { shownValue } from './shown-value.js';
 import type { HeldCall, SeenCall } from './watched-calls.js';
 import type { SeenRun } from './watched-runs.js';
@@ -170,42 +169,6 @@ function openSpan(call: StoredCall): StoredSpan {
   const { name, status, arguments: args } = call;
   const kind = status === 'waiting' ? 'wait' : 'call';
   return { kind, label: name, status, detail: shownValue({ arguments: args }) };
-}
-
-const LOOK_MS = 1_000;
-/** The latest change comes first, so that any change is among them. */
-const LOOKED_AT = 20;
-
-/**
- * Tells open pages what other processes change in a store. While no page is open, it is not asked. What it gives ends
- * that.
- */
-export function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
-  if (!listsRuns(store)) return () => {};
-  let known: string | undefined;
-  let isLooking = false;
-  const look = async (): Promise<void> => {
-    const { runs } = await store.list({ limit: LOOKED_AT });
-    const seen = JSON.stringify(
-      runs.map(({ runId, status, generation, changedAt }) => [runId, status, generation, changedAt]),
-    );
-    if (seen === known) return;
-    known = seen;
-    feed.tell('runs');
-    feed.tell('pending');
-  };
-  const timer = setInterval(() => {
-    if (isLooking || !feed.isHeard) return;
-    isLooking = true;
-    // A store that cannot be asked is told by what the pages ask themselves.
-    look()
-      .catch(() => {})
-      .finally(() => {
-        isLooking = false;
-      });
-  }, LOOK_MS);
-  timer.unref();
-  return () => clearInterval(timer);
 }
 
 /** Whether the runs of a store can be listed, those of other processes too. */

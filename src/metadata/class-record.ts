@@ -184,25 +184,9 @@ export function recordDescription(target: ClassType, description: ClassDescripti
   record.description = { ...record.description, ...description };
 }
 
-const NONE: ReadonlyMap<string, ParamOptions> = new Map();
-
-/** What `@Param` said about properties of a DTO class, in declaration order; that very class only. */
-export function propertyOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
-  return readRecord(target)?.properties ?? NONE;
-}
-
 /** What was described of a class itself. */
 export function readDescription(target: object): ClassDescription | undefined {
   return readRecord(target)?.description;
-}
-
-/** What the nearest of a class and its bases says of a tool method. A method may be called `toString`. */
-export function describedTool(target: ClassType, key: string | symbol): DescribedTool | undefined {
-  if (typeof key !== 'string') return undefined;
-  return nearest(target, (ancestor) => {
-    const { tools } = readDescription(ancestor) ?? {};
-    return tools !== undefined && Object.hasOwn(tools, key) ? tools[key] : undefined;
-  });
 }
 
 /** A method's record with the class that it was written in: names and metadata are read from there. */
@@ -239,4 +223,13 @@ export function refuseStandardDecorators(decorator: string, second: unknown): vo
   throw new TypeError(
     `${decorator} needs "experimentalDecorators": true and "emitDecoratorMetadata": true in tsconfig.json; this file was compiled with standard decorators. A build tool that emits no decorator metadata (esbuild, tsx) needs the first alone, and the types from 'npx toolwright generate', whose file the application imports.`,
   );
+}
+
+/** What the nearest of a class and its bases says of a tool method. A method may be called `toString`. */
+export function describedTool(target: ClassType, key: string | symbol): DescribedTool | undefined {
+  if (typeof key !== 'string') return undefined;
+  return nearest(target, (ancestor) => {
+    const { tools } = readDescription(ancestor) ?? {};
+    return tools !== undefined && Object.hasOwn(tools, key) ? tools[key] : undefined;
+  });
 }

@@ -1,6 +1,5 @@
 import type {
   ApprovalOptions,
-  ArgsOptions,
   BackgroundOptions,
   RememberOptions,
   ResultCaching,
@@ -252,15 +251,6 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   defer: BOOLEAN,
   namespace: NAMESPACE,
 });
-
-const ARGS = optionTable<ArgsOptions>('@Args', {
-  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
-});
-
-/** What is wrong with the options of `@Args`. */
-export function argsOptionFaults(options: unknown): readonly OptionFault[] {
-  return optionFaults(options, ARGS);
-}
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {

@@ -28,14 +28,6 @@ export interface ToolCallInfo {
 const CALL_POSITION = 3;
 
 /**
- * The arguments that guards, interceptors and filters see. The request comes first, where those written for
- * HTTP look for it (`switchToHttp().getRequest()`); a tool call has no response.
- */
-export function handlerArguments(call: ToolCallInfo): unknown[] {
-  return [call.request, undefined, undefined, call];
-}
-
-/**
  * The tool call of an `ExecutionContext` or `ArgumentsHost` whose `getType()` is `'tool'`; `undefined` for any
  * other.
  *

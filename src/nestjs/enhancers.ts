@@ -28,7 +28,7 @@ import {
   NestEnhancers,
 } from './nest-internals.js';
 import { RequestInterceptor } from './requests.js';
-import { lastValue } from './results.js';
+import { lastValue } from './returned-value.js';
 
 /** What stands around the calls of a target, in Nest's order: global, of its class, of its method. */
 export interface TargetEnhancers {

@@ -4,7 +4,6 @@ import 'reflect-metadata';
 export type { ChatRequestOptions } from './application-chats.js';
 export type { OwnerAnswer } from './application-runs.js';
 export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
-export type { ChatRouteOptions } from './chat-route.js';
 export type {
   AnswerOptions,
   ChatSettings,
@@ -16,5 +15,5 @@ export type {
   ToolwrightModuleOptions,
   ToolwrightOptionsFactory,
 } from './options.js';
-export { ToolwrightModule } from './toolwright-module.js';
+export { type ChatRouteOptions, ToolwrightModule } from './toolwright-module.js';
 export { ToolwrightService } from './toolwright-service.js';

@@ -10,7 +10,7 @@ import { ApplicationInspector } from './application-inspector.js';
 export type NestModule = Type | DynamicModule;
 
 /** A running application's tools. */
-export interface OpenApplication {
+interface OpenApplication {
   readonly registry: ToolRegistry;
   /** What an inspector is told of it. */
   readonly inspection: InspectorOptions;

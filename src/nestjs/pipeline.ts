@@ -1,8 +1,22 @@
 import { type CanActivate, type ExecutionContext, ForbiddenException, Logger } from '@nestjs/common';
+import { isObservable } from 'rxjs';
+import { CallContext } from '../call/context.js';
+import { drain } from '../call/drain.js';
 import type { DescribeError } from '../call/invocation.js';
 import { loggedFields } from '../call/log.js';
+import { planOf } from '../call/plan.js';
 import type { Redaction } from '../call/redact.js';
-import { type ToolCallInfo } from './calls.js';
+import { CallSuspended } from '../call/replay.js';
+import { isToolResultLike } from '../call/result.js';
+import { failedResult } from '../call/result-text.js';
+import { listFaults } from '../checking/faults.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
+import { errorResult, RetryToolCall, ToolResult } from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { isAsyncIterable } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import type { ToolCallInfo } from './calls.js';
 import {
   type Enhancers,
   FilterFailure,
@@ -13,17 +27,7 @@ import {
 import { enhancerName, LogEntry, publicText } from './error-texts.js';
 import type { TargetInContext } from './handlers.js';
 import { GuardsConsumer, PipesConsumer, toolExecutionContext } from './nest-internals.js';
-import {
-  failedAround,
-  filteredResult,
-  filteredText,
-  isComplete,
-  lastValue,
-  mappedValue,
-  passesFilters,
-  ReturnedValue,
-  returnedValue,
-} from './results.js';
+import { lastValue, ReturnedValue } from './returned-value.js';
 
 /** What may be there at once. */
 export type Awaitable<Value> = Value | Promise<Value>;
@@ -299,4 +303,90 @@ type Filtered =
 function executionContext({ at, args }: OpenedCall): ExecutionContext {
   const { declared, handler } = at.target;
   return toolExecutionContext(args, declared.constructor, handler);
+}
+
+/** Whether there is nothing to wait for in what a method returned: no promise, no observable, no async iterable. */
+function isComplete(returned: unknown): boolean {
+  if (typeof returned !== 'object' || returned === null) return true;
+  return !('then' in returned || isAsyncIterable(returned) || isObservable(returned));
+}
+
+/** What a method returned, once it is there. The values of an async iterable are progress; its return is the value. */
+async function returnedValue(returned: unknown, context: ToolContext): Promise<unknown> {
+  const value = await returned;
+  if (!isAsyncIterable(value)) return value;
+  return drain(value, {
+    get isStopped() {
+      return context.signal.aborted;
+    },
+    progress: (update) => context.progress(update),
+  });
+}
+
+/**
+ * What counts of what interceptors made of a method's result. An envelope for responses (`map((data) => ({ data }))`)
+ * would hide acknowledgements and images from the model; it is taken off. A value that no longer fits the declared
+ * `output` is told as what it is: no mistake of the method's.
+ */
+function mappedValue(value: unknown, { returned, tool, interceptors }: MappedParts): unknown {
+  if (!returned.isNot(value)) return value;
+  if (returned.isWrappedIn(value)) return returned.value;
+  if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
+  const { checkResult } = planOf({}, tool);
+  const faults = checkResult?.(value) ?? [];
+  if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;
+  const names = [...new Set(interceptors.map(enhancerName))].join(', ');
+  const lines = [`A broken result came from tool '${tool.name}':`, ...listFaults(faults), changedBy(names)];
+  return failedResult('InvalidResult', lines.join('\n'));
+}
+
+/** What stands around a value that interceptors may have mapped. */
+interface MappedParts {
+  readonly returned: ReturnedValue;
+  readonly tool: ToolDefinition;
+  readonly interceptors: readonly object[];
+}
+
+function changedBy(interceptors: string): string {
+  return `The method has run, and what it returned fits; one of its interceptors (${interceptors}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`;
+}
+
+/** A filter's answer stands for a failure, unless it says otherwise with a `ToolResult` of its own. */
+function filteredResult(answer: unknown, exception: unknown): ToolResult {
+  if (ToolResult.is(answer)) return answer;
+  const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
+  return errorResult(filteredText(answer)).withError(error);
+}
+
+/** A failure of what stands around a method, after the method was begun. */
+interface FailedAround {
+  readonly tool: string;
+  readonly progress: 'begun' | 'returned';
+  /** What the model is told of it. */
+  readonly text: string;
+  readonly exception: unknown;
+}
+
+/** A result that does not let the model think that nothing has happened. */
+function failedAround({ tool, progress, text, exception }: FailedAround): ToolResult {
+  const happened =
+    progress === 'returned'
+      ? `The tool '${tool}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: its work is done.`
+      : `The tool '${tool}' had begun when its call failed: ${text}\nDo not repeat the call without looking: its work may be done.`;
+  return failedResult('ToolExecutionFailed', happened, exception);
+}
+
+/**
+ * What a method throws to steer its call is no failure, and no business of exception filters; nor is the end of a
+ * call that has been answered as aborted or timed out.
+ */
+function passesFilters(thrown: unknown, context: ToolContext): boolean {
+  if (RetryToolCall.is(thrown) || thrown instanceof CallSuspended) return true;
+  return context instanceof CallContext && context.isStopped;
+}
+
+/** What an exception filter answered, as text for the model. */
+function filteredText(answer: unknown): string {
+  if (ToolResult.is(answer)) return answer.forLLM;
+  return typeof answer === 'string' ? answer : JSON.stringify(answer);
 }

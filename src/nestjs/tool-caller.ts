@@ -5,8 +5,8 @@ import { failedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
-import { handlerArguments, type RunningCalls, type ToolCallInfo } from './calls.js';
-import { type Enhancers } from './enhancers.js';
+import { type RunningCalls, ToolCallInfo } from './calls.js';
+import type { Enhancers } from './enhancers.js';
 import { LogEntry } from './error-texts.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
 import { instanceOf, isStatic } from './nest-internals.js';
@@ -195,4 +195,12 @@ export class ToolVisibility {
     const shown = await Promise.all(all.map((tool) => this.shows(request, tool)));
     return all.filter((_tool, index) => !shown[index]).map(({ name }) => name);
   }
+}
+
+/**
+ * The arguments that guards, interceptors and filters see. The request comes first, where those written for
+ * HTTP look for it (`switchToHttp().getRequest()`); a tool call has no response.
+ */
+function handlerArguments(call: ToolCallInfo): unknown[] {
+  return [call.request, undefined, undefined, call];
 }

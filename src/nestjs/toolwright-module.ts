@@ -1,4 +1,7 @@
 import {
+  All,
+  type CanActivate,
+  Controller,
   type DynamicModule,
   Inject,
   Module,
@@ -6,7 +9,9 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
   type Provider,
+  Req,
   type Type,
+  UseGuards,
 } from '@nestjs/common';
 import {
   APP_INTERCEPTOR,
@@ -21,14 +26,15 @@ import type { RegisteredTool } from '../call/registration.js';
 import { TaskQueue } from '../call/task-queue.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { ClassType } from '../contract/declaration.js';
-import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
+import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
+import { FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../kernel/options.js';
 import { toolMethods } from '../metadata/class-record.js';
+import type { ChatRequestOptions } from './application-chats.js';
 import { ApplicationFleet } from './application-fleet.js';
 import { ApplicationInspector } from './application-inspector.js';
 import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
-import { type ChatRouteOptions, chatController } from './chat-route.js';
 import { Enhancers } from './enhancers.js';
 import { createErrorDescriber } from './error-texts.js';
 import { RegisteredTools } from './handlers.js';
@@ -336,4 +342,41 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
   async onModuleDestroy(): Promise<void> {
     await this.#inspector.end();
   }
+}
+
+/** A ready route of chats. */
+export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol'> {
+  /** Default: `chat`. */
+  readonly path?: string;
+  /** Guards of this route, beside the application's own. */
+  readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
+}
+
+const OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forChat', {
+  path: FILLED_TEXT,
+  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
+  guards: protecting(LIST),
+});
+
+/** A controller that answers the requests of chats below a path, for a module of its own. */
+function chatController(options: ChatRouteOptions): Type {
+  checkOptions(options, OPTIONS);
+  const { path = 'chat', guards = [], protocol } = options;
+  const settings = protocol === undefined ? {} : { protocol };
+
+  @UseGuards(...guards)
+  @Controller(path)
+  class ToolwrightChatController {
+    readonly #toolwright: ToolwrightService;
+
+    constructor(@Inject(ToolwrightService) toolwright: ToolwrightService) {
+      this.#toolwright = toolwright;
+    }
+
+    @All(['', ':id/stream', ':id/messages'])
+    chat(@Req() request: object): Promise<Response | undefined> {
+      return this.#toolwright.chat(request, settings);
+    }
+  }
+  return ToolwrightChatController;
 }

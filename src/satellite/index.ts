@@ -11,19 +11,22 @@ export { AssistantError } from './client/chat-transport.js';
 export {
   SatelliteClient,
   type SatelliteClientOptions,
+  type SatelliteEvent,
+  type SatelliteListener,
+  type SatelliteOutcome,
   type SatelliteRunOptions,
   type SatelliteSendOptions,
 } from './client/satellite-client.js';
-export type { SatelliteEvent, SatelliteListener, SatelliteOutcome } from './client/satellite-run.js';
 export type { AssistantHandlerOptions, SystemPrompt } from './server/assistant-options.js';
 export type { CorsOptions, RateLimit, RateLimitDecision } from './server/chat-request.js';
-export { MemoryConversationStore, type StoreLimits } from './server/conversation-store.js';
+export {
+  MemoryConversationStore,
+  SqliteConversationStore,
+  type SqliteConversationStoreOptions,
+  type StoreLimits,
+} from './server/conversation-store.js';
 export {
   type AssistantHandler,
   createAssistantHandler,
   toNodeHandler,
 } from './server/create-assistant-handler.js';
-export {
-  SqliteConversationStore,
-  type SqliteConversationStoreOptions,
-} from './server/sqlite-conversation-store.js';

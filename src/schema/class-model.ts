@@ -1,11 +1,5 @@
 import type { ClassType, ParamOptions } from '../contract/declaration.js';
-import {
-  lineage,
-  loadedDtoClasses,
-  nearest,
-  propertyOptions,
-  readDescription,
-} from '../metadata/class-record.js';
+import { lineage, loadedDtoClasses, nearest, readDescription, readRecord } from '../metadata/class-record.js';
 import { classTransforms } from '../validators/transform-rules.js';
 import {
   copiedProperties,
@@ -259,4 +253,11 @@ function isMadeOptional(
     (validationRules(owner).get(key) ?? []).some(({ role }) => role === 'conditional');
   const isUnruled = !validatedProperties(target).includes(key) && target.name.startsWith('Partial');
   return isUnruled || (isMarked(target) && !isMarked(source));
+}
+
+const NONE: ReadonlyMap<string, ParamOptions> = new Map();
+
+/** What `@Param` said about properties of a DTO class, in declaration order; that very class only. */
+function propertyOptions(target: ClassType): ReadonlyMap<string, ParamOptions> {
+  return readRecord(target)?.properties ?? NONE;
 }

@@ -1,7 +1,7 @@
 import type { EnumSource } from '../contract/declaration.js';
-import { FORMAT_RULES } from './format-rules.js';
 import {
   exactly,
+  FORMAT_RULES,
   isJsonScalar,
   oneOf,
   optionsOf,

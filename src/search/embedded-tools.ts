@@ -1,4 +1,4 @@
-import type { SearchedTool } from './tool-terms.js';
+import type { SearchedTool } from './terms.js';
 
 /**
  * Turns texts into vectors, so that tools are found by what they mean too; for example with `embedMany` of the AI SDK

@@ -1,3 +1,6 @@
+import type { JsonSchema } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/json.js';
+
 /** Words that nearly every request has and that say nothing about what is to be done. */
 const STOP_WORDS = new Set(
   (
@@ -25,7 +28,7 @@ export function termsOf(text: string): string[] {
 }
 
 /** Adds the words of a text to others. */
-export function addTerms(text: string, terms: string[]): void {
+function addTerms(text: string, terms: string[]): void {
   if (isAscii(text)) {
     eachWord(text, (word) => {
       const term = termOf(word);
@@ -130,45 +133,6 @@ function beforeEnding(word: string, ending: number): string {
   const stem = word.slice(0, -ending);
   if (!VOWEL.test(stem)) return word;
   return /([bdfgmnprt])\1$/.test(stem) ? stem.slice(0, -1) : stem;
-}
-
-/** What stands in a query as the name of a tool would, in small letters: all of it, or a word that is written as one. */
-export function namesIn(query: string): readonly string[] {
-  const written = (query.match(CHAIN) ?? []).flatMap(nameIn);
-  return [...new Set([query.trim(), ...written].map((name) => name.toLowerCase()))];
-}
-
-/** Never fails once it has begun: what is long is looked through once. */
-const CHAIN = /[A-Za-z0-9]+(?:[_\-.][A-Za-z0-9]+)*/g;
-
-/** From the first letter on what has several parts; of one part what is in camelCase. */
-function nameIn(chain: string): readonly string[] {
-  const letter = chain.search(/[A-Za-z]/);
-  if (letter < 0) return [];
-  const name = chain.slice(letter);
-  if (/[_\-.]/.test(name)) return [name];
-  const small = name.search(/[a-z]/);
-  const camel = small < 0 ? '' : name.slice(small);
-  return /[A-Z]/.test(camel) ? [camel] : [];
-}
-
-const MAX_REQUEST = 4_000;
-const ADDRESS = /^\W*https?:\/\//i;
-const ENDING = /\.(\w{1,8})\W*$/;
-
-/** The words of a request. An address or the path of a file counts as what it is, and not by the names in it. */
-export function requestTerms(request: string): string[] {
-  const words = request
-    .slice(0, MAX_REQUEST)
-    .split(/\s+/)
-    .map((word) => {
-      if (ADDRESS.test(word)) return 'url';
-      if (!word.includes('/') && !word.includes('\\')) return word;
-      // An ending is short: a longer word need not be looked through.
-      const ending = ENDING.exec(word.slice(-16))?.[1];
-      return ending === undefined ? word : `file ${ending}`;
-    });
-  return termsOf(words.join(' '));
 }
 
 /** Words that people and tools use for the same thing, a line for each thing. */
@@ -276,33 +240,108 @@ function readKindred(): ReadonlyMap<string, readonly string[]> {
   return new Map(Array.from(read, ([term, all]) => [term, [...all].filter((other) => other !== term)]));
 }
 
-/** Words that requests have for no reason of their own: what they say is in the words around them. */
-const WEAK = `
-able access actual additional ahead always amount another answer appropriate area ask aspect available aware
-back bad based basic become begin believe best better big bit bring care case certain chance check choose clear
-close come common complete comprehensive consider contain couple currently day deal decide depth detail detailed
-different difficult directly due easy effective efficient end engage enjoy ensure entire especially essential
-etc even ever every everything exact example excellent exist expect experience explain extra fact far feel few
-first follow form forward friend full fun further general give given go goal going good great happen hear high
-highly hope idea identify important include including individual information insight inspire instead interest
-interested interesting involve issue keep kind large last latest least leave less level little long look looking
-lot main major make many matter maybe mean meet mention method mind moment more most move much multiple near
-necessary never new next nice nothing now number obtain offer often open opinion option order overall part
-particular past perfect perform person personal piece plan point popular possible possibly potential prefer
-preferably preference process proper provide put quality question quick quickly quite range ready real really
-reason receive recent recently recommend recommendation regard regarding related relate relevant reliable
-request require requirement right say see seem seek several short similar simple since small something soon
-special specific specifically specify start step still stuff suggest suggestion suitable support sure surely
-suspect take talk term thing think thought time today tomorrow top topic toward try trying type understand
-unique upcoming valuable variety various visit wait way week well wide within without wonder wondering work
-world worry year yes yesterday yet tool app application assistant plugin chatbot bot system feature function
-root
-`;
+/** What of a tool is looked into. */
+export interface SearchedTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters?: JsonSchema;
+  /** The toolset or the server that it belongs to, where that says something. */
+  readonly namespace?: string;
+}
 
-let weak: ReadonlySet<string> | undefined;
+/** How much a word counts in one part of a tool, and how much less in a long one. */
+interface Field {
+  readonly weight: number;
+  /** From 0, where the length does not matter, to 1. */
+  readonly lengthWeight: number;
+  /** The length of an ordinary one, in words. A constant, so that no tool counts otherwise because of another. */
+  readonly ordinary: number;
+}
 
-/** Whether a word says little in a request. */
-export function isWeak(term: string): boolean {
-  weak ??= new Set(termsOf(WEAK));
-  return weak.has(term);
+const FIELDS = {
+  name: { weight: 2.5, lengthWeight: 0.15, ordinary: 3 },
+  namespace: { weight: 0.6, lengthWeight: 0.3, ordinary: 2 },
+  description: { weight: 1, lengthWeight: 0.6, ordinary: 10 },
+  parameters: { weight: 0.7, lengthWeight: 0.75, ordinary: 5 },
+  parameterTexts: { weight: 0.5, lengthWeight: 0.75, ordinary: 20 },
+  values: { weight: 0.8, lengthWeight: 0.75, ordinary: 4 },
+} as const satisfies Readonly<Record<string, Field>>;
+
+type FieldName = keyof typeof FIELDS;
+
+/** Where a word stops to count for more however often it stands there. */
+const SATURATION = 1.2;
+
+/** The words of a tool, and how much each of them says of it: from 0 to 1. */
+interface ToolTerms {
+  readonly terms: readonly string[];
+  readonly impacts: readonly number[];
+}
+
+/** What the words of a tool say of it. It depends on this tool alone. */
+export function toolTerms(tool: SearchedTool): ToolTerms {
+  const texts = textsOf(tool);
+  const weights = new Map<string, number>();
+  for (const field of FIELD_NAMES) addField(weights, texts[field], FIELDS[field]);
+  const terms: string[] = [];
+  const impacts: number[] = [];
+  for (const [term, weight] of weights) {
+    terms.push(term);
+    impacts.push(weight / (SATURATION + weight));
+  }
+  return { terms, impacts };
+}
+
+const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
+
+function addField(weights: Map<string, number>, texts: readonly string[], field: Field): void {
+  if (texts.length === 0) return;
+  const terms: string[] = [];
+  for (const text of texts) addTerms(text, terms);
+  const { weight, lengthWeight, ordinary } = field;
+  const worth = weight / (1 - lengthWeight + (lengthWeight * terms.length) / ordinary);
+  for (const term of terms) weights.set(term, (weights.get(term) ?? 0) + worth);
+}
+
+type Texts = Readonly<Record<FieldName, string[]>>;
+
+function textsOf({ name, description = '', parameters, namespace }: SearchedTool): Texts {
+  const texts: Texts = {
+    name: [name],
+    namespace: namespace === undefined ? [] : [namespace],
+    description: [description],
+    parameters: [],
+    parameterTexts: [],
+    values: [],
+  };
+  if (parameters !== undefined) collect(parameters, texts, 0);
+  return texts;
+}
+
+/** Schemas of foreign servers may be as deep, and have as many values, as they like. */
+const MAX_DEPTH = 6;
+const MAX_VALUES = 50;
+
+function collect(schema: unknown, texts: Texts, depth: number): void {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return;
+  const { properties, items, enum: values, $defs } = schema;
+  for (const [key, property] of isRecord(properties) ? Object.entries(properties) : []) {
+    texts.parameters.push(key);
+    collectDescribed(property, texts, depth);
+  }
+  for (const definition of isRecord($defs) ? Object.values($defs) : [])
+    collectDescribed(definition, texts, depth);
+  for (const value of Array.isArray(values) ? values.slice(0, MAX_VALUES) : [])
+    if (typeof value === 'string') texts.values.push(value);
+  if (items !== undefined) collectDescribed(items, texts, depth);
+  for (const key of ['anyOf', 'oneOf', 'allOf']) {
+    const branches = schema[key];
+    for (const branch of Array.isArray(branches) ? branches : []) collectDescribed(branch, texts, depth);
+  }
+}
+
+function collectDescribed(schema: unknown, texts: Texts, depth: number): void {
+  if (!isRecord(schema)) return;
+  if (typeof schema.description === 'string') texts.parameterTexts.push(schema.description);
+  collect(schema, texts, depth + 1);
 }

@@ -1,5 +1,4 @@
-import { isWeak, kindredOf, namesIn, requestTerms, termsOf } from './terms.js';
-import { type SearchedTool, toolTerms } from './tool-terms.js';
+import { kindredOf, type SearchedTool, termsOf, toolTerms } from './terms.js';
 
 /** What a search is to give. */
 export interface ToolQuery {
@@ -279,4 +278,74 @@ function judge(candidates: readonly Candidate[], query: QueryTerms): Judged[] {
     const factor = (1 + BONUS.name * share) * (1 + BONUS.coverage * (whole === 0 ? 0 : covered / whole));
     return { name, factor, parts: sorted };
   });
+}
+
+/** What stands in a query as the name of a tool would, in small letters: all of it, or a word that is written as one. */
+function namesIn(query: string): readonly string[] {
+  const written = (query.match(CHAIN) ?? []).flatMap(nameIn);
+  return [...new Set([query.trim(), ...written].map((name) => name.toLowerCase()))];
+}
+
+/** Never fails once it has begun: what is long is looked through once. */
+const CHAIN = /[A-Za-z0-9]+(?:[_\-.][A-Za-z0-9]+)*/g;
+
+/** From the first letter on what has several parts; of one part what is in camelCase. */
+function nameIn(chain: string): readonly string[] {
+  const letter = chain.search(/[A-Za-z]/);
+  if (letter < 0) return [];
+  const name = chain.slice(letter);
+  if (/[_\-.]/.test(name)) return [name];
+  const small = name.search(/[a-z]/);
+  const camel = small < 0 ? '' : name.slice(small);
+  return /[A-Z]/.test(camel) ? [camel] : [];
+}
+
+const MAX_REQUEST = 4_000;
+const ADDRESS = /^\W*https?:\/\//i;
+const ENDING = /\.(\w{1,8})\W*$/;
+
+/** The words of a request. An address or the path of a file counts as what it is, and not by the names in it. */
+function requestTerms(request: string): string[] {
+  const words = request
+    .slice(0, MAX_REQUEST)
+    .split(/\s+/)
+    .map((word) => {
+      if (ADDRESS.test(word)) return 'url';
+      if (!word.includes('/') && !word.includes('\\')) return word;
+      // An ending is short: a longer word need not be looked through.
+      const ending = ENDING.exec(word.slice(-16))?.[1];
+      return ending === undefined ? word : `file ${ending}`;
+    });
+  return termsOf(words.join(' '));
+}
+
+/** Words that requests have for no reason of their own: what they say is in the words around them. */
+const WEAK = `
+able access actual additional ahead always amount another answer appropriate area ask aspect available aware
+back bad based basic become begin believe best better big bit bring care case certain chance check choose clear
+close come common complete comprehensive consider contain couple currently day deal decide depth detail detailed
+different difficult directly due easy effective efficient end engage enjoy ensure entire especially essential
+etc even ever every everything exact example excellent exist expect experience explain extra fact far feel few
+first follow form forward friend full fun further general give given go goal going good great happen hear high
+highly hope idea identify important include including individual information insight inspire instead interest
+interested interesting involve issue keep kind large last latest least leave less level little long look looking
+lot main major make many matter maybe mean meet mention method mind moment more most move much multiple near
+necessary never new next nice nothing now number obtain offer often open opinion option order overall part
+particular past perfect perform person personal piece plan point popular possible possibly potential prefer
+preferably preference process proper provide put quality question quick quickly quite range ready real really
+reason receive recent recently recommend recommendation regard regarding related relate relevant reliable
+request require requirement right say see seem seek several short similar simple since small something soon
+special specific specifically specify start step still stuff suggest suggestion suitable support sure surely
+suspect take talk term thing think thought time today tomorrow top topic toward try trying type understand
+unique upcoming valuable variety various visit wait way week well wide within without wonder wondering work
+world worry year yes yesterday yet tool app application assistant plugin chatbot bot system feature function
+root
+`;
+
+let weak: ReadonlySet<string> | undefined;
+
+/** Whether a word says little in a request. */
+function isWeak(term: string): boolean {
+  weak ??= new Set(termsOf(WEAK));
+  return weak.has(term);
 }

@@ -1,6 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import { isSchemaNode } from '../schema/keywords.js';
 
 /**
  * What a change does to who calls: arguments that were right may no longer be (`breaking`), all of them still are
@@ -25,15 +24,6 @@ export interface Place {
 
 /** Compares what stands within: schemas, booleans, or nothing, which all values fit. */
 export type CompareWithin = (before: unknown, after: unknown, path: string) => readonly SchemaChange[];
-
-const EVERYTHING: JsonSchema = Object.freeze({});
-const NOTHING: JsonSchema = Object.freeze({ enum: Object.freeze([]) });
-
-/** What stands where a schema should, as one. */
-export function schemaOf(node: unknown): JsonSchema {
-  if (node === false) return NOTHING;
-  return isSchemaNode(node) ? node : EVERYTHING;
-}
 
 export function breaking(path: string, what: string): SchemaChange {
   return { kind: 'breaking', path, what };

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { canonicalJson } from '../kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
-import { eachSubschema } from '../schema/keywords.js';
+import { eachSubschema, isSchemaNode } from '../schema/keywords.js';
 import {
   breaking,
   type CompareWithin,
@@ -9,7 +9,6 @@ import {
   nonBreaking,
   type Place,
   type SchemaChange,
-  schemaOf,
   shown,
 } from './keyword-changes.js';
 
@@ -215,4 +214,13 @@ function partsOf(schema: JsonSchema): ReadonlyMap<string, unknown> {
   const parts = new Map<string, unknown>();
   eachSubschema(schema, ({ node, name, key }) => parts.set(`${name} ${key}`, node));
   return parts;
+}
+
+const EVERYTHING: JsonSchema = Object.freeze({});
+const NOTHING: JsonSchema = Object.freeze({ enum: Object.freeze([]) });
+
+/** What stands where a schema should, as one. */
+function schemaOf(node: unknown): JsonSchema {
+  if (node === false) return NOTHING;
+  return isSchemaNode(node) ? node : EVERYTHING;
 }

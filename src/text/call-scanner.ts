@@ -11,8 +11,14 @@ import {
 } from './formats/json-formats.js';
 import { gemmaCalls, pythonicCalls } from './formats/literal-calls.js';
 import { argKeyTags, functionTag, invokeTags } from './formats/tag-formats.js';
-import type { DraftCall, TextCallFormat } from './formats/text-call-format.js';
-import { type KnownToolSource, type KnownTools, knownTools, type UnknownTools } from './known-tools.js';
+import {
+  type DraftCall,
+  type KnownToolSource,
+  type KnownTools,
+  knownTools,
+  type TextCallFormat,
+  type UnknownTools,
+} from './known-tools.js';
 import {
   REASONING_CLOSERS,
   REASONING_MARKS,

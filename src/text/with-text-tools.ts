@@ -14,8 +14,7 @@ import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/aut
 import { parsedJson } from '../kernel/json.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { CallScanner, numberDrafts, type ScannedPiece } from './call-scanner.js';
-import type { DraftCall } from './formats/text-call-format.js';
-import { type KnownTools, knownTools } from './known-tools.js';
+import { type DraftCall, type KnownTools, knownTools } from './known-tools.js';
 
 /** Options of {@link withTextTools}. */
 export interface TextToolsOptions {

@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
 import { type ClassDraft, type Finding, lineOf, type ProjectScan, startOf } from './analysis/class-draft.js';
+import { isModuleFile } from './analysis/decorator-roles.js';
 import { describeClasses } from './analysis/describe-classes.js';
-import type { CompilerView, SourceText, SyntaxNode } from './compiler/compiler-view.js';
-import { type ImportEnding, importEnding, printFile } from './printing/print-file.js';
+import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/compiler-view.js';
+import { ImportEnding, printFile } from './printing/print-file.js';
 
 /** What a generation is about. */
 interface Generation {
@@ -127,4 +128,26 @@ function isOfTypes(node: SyntaxNode, { text }: SourceText): boolean {
 
 function withoutEnding(path: string): string {
   return path.replace(/\.[cm]?[jt]s$/, '');
+}
+
+/**
+ * The ending that a project’s options want. Where both are understood it is none: not every bundler and not
+ * Jest finds `tools.ts` behind `./tools.js`, and only Node, for its own modules, insists on an ending.
+ */
+function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
+  if (options.allowImportingTsExtensions || options.rewriteRelativeImportExtensions) return '.ts';
+  return isRunByNode(options) && isModuleFile(outFile) ? '.js' : '';
+}
+
+const NODE_RESOLUTIONS: readonly unknown[] = [3, 99];
+
+/** Whether Node reads what the compiler writes, and not a bundler. */
+function isRunByNode({
+  module = 99,
+  moduleResolution,
+  noEmit,
+  emitDeclarationOnly,
+}: ProjectOptions): boolean {
+  if (NODE_RESOLUTIONS.includes(moduleResolution) || (module >= 100 && module < 200)) return true;
+  return module >= 5 && module < 100 && !noEmit && !emitDeclarationOnly;
 }

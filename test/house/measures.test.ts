@@ -27,32 +27,23 @@ const SMALL_TOPICS: Readonly<Record<string, string>> = {
   'src/loop/estimate-tokens.ts': 'a guess of its own, which no budget and no run need to know',
   'src/postgres/postgres-cache.ts': 'the port of kept results, beside those of runs, jobs and budgets',
   'src/mcp/record-message.ts': 'server and client record alike, and neither imports the other',
-  'src/stores/store-checks.ts': 'what the store in memory and that of SQLite refuse alike',
   'src/conversation/expiry-watch.ts': 'timers of conversations, apart from how turns are taken',
 };
 const MOST_LINES_OF_A_FILE = 400;
 
 /** Exports that only tests read, and why they do. */
 const READ_BY_TESTS: Readonly<Record<string, string>> = {
-  'src/call/result-text.ts CutDetails': 'the form of public details',
   'src/cli/chat-printer.ts colouredDifference': 'line by line, without a terminal',
   'src/cli/chat-printer.ts hasColours': 'the same',
-  'src/checking/checker.ts createChecker': 'checks without what checkers of the same schema share',
   'src/checking/compile.ts compileSchema': 'compared with the interpreter, schema by schema',
   'src/checking/compile.ts compileTest': 'measured beside the interpreter (npm run measure:schemas)',
-  'src/checking/faults.ts describeFaults': 'what is told, fault by fault',
-  'src/checking/faults.ts Rejection': 'the form of what is told, fault by fault',
   'src/checking/hydration/create-hydrator.ts HydrationSource': 'hydration without a tool',
-  'src/checking/tidy-arguments.ts coerceValue': 'value by value, in a table',
   'src/loop/events.ts EventChannel': 'its order under slow readers',
-  'src/toolbox/permissions/permissions.ts PERMISSIONS_OPTIONS':
-    'what the schema of the configuration file says of permissions',
   'src/mcp/client/imported-tool.ts localName': 'name by name, in a table',
   'src/mcp/server/http-sessions.ts EventLog': 'its bounds take more events than a session has',
   'src/metadata/extensible-reflect.ts extensibleReflect':
     'runs when it is imported; the file is named after it',
   'src/providers/offline/offline-provider.ts fillArguments': 'schema by schema, in a table',
-  'src/providers/offline/offline-provider.ts rankTools': 'its ranks, which a run does not show',
   'src/providers/offline/offline-provider.ts readText': 'words by words, in a table',
   'src/satellite/client/chat-transport.ts ServerEvent': 'the tests’ own server writes them',
   'src/satellite/client/chat-transport.ts readEvents': 'the tests’ own client reads with it',
@@ -61,13 +52,12 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/schema/class-validator-rules.ts portablePattern': 'expression by expression, against its own flags',
   'src/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',
   'src/typegen/comments/doc-comment.ts parseDocComment': 'comment by comment, without a compiler',
-  'src/typegen/types/declared-order.ts orderedPath': 'path by path, without a compiler',
 };
 
 /** At most this many today, with room for the rooms of providers, stores, engines and the test kit; lower them as they fall. The goal stands beside each. */
 const MOST = {
-  files: 570, // 320
-  exports: 2535, // 800
+  files: 538, // 320
+  exports: 2420, // 800
   'exports that no other file imports': 0, // 0
   'files that belong into the one sibling that imports them': 20, // 0
   'files of less than 40 lines without a reason': 1, // 0

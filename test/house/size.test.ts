@@ -14,7 +14,7 @@ const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
   'src/loop/run.ts streamResumedToolLoop': 'as resumeToolLoop',
   'src/call/register-function.ts registerFunction': 'registry, name, description, params, fn',
   'src/call/tool-registry.ts executeWithContext': 'name, args, scope, callback',
-  'src/discovery/agent-tool.ts execute': 'toolCallId, params, signal, onUpdate, context',
+  'src/discovery/define-tool.ts execute': 'toolCallId, params, signal, onUpdate, context',
 };
 
 test('a file has at most 400 lines', () => {

@@ -13,7 +13,6 @@ import {
   secret,
   TEXT,
 } from '../../kernel/options.js';
-import type { McpServerSettings } from './options.js';
 
 const TEXTS: OptionRule = {
   accepts: (value) =>
@@ -68,3 +67,14 @@ function transportOf(settings: McpServerSettings): StdioClientTransport | Stream
   const { url, headers } = settings;
   return new StreamableHTTPClientTransport(new URL(url), headers && { requestInit: { headers } });
 }
+
+/** Where a server is: a program to start, or an address. */
+export type McpServerSettings =
+  | {
+      readonly command: string;
+      readonly args?: readonly string[];
+      /** Beside what a program needs to run. */
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };

@@ -16,7 +16,7 @@ import { readForeignSchema } from '../../checking/given-schema.js';
 import type { ToolAnnotations } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { Logger } from '../../contract/ports.js';
-import type { Telemetry, TraceCarrier } from '../../contract/telemetry.js';
+import type { McpFacts, Telemetry, TraceCarrier } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { type ContentPart, ToolResult } from '../../contract/tool-result.js';
@@ -25,7 +25,7 @@ import { warnAuthor } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
 import { canonicalJson, isRecord } from '../../kernel/json.js';
 import { recordMessage } from '../record-message.js';
-import { factsFor, type LiveClient } from './live-client.js';
+import type { LiveClient } from './live-client.js';
 import type { McpToolCandidate, McpToolsOptions } from './options.js';
 
 /** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
@@ -324,4 +324,22 @@ function resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resou
   const { uri, mimeType = 'application/octet-stream' } = resource;
   if ('text' in resource) return { type: 'text', content: `${uri}\n${resource.text}` };
   return { type: 'file', data: resource.blob, mimeType, filename: uri };
+}
+
+/** What is recorded of a message to the server of a connection. */
+function factsFor(client: Client, method: string): McpFacts {
+  const { transport } = client;
+  return {
+    method,
+    protocolVersion: client.getNegotiatedProtocolVersion?.(),
+    sessionId: transport?.sessionId,
+    transport: transportOf(transport?.constructor.name),
+  };
+}
+
+/** The SDK tells its transports apart by their classes alone. */
+function transportOf(name: string | undefined): McpFacts['transport'] {
+  if (name === undefined) return undefined;
+  if (/stdio/i.test(name)) return 'pipe';
+  return /http|sse|websocket/i.test(name) ? 'tcp' : undefined;
 }

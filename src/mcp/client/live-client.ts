@@ -1,5 +1,4 @@
 import type { Client } from '@modelcontextprotocol/client';
-import type { McpFacts } from '../../contract/telemetry.js';
 import { withMethods } from '../../kernel/options.js';
 import type { McpClientSource } from './options.js';
 
@@ -201,22 +200,4 @@ function causesOf(error: unknown): readonly Cause[] {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** What is recorded of a message to the server of a connection. */
-export function factsFor(client: Client, method: string): McpFacts {
-  const { transport } = client;
-  return {
-    method,
-    protocolVersion: client.getNegotiatedProtocolVersion?.(),
-    sessionId: transport?.sessionId,
-    transport: transportOf(transport?.constructor.name),
-  };
-}
-
-/** The SDK tells its transports apart by their classes alone. */
-function transportOf(name: string | undefined): McpFacts['transport'] {
-  if (name === undefined) return undefined;
-  if (/stdio/i.test(name)) return 'pipe';
-  return /http|sse|websocket/i.test(name) ? 'tcp' : undefined;
 }

@@ -1,18 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@modelcontextprotocol/client';
+import { NAME_FILTER_RULES } from '../../call/registration.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
+import { TELEMETRY } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
+import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { invalidArguments, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
-import { either, FUNCTION, optionTable, withMethods } from '../../kernel/options.js';
+import {
+  BOOLEAN,
+  either,
+  FUNCTION,
+  LOGGER,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  type RulesOf,
+  withMethods,
+} from '../../kernel/options.js';
 import { importTool, listCandidates } from './imported-tool.js';
 import { CLIENT, LiveClient } from './live-client.js';
 import {
-  MCP_TOOLS_RULES,
   type McpClientSource,
   type McpFollowing,
   type McpToolCandidate,
   type McpToolChange,
-  type McpToolsOptions,
+  McpToolsOptions,
 } from './options.js';
 
 /**
@@ -323,3 +335,22 @@ function checkMcpTools(
 
 const SOURCE = { ...either(FUNCTION, CLIENT), fix: CLIENT.fix };
 const REGISTRY = withMethods(['register', 'unregister', 'offered'], 'a ToolRegistry');
+
+/** What each of them may be. */
+const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
+  ...NAME_FILTER_RULES,
+  prefix: {
+    accepts: (value) => typeof value === 'string' && TOOL_NAME.test(value),
+    fix: 'letters, digits, _ and -, not beginning with a digit',
+  },
+  timeoutMs: MILLISECONDS,
+  approve: protecting({
+    ...FUNCTION,
+    fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
+  }),
+  fillDefaults: BOOLEAN,
+  logger: LOGGER,
+  telemetry: TELEMETRY,
+  onChange: FUNCTION,
+  onError: FUNCTION,
+};

@@ -1,9 +1,7 @@
 import type { Tool as McpTool } from '@modelcontextprotocol/server';
-import { NAME_FILTER_RULES, type NameFilter } from '../../call/registration.js';
+import { type NameFilter } from '../../call/registration.js';
 import type { Logger } from '../../contract/ports.js';
-import { TELEMETRY, type Telemetry } from '../../contract/telemetry.js';
-import { TOOL_NAME } from '../../discovery/define-tool.js';
-import { BOOLEAN, FUNCTION, LOGGER, MILLISECONDS, protecting, type RulesOf } from '../../kernel/options.js';
+import { type Telemetry } from '../../contract/telemetry.js';
 
 /**
  * What tells a `Client` of the SDK, version 2. The class is not named, so that who only serves tools compiles
@@ -20,17 +18,6 @@ interface SdkClient {
  * again when the connection is lost.
  */
 export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
-
-/** Where a server is: a program to start, or an address. */
-export type McpServerSettings =
-  | {
-      readonly command: string;
-      readonly args?: readonly string[];
-      /** Beside what a program needs to run. */
-      readonly env?: Readonly<Record<string, string>>;
-      readonly cwd?: string;
-    }
-  | { readonly url: string; readonly headers?: Readonly<Record<string, string>> };
 
 /** A tool as its server defines it now. */
 export interface McpToolCandidate {
@@ -100,22 +87,3 @@ export interface McpFollowing {
    */
   close(): Promise<void>;
 }
-
-/** What each of them may be. */
-export const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
-  ...NAME_FILTER_RULES,
-  prefix: {
-    accepts: (value) => typeof value === 'string' && TOOL_NAME.test(value),
-    fix: 'letters, digits, _ and -, not beginning with a digit',
-  },
-  timeoutMs: MILLISECONDS,
-  approve: protecting({
-    ...FUNCTION,
-    fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
-  }),
-  fillDefaults: BOOLEAN,
-  logger: LOGGER,
-  telemetry: TELEMETRY,
-  onChange: FUNCTION,
-  onError: FUNCTION,
-};

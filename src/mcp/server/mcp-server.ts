@@ -1,4 +1,5 @@
 import { finished, PassThrough, type Readable } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -15,7 +16,7 @@ import { SealedState } from './ask-client.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
 import { HttpSessions, isReturn } from './http-sessions.js';
-import { inClosingTime, OpenRequests, Pending } from './open-requests.js';
+import { OpenRequests, Pending } from './open-requests.js';
 import {
   checkServerOptions,
   type McpConnection,
@@ -274,4 +275,18 @@ function holdInput(input: Readable, onEnd: (error?: Error | null) => void): Held
       input.unpipe(held);
     },
   };
+}
+
+/** An aborted call is answered within half a second, and its answer still has to be read. */
+const CLOSING_MS = 1_000;
+
+/** Does the steps of closing one after the other; what has not ended when the time is up is waited for no more. */
+async function inClosingTime(...steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const isDone = new AbortController();
+  const limit = wait(CLOSING_MS, undefined, { signal: isDone.signal }).catch(() => {});
+  try {
+    for (const step of steps) await Promise.race([step(), limit]);
+  } finally {
+    isDone.abort();
+  }
 }

@@ -1,8 +1,14 @@
 import {
   type CallToolRequest,
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type ClientCapabilities,
+  type Implementation,
   McpServer,
+  PROTOCOL_VERSION_META_KEY,
   ProtocolError,
   ProtocolErrorCode,
+  type Server,
   type ServerContext,
   type StandardSchemaV1,
   type Transport,
@@ -10,11 +16,12 @@ import {
 import type { NameFilter } from '../../call/registration.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallScope } from '../../contract/call.js';
+import { isThenable } from '../../kernel/async.js';
 import { recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import { type CallerRights, callerOf, factsOf, type ServedTools, serveCall } from './serve-call.js';
+import { type CallerRights, factsOf, type ServedTools, serveCall } from './serve-call.js';
 
 /** How often one call may come back with another question. */
 const MOST_ROUNDS = 32;
@@ -87,7 +94,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   server.setRequestHandler('tools/call', { params: AS_SENT }, async (params, context) => {
     const caller = callerOf(server, context);
     const asked = prepared(options, () => callerRights(served, caller, context));
-    const { tools, scope, principal } = isPromise(asked) ? await asked : asked;
+    const { tools, scope, principal } = isThenable(asked) ? await asked : asked;
     const { signal, end } = open.call(context.mcpReq.signal);
     try {
       return await serveCall({ served, server, params, context, caller, tools, scope, principal, signal });
@@ -117,13 +124,9 @@ function callerRights(
     scope: own ?? {},
     principal,
   });
-  return isPromise(filter) || isPromise(scope)
+  return isThenable(filter) || isThenable(scope)
     ? Promise.all([filter, scope]).then(([shown, own]) => rights(shown, own))
     : rights(filter, scope);
-}
-
-function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value> {
-  return typeof (value as { readonly then?: unknown } | undefined)?.then === 'function';
 }
 
 const NO_TOKEN = JSON.stringify([null, null]);
@@ -147,8 +150,28 @@ function prepared<Value>(
   };
   try {
     const value = prepare();
-    return isPromise(value) ? Promise.resolve(value).catch(fail) : value;
+    return isThenable(value) ? Promise.resolve(value).catch(fail) : value;
   } catch (error) {
     return fail(error);
   }
+}
+
+/** The caller of one request; a 2026-07-28 request names client and revision itself. */
+function callerOf(server: Server, { sessionId, mcpReq, http }: ServerContext): McpCaller {
+  const envelope = mcpReq.envelope as
+    | {
+        readonly [PROTOCOL_VERSION_META_KEY]?: string;
+        readonly [CLIENT_INFO_META_KEY]?: Implementation;
+        readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+      }
+    | undefined;
+  return {
+    ...(http?.authInfo && { authInfo: http.authInfo }),
+    ...(http?.req && { headers: http.req.headers }),
+    ...(sessionId !== undefined && { sessionId }),
+    protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
+    client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
+    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
+    ...(http?.closeSSE && { closeStream: http.closeSSE }),
+  };
 }

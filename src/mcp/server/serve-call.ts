@@ -2,13 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import {
   type CallToolRequest,
   type CallToolResult,
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
-  type ClientCapabilities,
   type ContentBlock,
-  type Implementation,
   type InputRequiredResult,
-  PROTOCOL_VERSION_META_KEY,
   ProtocolError,
   ProtocolErrorCode,
   type Server,
@@ -206,26 +201,6 @@ function isUnknown({ record, result }: Invocation): boolean {
   return (
     record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name === 'ToolNotFound'
   );
-}
-
-/** The caller of one request; a 2026-07-28 request names client and revision itself. */
-export function callerOf(server: Server, { sessionId, mcpReq, http }: ServerContext): McpCaller {
-  const envelope = mcpReq.envelope as
-    | {
-        readonly [PROTOCOL_VERSION_META_KEY]?: string;
-        readonly [CLIENT_INFO_META_KEY]?: Implementation;
-        readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
-      }
-    | undefined;
-  return {
-    ...(http?.authInfo && { authInfo: http.authInfo }),
-    ...(http?.req && { headers: http.req.headers }),
-    ...(sessionId !== undefined && { sessionId }),
-    protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
-    client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
-    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
-    ...(http?.closeSSE && { closeStream: http.closeSSE }),
-  };
 }
 
 /** Passes a tool's news on to a client; `stop` when the call is answered, for nothing may follow that. */

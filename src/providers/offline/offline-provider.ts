@@ -114,7 +114,7 @@ function opensCall({ name, args }: Plan, text: string, last?: Plan): boolean {
 }
 
 /** Scores tools by BM25, a word of the name counting most; 0 has no word in common with the text. */
-export function rankTools(tools: readonly ToolSchema[], text: string): number[] {
+function rankTools(tools: readonly ToolSchema[], text: string): number[] {
   const documents = tools.map(({ function: { name, description, parameters } }) => {
     const properties = Object.entries(parameters.properties ?? {});
     const details = properties.map(([key, { description, enum: options }]) => [key, description, options]);

@@ -43,11 +43,6 @@ export function argumentsOf(input: string): ToolCall['arguments'] {
   return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
 }
 
-/** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
-export function isWholeInput(input: string): boolean {
-  return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
-}
-
 /** Where a reply came from, as far as its server says. */
 export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
   const told = {

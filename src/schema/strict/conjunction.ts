@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { canonicalJson, isRecord } from '../../kernel/json.js';
+import { isRecord } from '../../kernel/json.js';
 import { findReference } from '../find-reference.js';
 import { isSchemaNode, KEYWORDS } from '../keywords.js';
 
@@ -101,49 +101,7 @@ export class ConjunctionReader {
   }
 }
 
-/** The types that all parts allow, `integer` only where `number` is not; nothing where no part says any. */
-export function allowedTypes(parts: readonly JsonSchema[]): readonly string[] | undefined {
-  const lists = parts.filter(({ type }) => type !== undefined).map(typesOf);
-  const [first, ...others] = lists;
-  if (first === undefined) return undefined;
-  const common = others.reduce((before, list) => before.flatMap((type) => narrowed(type, list)), first);
-  const types = [...new Set(common)];
-  return types.includes('number') ? types.filter((type) => type !== 'integer') : types;
-}
-
-function typesOf({ type, nullable }: JsonSchema): readonly string[] {
-  const types = [type ?? []].flat();
-  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
-}
-
-function narrowed(type: string, types: readonly string[]): readonly string[] {
-  if (types.includes(type)) return [type];
-  if (type === 'number' && types.includes('integer')) return ['integer'];
-  return type === 'integer' && types.includes('number') ? ['integer'] : [];
-}
-
-/** The values that all parts allow, where `enum` or `const` lists them. */
-export function allowedValues(parts: readonly JsonSchema[]): readonly unknown[] | undefined {
-  const lists = parts.flatMap((part) => [
-    ...(Array.isArray(part.enum) ? [part.enum] : []),
-    ...('const' in part && part.const !== undefined ? [[part.const]] : []),
-  ]);
-  const [first, ...others] = lists.map((list) => new Map(list.map((value) => [canonicalJson(value), value])));
-  if (first === undefined) return undefined;
-  const common = [...first].filter(([key]) => others.every((other) => other.has(key)));
-  return common.map(([, value]) => value);
-}
-
 /** Whether a part refuses everything. */
 export function refusesAll(parts: readonly JsonSchema[]): boolean {
   return parts.some(({ not }) => not === true || (isRecord(not) && !judges(not)));
-}
-
-/** The types that the keywords speak of, where no part says a type. */
-export function impliedTypes(parts: readonly JsonSchema[]): readonly string[] {
-  const groups = parts.flatMap((part) => Object.keys(part).map((keyword) => KEYWORDS.get(keyword)?.of));
-  return [...new Set(groups)].flatMap((group) => {
-    if (group === undefined) return [];
-    return group === 'text' ? 'string' : group;
-  });
 }

@@ -1,18 +1,15 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
+import { canonicalJson } from '../../kernel/json.js';
+import { KEYWORDS } from '../keywords.js';
 import { type Extras, listPlan, objectPlan } from './compound-plans.js';
-import {
-  allowedTypes,
-  allowedValues,
-  asSchema,
-  ConjunctionReader,
-  impliedTypes,
-  refusesAll,
-} from './conjunction.js';
+import { asSchema, ConjunctionReader, refusesAll } from './conjunction.js';
 import {
   type EditKind,
   NEVER,
   type PartReader,
   type Plan,
+  type Remark,
+  type ScalarType,
   Slot,
   UNWORDED,
   type UnionPlan,
@@ -20,8 +17,8 @@ import {
   useOf,
   usesWithin,
 } from './plan.js';
-import { descriptionOf, remarksOnAll, remarksOnPlace } from './remarks.js';
-import { constantPlans, isScalarType, scalarPlan } from './scalar-plans.js';
+import { remarkOn, remarksOnAll } from './remarks.js';
+import { constantPlans, scalarPlan } from './scalar-plans.js';
 
 /** Schemas of more parts than these are refused: what is distributed over unions may grow without end. */
 const MOST_PLANS = 20_000;
@@ -279,4 +276,69 @@ function isOfTypes(value: unknown, types: readonly string[]): boolean {
     if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
     return type === 'integer' ? Number.isInteger(value) : typeof value === type;
   });
+}
+
+/** The types that all parts allow, `integer` only where `number` is not; nothing where no part says any. */
+function allowedTypes(parts: readonly JsonSchema[]): readonly string[] | undefined {
+  const lists = parts.filter(({ type }) => type !== undefined).map(typesOf);
+  const [first, ...others] = lists;
+  if (first === undefined) return undefined;
+  const common = others.reduce((before, list) => before.flatMap((type) => narrowed(type, list)), first);
+  const types = [...new Set(common)];
+  return types.includes('number') ? types.filter((type) => type !== 'integer') : types;
+}
+
+function typesOf({ type, nullable }: JsonSchema): readonly string[] {
+  const types = [type ?? []].flat();
+  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
+}
+
+function narrowed(type: string, types: readonly string[]): readonly string[] {
+  if (types.includes(type)) return [type];
+  if (type === 'number' && types.includes('integer')) return ['integer'];
+  return type === 'integer' && types.includes('number') ? ['integer'] : [];
+}
+
+/** The values that all parts allow, where `enum` or `const` lists them. */
+function allowedValues(parts: readonly JsonSchema[]): readonly unknown[] | undefined {
+  const lists = parts.flatMap((part) => [
+    ...(Array.isArray(part.enum) ? [part.enum] : []),
+    ...('const' in part && part.const !== undefined ? [[part.const]] : []),
+  ]);
+  const [first, ...others] = lists.map((list) => new Map(list.map((value) => [canonicalJson(value), value])));
+  if (first === undefined) return undefined;
+  const common = [...first].filter(([key]) => others.every((other) => other.has(key)));
+  return common.map(([, value]) => value);
+}
+
+/** The types that the keywords speak of, where no part says a type. */
+function impliedTypes(parts: readonly JsonSchema[]): readonly string[] {
+  const groups = parts.flatMap((part) => Object.keys(part).map((keyword) => KEYWORDS.get(keyword)?.of));
+  return [...new Set(groups)].flatMap((group) => {
+    if (group === undefined) return [];
+    return group === 'text' ? 'string' : group;
+  });
+}
+
+/** What is said where something stands and not of what: defaults, examples. */
+function remarksOnPlace(schemas: readonly JsonSchema[]): readonly Remark[] {
+  const said = new Map<string, Remark>();
+  for (const schema of schemas)
+    for (const keyword of ['default', 'examples', 'deprecated'])
+      if (schema[keyword] !== undefined && !said.has(keyword))
+        for (const remark of remarkOn(keyword, schema[keyword])) said.set(keyword, remark);
+  return [...said.values()];
+}
+
+/** What schemas say of themselves in words, each once. */
+function descriptionOf(schemas: readonly JsonSchema[]): string {
+  const texts = schemas.map(({ description, title }) =>
+    typeof description === 'string' && description !== '' ? description : title,
+  );
+  const words = texts.filter((text): text is string => typeof text === 'string' && text !== '');
+  return [...new Set(words)].join('\n');
+}
+
+function isScalarType(type: string): type is ScalarType {
+  return ['null', 'boolean', 'number', 'integer', 'string'].includes(type);
 }

@@ -167,11 +167,6 @@ export function usesWithin(plan: Plan): readonly Use[] {
   }
 }
 
-/** The constants that a plan allows; nothing where it allows others too. */
-export function constantsOf({ plan }: Slot): readonly unknown[] | undefined {
-  return plan.kind === 'scalar' ? plan.keywords.enum : undefined;
-}
-
 /** What the plans of objects and lists need of the reader. */
 export interface PartReader {
   /** The plan of schemas that hold together. */

@@ -117,22 +117,3 @@ export function remarksOnAll(parts: readonly JsonSchema[], asked: readonly strin
     }),
   );
 }
-
-/** What is said where something stands and not of what: defaults, examples. */
-export function remarksOnPlace(schemas: readonly JsonSchema[]): readonly Remark[] {
-  const said = new Map<string, Remark>();
-  for (const schema of schemas)
-    for (const keyword of ['default', 'examples', 'deprecated'])
-      if (schema[keyword] !== undefined && !said.has(keyword))
-        for (const remark of remarkOn(keyword, schema[keyword])) said.set(keyword, remark);
-  return [...said.values()];
-}
-
-/** What schemas say of themselves in words, each once. */
-export function descriptionOf(schemas: readonly JsonSchema[]): string {
-  const texts = schemas.map(({ description, title }) =>
-    typeof description === 'string' && description !== '' ? description : title,
-  );
-  const words = texts.filter((text): text is string => typeof text === 'string' && text !== '');
-  return [...new Set(words)].join('\n');
-}

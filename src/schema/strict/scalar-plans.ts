@@ -4,10 +4,6 @@ import { KEYWORDS, mergeKeywords } from '../keywords.js';
 import { type Plan, type Remark, type ScalarPlan, type ScalarType, UNWORDED, useOf } from './plan.js';
 import { isAskable, remarkOn, remarksOnGroup } from './remarks.js';
 
-export function isScalarType(type: string): type is ScalarType {
-  return ['null', 'boolean', 'number', 'integer', 'string'].includes(type);
-}
-
 /** The plan of a value without parts. */
 export function scalarPlan(type: ScalarType, parts: readonly JsonSchema[]): ScalarPlan {
   if (type === 'string') return textPlan(parts);

@@ -12,11 +12,10 @@ import { copyOfJson, isRecord, parsedJson } from '../../kernel/json.js';
 import { findReference } from '../find-reference.js';
 import { subschemas } from '../keywords.js';
 import type { Extras } from './compound-plans.js';
-import { Forms } from './forms.js';
+import { Forms, Restorer } from './forms.js';
 import { Forwarder } from './forward.js';
 import type { Use } from './plan.js';
 import { PlanReader } from './plan-reader.js';
-import { Restorer } from './restore.js';
 import { type StrictEdit, type StrictReport, strictReport, writeStrict } from './write-strict.js';
 
 /** The strict form of a schema, and the way back. */

@@ -1,6 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type {
-  AssistantMessage,
   LLMRequest,
   LLMResponse,
   LLMStreamPart,
@@ -11,10 +10,11 @@ import type {
 import { BrokenRule, expectSame, expectThat } from './expectations.js';
 import {
   type ModelFailure,
-  type ModelReply,
+  ModelReply,
+  ModelTurn,
   type ProviderBackend,
-  type Route,
-  routedTurn,
+  Route,
+  Sliceable,
 } from './provider-backend.js';
 
 /** The two ways to ask a provider. */
@@ -133,31 +133,6 @@ export class Bench {
   }
 }
 
-/** A reply as histories keep it, through JSON as stores do, with an answer to each of its calls. */
-export function historyAfter(
-  response: LLMResponse,
-  answer: (call: ToolCall) => Pick<Extract<Message, { role: 'tool' }>, 'content' | 'parts'> = ({ name }) => ({
-    content: `Result of ${name}`,
-  }),
-): readonly Message[] {
-  const { content, toolCalls, reasoning, providerItems } = response;
-  const calls = toolCalls.map(({ id, name, arguments: args, providerItems: items }) => ({
-    id,
-    type: 'function' as const,
-    function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
-    ...(items && { providerItems: items }),
-  }));
-  const message: AssistantMessage = {
-    role: 'assistant',
-    content,
-    ...(calls.length > 0 && { tool_calls: calls }),
-    ...(reasoning && { reasoning }),
-    ...(providerItems && { providerItems }),
-  };
-  const answers = toolCalls.map((call) => ({ role: 'tool', tool_call_id: call.id, ...answer(call) }));
-  return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
-}
-
 /** The response that a stream ends with, which all parts before it have to be. */
 function responseIn(parts: readonly LLMStreamPart[]): LLMResponse {
   const last = parts.at(-1);
@@ -259,4 +234,42 @@ export interface CaseDraft {
   /** Default: both. */
   readonly methods?: readonly Method[];
   run(bench: Bench): Promise<void>;
+}
+
+/** A turn, and when the reply has come to where it stays. */
+interface RoutedTurn {
+  readonly turn: ModelTurn;
+  readonly reached: Promise<void>;
+}
+
+/** A turn whose reply travels by a route. */
+function routedTurn(reply: ModelReply, route: Route): RoutedTurn {
+  const reached = Promise.withResolvers<void>();
+  async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {
+    const { cuts = () => [], stop } = route;
+    const { length } = units;
+    const places = cuts(length);
+    const end = stop?.at(length) ?? length;
+    try {
+      yield* piecesOf(units, [...places.filter((place) => place < end), end]);
+    } finally {
+      reached.resolve();
+    }
+    await stop?.wait();
+    yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
+  }
+  return { turn: { kind: 'reply', reply, transmit }, reached: reached.promise };
+}
+
+function* piecesOf<Units extends Sliceable<Units>>(
+  units: Units,
+  places: readonly number[],
+  begin = 0,
+): Generator<Units> {
+  let from = begin;
+  for (const place of places) {
+    if (place <= from) continue;
+    yield units.slice(from, place);
+    from = place;
+  }
 }

@@ -88,50 +88,6 @@ export interface Route {
   };
 }
 
-/** A turn, and when the reply has come to where it stays. */
-interface RoutedTurn {
-  readonly turn: ModelTurn;
-  readonly reached: Promise<void>;
-}
-
-/** A turn whose reply travels by a route. */
-export function routedTurn(reply: ModelReply, route: Route): RoutedTurn {
-  const reached = Promise.withResolvers<void>();
-  async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {
-    const { cuts = () => [], stop } = route;
-    const { length } = units;
-    const places = cuts(length);
-    const end = stop?.at(length) ?? length;
-    try {
-      yield* piecesOf(units, [...places.filter((place) => place < end), end]);
-    } finally {
-      reached.resolve();
-    }
-    await stop?.wait();
-    yield* piecesOf(units, [end, ...places.filter((place) => place > end), length], end);
-  }
-  return { turn: { kind: 'reply', reply, transmit }, reached: reached.promise };
-}
-
-function* piecesOf<Units extends Sliceable<Units>>(
-  units: Units,
-  places: readonly number[],
-  begin = 0,
-): Generator<Units> {
-  let from = begin;
-  for (const place of places) {
-    if (place <= from) continue;
-    yield units.slice(from, place);
-    from = place;
-  }
-}
-
-/** A connection that is lost, in the words of `fetch`. */
-export function lostConnection(): Error {
-  const cause = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
-  return new TypeError('terminated', { cause });
-}
-
 /** A request as the server got it. */
 export interface HttpBackendRequest {
   /** With its query: `/v1/chat/completions`. */

@@ -1,14 +1,16 @@
 import type {
+  AssistantMessage,
   LLMRequest,
   LLMResponse,
   Message,
   ResponseFormat,
+  ToolCall,
   ToolChoice,
 } from '../../contract/llm-provider.js';
 import type { ContentPart } from '../../contract/tool-result.js';
-import { canonicalJson, plainJson } from '../../kernel/json.js';
-import { type Bench, type CaseDraft, historyAfter, LOOK_UP, QUESTION, TOOLS } from './bench.js';
-import { expectSame, expectThat, placeIn, smallestWith } from './expectations.js';
+import { canonicalJson, isRecord, plainJson } from '../../kernel/json.js';
+import { type Bench, type CaseDraft, LOOK_UP, QUESTION, TOOLS } from './bench.js';
+import { expectSame, expectThat } from './expectations.js';
 
 const { name } = LOOK_UP.function;
 const CALLS = [
@@ -267,3 +269,54 @@ export const SETTING_CASES: readonly CaseDraft[] = [
     },
   },
 ];
+
+/** A reply as histories keep it, through JSON as stores do, with an answer to each of its calls. */
+function historyAfter(
+  response: LLMResponse,
+  answer: (call: ToolCall) => Pick<Extract<Message, { role: 'tool' }>, 'content' | 'parts'> = ({ name }) => ({
+    content: `Result of ${name}`,
+  }),
+): readonly Message[] {
+  const { content, toolCalls, reasoning, providerItems } = response;
+  const calls = toolCalls.map(({ id, name, arguments: args, providerItems: items }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
+    ...(items && { providerItems: items }),
+  }));
+  const message: AssistantMessage = {
+    role: 'assistant',
+    content,
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(reasoning && { reasoning }),
+    ...(providerItems && { providerItems }),
+  };
+  const answers = toolCalls.map((call) => ({ role: 'tool', tool_call_id: call.id, ...answer(call) }));
+  return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
+}
+
+/** Where a text stands in what a model was sent, counted in the keys and texts of it; -1 where it does not. */
+function placeIn(sent: unknown, text: string): number {
+  return textsIn(sent).findIndex((candidate) => candidate.includes(text));
+}
+
+/**
+ * The smallest part of what a model was sent that has a text and one of some others, as text; `undefined` where there
+ * is none.
+ */
+function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
+  const texts = textsIn(sent);
+  const has = (wanted: string): boolean => texts.some((candidate) => candidate.includes(wanted));
+  if (typeof sent !== 'object' || sent === null || !has(text) || !others.some(has)) return undefined;
+  for (const inner of Object.values(sent)) {
+    const found = smallestWith(inner, text, others);
+    if (found !== undefined) return found;
+  }
+  return JSON.stringify(sent);
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
+}

@@ -2,7 +2,7 @@ import type { LLMResponse, LLMStreamPart } from '../../contract/llm-provider.js'
 import { randomFrom } from '../faulty-fetch.js';
 import { type Bench, type CaseDraft, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
 import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
-import { lostConnection, type Route } from './provider-backend.js';
+import type { Route } from './provider-backend.js';
 
 const { name } = LOOK_UP.function;
 /** Every character is more than a byte, or means something to a wire. */
@@ -220,4 +220,10 @@ async function readUntilAborted(
     if (type === 'response') return;
     if (type === 'text-delta') controller.abort();
   }
+}
+
+/** A connection that is lost, in the words of `fetch`. */
+function lostConnection(): Error {
+  const cause = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+  return new TypeError('terminated', { cause });
 }

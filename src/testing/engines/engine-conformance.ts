@@ -1,7 +1,7 @@
 import type { Job, JobEngine } from '../../contract/job-engine.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
-import { ATTEMPT_CASES, CANCEL_CASES } from './attempt-cases.js';
+import { ATTEMPT_CASES } from './attempt-cases.js';
 import {
   Countdown,
   EngineBench,
@@ -268,6 +268,71 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       expectEqual(idsOf(bench), [job.id], 'jobs that were run');
       expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
       expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+];
+
+/** Jobs that are cancelled, wherever they are. */
+const CANCEL_CASES: readonly EngineCase[] = [
+  {
+    title: 'takes a job out that waits, when it is cancelled on another connection',
+    async run(bench) {
+      const [sender, other] = [await bench.open(), await bench.open()];
+      const [waiting, delayed] = [bench.job(), bench.job()];
+      await sender.enqueue(waiting);
+      await sender.enqueue(delayed, { delay: 300 });
+      expectEqual(await other.cancel(waiting.id), true, 'a job that waits is cancelled');
+      expectEqual(await other.cancel(delayed.id, 'no more'), true, 'a delayed job is cancelled');
+      expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
+      const done = new Countdown(1);
+      await bench.work(sender, async () => done.tell());
+      // Later than the one that was cancelled would have been.
+      await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
+      await bench.within(done.done, 'a job is run');
+      expectEqual(
+        bench.handled.map(({ job }) => job.id),
+        ['last'],
+        'jobs that were run',
+      );
+      expectEqual(await sender.deadJobs(), [], 'dead jobs');
+    },
+  },
+  {
+    title:
+      'aborts the signal of a job that runs, when it is cancelled on another connection, and tries it no more',
+    async run(bench) {
+      const [worker, other] = [await bench.open(), await bench.open()];
+      const [begun, done] = [new Countdown(1), new Countdown(1)];
+      const aborted = Promise.withResolvers<unknown>();
+      await bench.work(worker, async ({ id }, { signal }) => {
+        if (id === 'next') return done.tell();
+        begun.tell();
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        aborted.resolve(signal.reason);
+        throw signal.reason;
+      });
+      const job = bench.job();
+      await other.enqueue(job, { attempts: 3 });
+      await bench.within(begun.done, 'a job is run');
+      expectEqual(await other.cancel(job.id, 'the shop is closed'), true, 'a job that runs is cancelled');
+      const reason = (await bench.within(aborted.promise, 'the signal is aborted')) as Error;
+      expectEqual(reason.message, 'the shop is closed', 'the reason of the signal');
+      await other.enqueue(bench.job({ id: 'next' }));
+      await bench.within(done.done, 'the next job is run');
+      expectEqual(
+        bench.handled.map((handled) => handled.job.id),
+        [job.id, 'next'],
+        'jobs that were run',
+      );
+      expectEqual(await other.deadJobs(), [], 'dead jobs');
+      expectEqual(await other.cancel(job.id), false, 'a job that has ended is cancelled');
+    },
+  },
+  {
+    title: 'cancels no job that it does not know',
+    async run(bench) {
+      const engine = await bench.open();
+      expectEqual(await engine.cancel('nobody'), false, 'a job that is not known is cancelled');
     },
   },
 ];

@@ -4,6 +4,7 @@ import type {
   HoldOutcome,
   InboxEntry,
   NumberedEvent,
+  OpenTurn,
 } from '../../contract/conversation-log.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
@@ -11,7 +12,6 @@ import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { ENTRY_CASES } from './conversation-entry-cases.js';
 import {
-  beginTurn,
   enter,
   hold,
   ID,
@@ -296,4 +296,12 @@ export function conversationLogConformance(
 ): readonly ConformanceCase[] {
   checkOptions(options, OPTIONS);
   return openedCases(options, [...ENTRY_CASES, ...HOLDER_CASES]);
+}
+
+/** Begins the first turn with what entered first. */
+async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
+  const [entry] = (await readKept(log)).inbox;
+  const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
+  expectSame('commit of a turn', await log.commit(hold(claim), { turn }), true);
+  return turn;
 }

@@ -3,9 +3,7 @@ import type {
   ConversationLease,
   ConversationLog,
   InboxContent,
-  InboxEntry,
   KeptConversation,
-  OpenTurn,
 } from '../../contract/conversation-log.js';
 import type {
   CheckpointStore,
@@ -207,14 +205,6 @@ export async function readKept(log: ConversationLog, id = ID): Promise<KeptConve
   const kept = await log.read(id);
   if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
   return kept;
-}
-
-/** Begins the first turn with what entered first. */
-export async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
-  const [entry] = (await readKept(log)).inbox;
-  const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
-  expectSame('commit of a turn', await log.commit(hold(claim), { turn }), true);
-  return turn;
 }
 
 export function keysOf({ inbox }: KeptConversation): readonly string[] {

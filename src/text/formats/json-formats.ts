@@ -1,8 +1,8 @@
 import { parseExactJson } from '../../checking/exact-json.js';
 import type { JsonObject } from '../../contract/json-schema.js';
 import { isRecord } from '../../kernel/json.js';
+import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { jsonSpan, type ReadJson, type TextCursor } from '../text-cursor.js';
-import { type DraftCall, plainName, type TextCallFormat } from './text-call-format.js';
 
 /** `{"name": …, "arguments": …}` or an array of those, anywhere in the text; strict JSON only. */
 export const bareJson: TextCallFormat = {
@@ -303,3 +303,11 @@ export const harmonyChannel: TextCallFormat = {
     return [call];
   },
 };
+
+const NAMESPACE = 'functions.';
+
+/** A tool's name without the namespace that some formats put before every function. */
+function plainName(name: string, tools: KnownTools): string {
+  if (!name.startsWith(NAMESPACE) || (!tools.any && tools.has(name))) return name;
+  return name.slice(NAMESPACE.length);
+}

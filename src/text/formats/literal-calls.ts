@@ -1,6 +1,5 @@
-import type { KnownTools } from '../known-tools.js';
+import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import type { TextCursor } from '../text-cursor.js';
-import type { DraftCall, TextCallFormat } from './text-call-format.js';
 
 const FUNCTION_NAME = /[\p{L}_][\p{L}\p{N}_.-]{0,199}/uy;
 const KEYWORD = /[\p{L}_][\p{L}\p{N}_]{0,199}/uy;

@@ -1,10 +1,9 @@
 import { readRelaxedJson } from '../../checking/relaxed-json.js';
 import type { JsonSchema } from '../../contract/json-schema.js';
-import type { KnownTools } from '../known-tools.js';
+import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
 import { escapePattern, type TextCursor } from '../text-cursor.js';
 import { markedCall } from './json-formats.js';
-import type { DraftCall, TextCallFormat } from './text-call-format.js';
 
 const WRAPPERS = ['<tool_call>', '<seed:tool_call>'];
 const OPENERS = ['<function=', '<function name='];

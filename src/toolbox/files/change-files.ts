@@ -266,19 +266,3 @@ async function writeAll(files: FileSystem, planned: readonly PlannedPatch[]): Pr
     });
   }
 }
-
-/** Moves, and says what was moved. */
-export async function moveOver(files: FileSystem, from: string, to: string): Promise<string> {
-  await files.move(from, to);
-  return `${files.pathOf(from)} is now ${files.pathOf(to)}`;
-}
-
-/** Removes, and says what was removed. */
-export async function removeFrom(
-  files: FileSystem,
-  path: string,
-  { withContents }: { readonly withContents: boolean },
-): Promise<string> {
-  await files.remove(path, { withContents });
-  return `${files.pathOf(path)}: removed`;
-}

@@ -3,7 +3,22 @@ import { isAbsolute, posix } from 'node:path';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
 import { folderPath, joinPath, splitPath } from '../paths/folder-path.js';
-import { makeFolder, moveOnDisk, removeFromDisk, statsAt, writeToDisk } from './disk-changes.js';
+import {
+  canHoldFolders,
+  codeOf,
+  type FolderAccess,
+  type HeldFolder,
+  kindOf,
+  makeFolder,
+  moveOnDisk,
+  openFolder,
+  readOpen,
+  removeFromDisk,
+  ScratchReader,
+  statsAt,
+  told,
+  writeToDisk,
+} from './disk-access.js';
 import {
   type ByteRange,
   type FileBytes,
@@ -19,17 +34,6 @@ import {
   type WriteCondition,
   wrongKind,
 } from './file-system.js';
-import {
-  canHoldFolders,
-  codeOf,
-  type FolderAccess,
-  type HeldFolder,
-  kindOf,
-  openFolder,
-  readOpen,
-  ScratchReader,
-  told,
-} from './held-folder.js';
 
 /** What a {@link DiskFileSystem} is made from. */
 export interface DiskFileSystemOptions {

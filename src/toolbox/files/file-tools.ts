@@ -5,7 +5,7 @@ import { ToolResult } from '../../contract/tool-result.js';
 import type { Touch } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
-import { changeFile, moveOver, patchFiles, previewChange, previewPatch, removeFrom } from './change-files.js';
+import { changeFile, patchFiles, previewChange, previewPatch } from './change-files.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 import { editText, readPatch, type TextEdit } from './edit-text.js';
 import { FileSystem } from './file-system.js';
@@ -361,4 +361,20 @@ export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefi
   // The container of one class has nothing else to give.
   const resolve = <Instance>(): Instance => instance as Instance;
   return discoverTools({ toolsets: [FileTools], container: { resolve } });
+}
+
+/** Moves, and says what was moved. */
+async function moveOver(files: FileSystem, from: string, to: string): Promise<string> {
+  await files.move(from, to);
+  return `${files.pathOf(from)} is now ${files.pathOf(to)}`;
+}
+
+/** Removes, and says what was removed. */
+async function removeFrom(
+  files: FileSystem,
+  path: string,
+  { withContents }: { readonly withContents: boolean },
+): Promise<string> {
+  await files.remove(path, { withContents });
+  return `${files.pathOf(path)}: removed`;
 }

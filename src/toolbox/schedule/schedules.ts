@@ -25,8 +25,7 @@ import {
   TEXT,
   wrongValues,
 } from '../../kernel/options.js';
-import { cronTimes, isTimeZone, readTime } from '../../schedules/due-times.js';
-import { enteredTime } from '../../schedules/schedule-runner.js';
+import { cronTimes, enteredTime, isTimeZone, readTime } from '../../schedules/schedule-runner.js';
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MOST = 20;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { CompilerView, SourceText, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
 import type { Decoration, TypeWalk } from '../types/type-walk.js';
 
 /** A decorator of this package, whatever it is called where it stands. */
@@ -126,18 +126,6 @@ export function isOwnFile(path: string): boolean {
   return nearestPackage(dirname(path)) === 'toolwright';
 }
 
-/** Whether Node takes a TypeScript file for an ES module, once it is compiled. */
-export function isModuleFile(path: string): boolean {
-  const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
-  return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
-}
-
-function nearestManifest(folder: string): Manifest {
-  const found = manifestIn(folder);
-  const parent = dirname(folder);
-  return found ?? (parent === folder ? {} : nearestManifest(parent));
-}
-
 function nearestPackage(folder: string): string | undefined {
   if (names.has(folder)) return names.get(folder);
   const parent = dirname(folder);
@@ -160,71 +148,6 @@ function manifestIn(folder: string): Manifest | undefined {
   }
 }
 
-/** A class whose tools are to be described. */
-export interface FoundToolset {
-  readonly file: SourceText;
-  readonly node: SyntaxNode;
-}
-
-/**
- * The classes that have tools, their own or inherited ones, in the order of files and lines. Abstract and
- * generic classes have tools only through the classes that extend them.
- */
-export function findToolsets(view: CompilerView): readonly FoundToolset[] {
-  return view.projectFiles().flatMap((file) =>
-    classesIn(file.node, view)
-      .filter((node) => isToolset(node, view) && !isOpen(node, view))
-      .map((node) => ({ file, node })),
-  );
-}
-
-/** Generic classes that say of themselves that they are toolsets: nothing says what their type parameters are. */
-export function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
-  return view
-    .projectFiles()
-    .flatMap((file) =>
-      classesIn(file.node, view).filter(
-        (node) =>
-          (node.typeParameters ?? []).length > 0 &&
-          !isAbstract(node, view) &&
-          knownDecorators(node, view).some(({ role }) => role === 'toolset'),
-      ),
-    );
-}
-
-/** Every class declared at the top of a file or in a namespace; nobody expects those within functions. */
-function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
-  const found: SyntaxNode[] = [];
-  root.forEachChild((node) => {
-    const { ClassDeclaration, ModuleDeclaration, ModuleBlock } = view.syntaxKinds;
-    if (node.kind === ModuleDeclaration || node.kind === ModuleBlock) found.push(...classesIn(node, view));
-    if (node.kind !== ClassDeclaration) return undefined;
-    view.prepare(node);
-    found.push(node);
-    return undefined;
-  });
-  return found;
-}
-
-function isToolset(node: SyntaxNode, view: CompilerView): boolean {
-  if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
-  return lineage(node, view).some((item) =>
-    (item.members ?? []).some(
-      (member) =>
-        allDecorators(member, view).length > 0 &&
-        knownDecorators(member, view).some(({ role }) => role === 'tool'),
-    ),
-  );
-}
-
-function isOpen(node: SyntaxNode, view: CompilerView): boolean {
-  return isAbstract(node, view) || (node.typeParameters ?? []).length > 0;
-}
-
-function isAbstract(node: SyntaxNode, view: CompilerView): boolean {
-  return (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
-}
-
 /** A class declaration and those of its bases, the base-most first. */
 export function lineage(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const chain: SyntaxNode[] = [];
@@ -242,4 +165,16 @@ function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
   const symbol = expression && view.symbolAt(expression);
   const declarations = symbol ? view.declarations(view.unalias(symbol)) : [];
   return declarations.find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
+}
+
+/** Whether Node takes a TypeScript file for an ES module, once it is compiled. */
+export function isModuleFile(path: string): boolean {
+  const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
+  return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
+}
+
+function nearestManifest(folder: string): Manifest {
+  const found = manifestIn(folder);
+  const parent = dirname(folder);
+  return found ?? (parent === folder ? {} : nearestManifest(parent));
 }

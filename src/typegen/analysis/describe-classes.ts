@@ -1,15 +1,8 @@
-import type { SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
+import type { CompilerView, SourceText, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listDataProperties } from '../types/write-properties.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
-import {
-  allDecorators,
-  type FoundToolset,
-  findToolsets,
-  genericToolsets,
-  knownDecorators,
-  lineage,
-} from './decorator-roles.js';
+import { allDecorators, knownDecorators, lineage } from './decorator-roles.js';
 import { describeMethod } from './describe-method.js';
 import { classReference, classSymbol, constructorOf, openWalk, reportWalk } from './refer-to-class.js';
 
@@ -167,4 +160,69 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   if (reference === undefined) return undefined;
   // What a package's own classes are injected with, its declarations do not show: `@inject` is lost there.
   return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
+}
+
+/** A class whose tools are to be described. */
+interface FoundToolset {
+  readonly file: SourceText;
+  readonly node: SyntaxNode;
+}
+
+/**
+ * The classes that have tools, their own or inherited ones, in the order of files and lines. Abstract and
+ * generic classes have tools only through the classes that extend them.
+ */
+function findToolsets(view: CompilerView): readonly FoundToolset[] {
+  return view.projectFiles().flatMap((file) =>
+    classesIn(file.node, view)
+      .filter((node) => isToolset(node, view) && !isOpen(node, view))
+      .map((node) => ({ file, node })),
+  );
+}
+
+/** Generic classes that say of themselves that they are toolsets: nothing says what their type parameters are. */
+function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
+  return view
+    .projectFiles()
+    .flatMap((file) =>
+      classesIn(file.node, view).filter(
+        (node) =>
+          (node.typeParameters ?? []).length > 0 &&
+          !isAbstract(node, view) &&
+          knownDecorators(node, view).some(({ role }) => role === 'toolset'),
+      ),
+    );
+}
+
+/** Every class declared at the top of a file or in a namespace; nobody expects those within functions. */
+function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+  const found: SyntaxNode[] = [];
+  root.forEachChild((node) => {
+    const { ClassDeclaration, ModuleDeclaration, ModuleBlock } = view.syntaxKinds;
+    if (node.kind === ModuleDeclaration || node.kind === ModuleBlock) found.push(...classesIn(node, view));
+    if (node.kind !== ClassDeclaration) return undefined;
+    view.prepare(node);
+    found.push(node);
+    return undefined;
+  });
+  return found;
+}
+
+function isToolset(node: SyntaxNode, view: CompilerView): boolean {
+  if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
+  return lineage(node, view).some((item) =>
+    (item.members ?? []).some(
+      (member) =>
+        allDecorators(member, view).length > 0 &&
+        knownDecorators(member, view).some(({ role }) => role === 'tool'),
+    ),
+  );
+}
+
+function isOpen(node: SyntaxNode, view: CompilerView): boolean {
+  return isAbstract(node, view) || (node.typeParameters ?? []).length > 0;
+}
+
+function isAbstract(node: SyntaxNode, view: CompilerView): boolean {
+  return (node.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
 }

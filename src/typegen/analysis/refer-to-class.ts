@@ -1,7 +1,6 @@
 import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { GENERATED_MARK } from '../printing/print-file.js';
 import { type ClassReference, CodeReference, type TypeProblem, type TypeWalk } from '../types/type-walk.js';
-import { methodNames } from '../types/write-object-type.js';
 import { writeType } from '../types/write-type.js';
 import { type Finding, lineOf, type ProjectScan } from './class-draft.js';
 import { allDecorators, decorationOf, lineage } from './decorator-roles.js';
@@ -185,4 +184,13 @@ export function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace):
 
 function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place: WalkPlace): Finding {
   return { ...lineOf(place.node, scan.view), where: place.where, path, problem, fix: fix ?? place.fix };
+}
+
+/** Whether a class has methods: then it is more than data. */
+function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
+  const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
+  return (declaration.members ?? [])
+    .filter((member) => member.kind === MethodDeclaration)
+    .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
+    .map(({ name }) => name?.text ?? 'a method');
 }

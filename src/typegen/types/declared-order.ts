@@ -1,11 +1,4 @@
-import type {
-  CompilerView,
-  SourceText,
-  SymbolHandle,
-  SyntaxNode,
-  TypeHandle,
-} from '../compiler/compiler-view.js';
-import { enumMember } from './literal-schema.js';
+import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 import { hasFlag, type TypeWalk } from './type-walk.js';
 
 /** A part of a union as its author wrote it. */
@@ -74,56 +67,6 @@ function compareKeys(a: SortKey, b: SortKey): number {
   return 0;
 }
 
-/**
- * The properties of a type in an order that does not depend on the compiler: those of bases first, then as
- * declared. Mapped types take the order of their keys, which each compiler keeps in its own: there the
- * place of the declaration counts, and the name where there is none.
- */
-export function orderedProperties(type: TypeHandle, walk: TypeWalk): readonly SymbolHandle[] {
-  const symbols = new Map(
-    walk.view
-      .propertiesOf(type)
-      .filter(({ name }) => !name.startsWith('__@') && name !== '__proto__')
-      .map((symbol) => [symbol.name, symbol] as const),
-  );
-  const names = new Set(namesOf(type, walk));
-  return [...names, ...symbols.keys()].flatMap((name) => {
-    const symbol = symbols.get(name);
-    symbols.delete(name);
-    return symbol ?? [];
-  });
-}
-
-function namesOf(type: TypeHandle, walk: TypeWalk): readonly string[] {
-  const { view } = walk;
-  if (hasFlag(walk, type, 'Intersection')) {
-    return view.constituents(type).flatMap((part) => namesOf(part, walk));
-  }
-  const own = view.propertiesOf(type);
-  if (hasObjectFlag(type, 'Mapped', walk)) return byDeclaration(own, walk);
-  const isClassOrInterface = hasObjectFlag(type, 'Class', walk) || hasObjectFlag(type, 'Interface', walk);
-  const bases = isClassOrInterface ? view.baseTypes(type).flatMap((base) => namesOf(base, walk)) : [];
-  return [...bases, ...own.map(({ name }) => name)];
-}
-
-function hasObjectFlag(type: TypeHandle, name: string, { view }: TypeWalk): boolean {
-  return ((type.objectFlags ?? 0) & (view.objectFlags[name] ?? 0)) !== 0;
-}
-
-function byDeclaration(symbols: readonly SymbolHandle[], { view }: TypeWalk): readonly string[] {
-  const placed = symbols.map((symbol) => {
-    const [node] = view.declarations(symbol);
-    return { name: symbol.name, file: node ? orderedPath(view.fileOf(node)) : '\uffff', pos: node?.pos ?? 0 };
-  });
-  placed.sort((a, b) => compareTexts(a.file, b.file) || a.pos - b.pos || compareTexts(a.name, b.name));
-  return placed.map(({ name }) => name);
-}
-
-function compareTexts(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
-}
-
 const LANGUAGE_FILE = /(?:^|\/)(lib\.[\w.]+\.d\.ts)$/;
 
 /**
@@ -145,4 +88,15 @@ export function aliasDeclaration(view: CompilerView, node: SyntaxNode): SyntaxNo
   const symbol = view.symbolAt(node.typeName);
   const declaration = symbol && view.declarations(view.unalias(symbol))[0];
   return declaration?.kind === view.syntaxKinds.TypeAliasDeclaration ? declaration : undefined;
+}
+
+/** The declaration of an enum's member, whose parent is the enum. */
+export function enumMember(type: TypeHandle, walk: Pick<TypeWalk, 'view'>): SyntaxNode | undefined {
+  if (!hasFlag(walk, type, 'EnumLiteral')) return undefined;
+  const symbol = walk.view.symbolOf(type);
+  const [declaration] = symbol ? walk.view.declarations(symbol) : [];
+  if (declaration?.kind === walk.view.syntaxKinds.EnumMember) return declaration;
+  // The type of an enum with one member is the enum's own.
+  const [member, second] = declaration?.members ?? [];
+  return second === undefined ? member : undefined;
 }

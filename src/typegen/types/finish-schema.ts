@@ -1,9 +1,12 @@
-import { isSchemaNode } from '../../schema/keywords.js';
+import { isSchemaNode, nullableSchema } from '../../schema/keywords.js';
 import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
 import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
 import {
+  admitsUndefined,
   CodeReference,
   type DescribedSchema,
+  definedParts,
+  hasFlag,
   type TypePlace,
   type TypeWalk,
   type Written,
@@ -94,4 +97,26 @@ function isTextOf({ name }: CodeReference, text: string): boolean {
 export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | undefined {
   const isVariable = node.kind === view.syntaxKinds.VariableDeclaration;
   return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
+}
+
+/** Whatever one of the schemas lets through. Types that differ for TypeScript may be the same in JSON. */
+export function anyOf(schemas: readonly DescribedSchema[]): DescribedSchema {
+  const [only, ...others] = new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values();
+  if (only === undefined || others.length === 0) return only ?? {};
+  // A branch without constraints lets everything through.
+  const isOpen = schemas.some((schema) => Object.keys(schema).length === 0);
+  return isOpen ? {} : { anyOf: [only, ...others] };
+}
+
+/** The schema, or `null`; a constant beside `null` is a list of two. */
+export function orNull({ const: only, ...others }: DescribedSchema): DescribedSchema {
+  return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
+}
+
+/** `JSON.stringify` writes `null` where a list has a hole. */
+export function writeItem(place: TypePlace, walk: TypeWalk): DescribedSchema {
+  const schema = writeSchema(place, walk);
+  const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
+  const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));
+  return hasHoles && !isNullable ? orNull(schema) : schema;
 }

@@ -1,5 +1,6 @@
 import { BIGINT_DIGITS } from '../../schema/value-type.js';
 import type { CompilerView, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
+import { enumMember } from './declared-order.js';
 import { commentOf } from './finish-schema.js';
 import { CodeReference, type DescribedSchema, hasFlag, type TypeWalk, type Written } from './type-walk.js';
 
@@ -127,17 +128,6 @@ function enumNotes(types: readonly TypeHandle[], walk: TypeWalk): readonly strin
     const said = member && commentOf(walk.view, member)?.summary;
     return said ? [`- \`${walk.view.literalOf(type)}\`: ${said}`] : [];
   });
-}
-
-/** The declaration of an enum's member, whose parent is the enum. */
-export function enumMember(type: TypeHandle, walk: Pick<TypeWalk, 'view'>): SyntaxNode | undefined {
-  if (!hasFlag(walk, type, 'EnumLiteral')) return undefined;
-  const symbol = walk.view.symbolOf(type);
-  const [declaration] = symbol ? walk.view.declarations(symbol) : [];
-  if (declaration?.kind === walk.view.syntaxKinds.EnumMember) return declaration;
-  // The type of an enum with one member is the enum's own.
-  const [member, second] = declaration?.members ?? [];
-  return second === undefined ? member : undefined;
 }
 
 /** What `String(value)` writes for numbers; TypeScript compares with that. */

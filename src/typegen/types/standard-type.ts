@@ -1,7 +1,7 @@
 import { NUMBER_KEY } from '../../schema/value-type.js';
 import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
 import { declaredOrder } from './declared-order.js';
-import { settleSchema, writeSchema } from './finish-schema.js';
+import { settleSchema, writeItem, writeSchema } from './finish-schema.js';
 import { keyPattern, literalSchema } from './literal-schema.js';
 import {
   CodeReference,
@@ -14,7 +14,6 @@ import {
   type TypeWalk,
   type Written,
 } from './type-walk.js';
-import { writeItem } from './write-array.js';
 
 /** Text in JSON, an instance in the tool. */
 function textual(name: string, keywords: DescribedSchema): StandardWriter {

@@ -78,19 +78,6 @@ export function admitsUndefined(walk: Pick<TypeWalk, 'view'>, type: TypeHandle):
   return isUnion && definedParts(walk, type).length < walk.view.constituents(type).length;
 }
 
-/** The same for the same type, whether or not `undefined` is added to it. */
-export function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string {
-  return keyOf(definedParts(walk, type));
-}
-
-/** The same for the same types in any order. */
-export function keyOf(types: readonly TypeHandle[]): string {
-  return types
-    .map(({ id }) => id)
-    .sort((a, b) => a - b)
-    .join('|');
-}
-
 /** Notes a fault; the schema that stands in for what cannot be written. */
 export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): Written {
   walk.faults.push({ path, ...what });

@@ -1,5 +1,5 @@
 import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
-import { commentOf, describeSchema } from './finish-schema.js';
+import { anyOf, commentOf, describeSchema, writeItem } from './finish-schema.js';
 import { guarded, standardType } from './standard-type.js';
 import {
   type DescribedSchema,
@@ -9,7 +9,6 @@ import {
   type TypeWalk,
   type Written,
 } from './type-walk.js';
-import { listBase, writeArray, writeExtendedList, writeTuple } from './write-array.js';
 import { mayHaveMember, writeProperties } from './write-properties.js';
 
 /** An object type: an array, a tuple, a class, something of the language itself, or plain data. */
@@ -78,11 +77,90 @@ function writeResult(place: TypePlace, walk: TypeWalk): Written {
   return isEmpty ? { schema: {} } : written;
 }
 
-/** Whether a class has methods: then it is more than data. */
-export function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
-  const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
-  return (declaration.members ?? [])
-    .filter((member) => member.kind === MethodDeclaration)
-    .filter(({ modifiers = [] }) => !modifiers.some(({ kind }) => kind === StaticKeyword))
-    .map(({ name }) => name?.text ?? 'a method');
+/** `T[]`, `readonly T[]`, `Array<T>`. */
+function writeArray({ type, node, path }: TypePlace, walk: TypeWalk): Written {
+  const [item] = walk.view.typeArguments(type);
+  if (item === undefined) return { schema: { type: 'array' } };
+  const items = writeItem({ type: item, node: node && itemNode(node, walk), path: `${path}[]` }, walk);
+  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+}
+
+function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
+  const { syntaxKinds } = walk.view;
+  if (node.kind === syntaxKinds.ArrayType) return node.elementType;
+  if (node.kind === syntaxKinds.TypeOperator) return node.type && itemNode(node.type, walk);
+  if (node.kind === syntaxKinds.ParenthesizedType) return node.type && itemNode(node.type, walk);
+  return node.kind === syntaxKinds.TypeReference ? node.typeArguments?.[0] : undefined;
+}
+
+/** A tuple. What comes after a rest element may be any of the types from there on: JSON Schema cannot say more. */
+function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Written {
+  const elements = walk.view.tupleElements(type);
+  const nodes = elementNodes(node, walk);
+  const schemas = elements.map((element, index) =>
+    writeItem({ type: element.type, node: nodes[index], path: `${path}[${index}]` }, walk),
+  );
+  const open = elements.findIndex(({ role }) => role === 'rest' || role === 'variadic');
+  const minItems = elements.filter(({ role }) => role === 'required').length;
+  const fixed = open < 0 ? schemas : schemas.slice(0, open);
+  const rest = open < 0 ? [] : schemas.slice(open);
+  return {
+    schema: {
+      type: 'array',
+      ...(fixed.length > 0 ? { prefixItems: fixed } : {}),
+      ...(rest.length > 0 ? { items: anyOf(rest) } : {}),
+      ...(minItems > 0 ? { minItems } : {}),
+      ...(open < 0 ? { maxItems: elements.length } : {}),
+    },
+  };
+}
+
+function elementNodes(node: SyntaxNode | undefined, walk: TypeWalk): readonly (SyntaxNode | undefined)[] {
+  const { syntaxKinds } = walk.view;
+  if (node?.kind === syntaxKinds.TypeOperator) return elementNodes(node?.type, walk);
+  if (node?.kind !== syntaxKinds.TupleType) return [];
+  return (node?.elements ?? []).map((element) =>
+    element.kind === syntaxKinds.NamedTupleMember || element.kind === syntaxKinds.OptionalType
+      ? element.type
+      : element,
+  );
+}
+
+/** The list that an interface or a class extends, however far up. */
+function listBase(type: TypeHandle, walk: TypeWalk): TypeHandle | undefined {
+  const { view } = walk;
+  const { Interface = 0, Class = 0 } = view.symbolFlags;
+  if (((view.symbolOf(type)?.flags ?? 0) & (Interface | Class)) === 0) return undefined;
+  for (const base of view.baseTypes(type)) {
+    const list = view.isArray(base) || view.isTuple(base) ? base : listBase(base, walk);
+    if (list !== undefined) return list;
+  }
+  return undefined;
+}
+
+/** `interface Page<Row> extends Array<Row>`: a list. What else it has, JSON cannot carry. */
+function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): Written {
+  const { type, path } = place;
+  const { view } = walk;
+  const symbol = view.symbolOf(type);
+  const isClass = ((symbol?.flags ?? 0) & (view.symbolFlags.Class ?? 0)) !== 0;
+  if (isClass && walk.direction === 'in') {
+    return fault(walk, path, {
+      problem: `is the class ${symbol?.name}, which extends a list; JSON has plain lists only`,
+      fix: 'the type of the list itself: string[]',
+    });
+  }
+  const [declaration] = symbol ? view.declarations(symbol) : [];
+  const comment = declaration && commentOf(view, declaration);
+  return describeSchema(writeList(list, place, walk), comment && { ...comment, tags: [] });
+}
+
+function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk): Written {
+  const { view } = walk;
+  if (view.isTuple(list)) return writeTuple({ type: list, path }, walk);
+  // The base of a generic interface is generic still; its own index signature says what it holds here.
+  const item = view.indexesOf(type).find(({ key }) => hasFlag(walk, key, 'Number'))?.value;
+  return {
+    schema: { type: 'array', ...(item ? { items: writeItem({ type: item, path: `${path}[]` }, walk) } : {}) },
+  };
 }

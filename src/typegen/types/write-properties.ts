@@ -1,7 +1,7 @@
 import { docKeywords } from '../comments/doc-comment.js';
 import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
-import { orderedProperties } from './declared-order.js';
-import { commentOf, describeSchema, settleSchema, writeSchema } from './finish-schema.js';
+import { orderedPath } from './declared-order.js';
+import { anyOf, commentOf, describeSchema, settleSchema, writeSchema } from './finish-schema.js';
 import { keyPattern, literalDefault, templatePattern } from './literal-schema.js';
 import {
   admitsUndefined,
@@ -14,7 +14,6 @@ import {
   type TypeWalk,
   type Written,
 } from './type-walk.js';
-import { anyOf } from './write-union.js';
 
 /** One property of an object type, as data. */
 interface WrittenProperty {
@@ -200,4 +199,54 @@ export function writeDecorated(
   walk.faults.length = before.faults;
   walk.warnings.length = before.warnings;
   return isSayable ? written : { schema: {} };
+}
+
+/**
+ * The properties of a type in an order that does not depend on the compiler: those of bases first, then as
+ * declared. Mapped types take the order of their keys, which each compiler keeps in its own: there the
+ * place of the declaration counts, and the name where there is none.
+ */
+function orderedProperties(type: TypeHandle, walk: TypeWalk): readonly SymbolHandle[] {
+  const symbols = new Map(
+    walk.view
+      .propertiesOf(type)
+      .filter(({ name }) => !name.startsWith('__@') && name !== '__proto__')
+      .map((symbol) => [symbol.name, symbol] as const),
+  );
+  const names = new Set(namesOf(type, walk));
+  return [...names, ...symbols.keys()].flatMap((name) => {
+    const symbol = symbols.get(name);
+    symbols.delete(name);
+    return symbol ?? [];
+  });
+}
+
+function namesOf(type: TypeHandle, walk: TypeWalk): readonly string[] {
+  const { view } = walk;
+  if (hasFlag(walk, type, 'Intersection')) {
+    return view.constituents(type).flatMap((part) => namesOf(part, walk));
+  }
+  const own = view.propertiesOf(type);
+  if (hasObjectFlag(type, 'Mapped', walk)) return byDeclaration(own, walk);
+  const isClassOrInterface = hasObjectFlag(type, 'Class', walk) || hasObjectFlag(type, 'Interface', walk);
+  const bases = isClassOrInterface ? view.baseTypes(type).flatMap((base) => namesOf(base, walk)) : [];
+  return [...bases, ...own.map(({ name }) => name)];
+}
+
+function hasObjectFlag(type: TypeHandle, name: string, { view }: TypeWalk): boolean {
+  return ((type.objectFlags ?? 0) & (view.objectFlags[name] ?? 0)) !== 0;
+}
+
+function byDeclaration(symbols: readonly SymbolHandle[], { view }: TypeWalk): readonly string[] {
+  const placed = symbols.map((symbol) => {
+    const [node] = view.declarations(symbol);
+    return { name: symbol.name, file: node ? orderedPath(view.fileOf(node)) : '\uffff', pos: node?.pos ?? 0 };
+  });
+  placed.sort((a, b) => compareTexts(a.file, b.file) || a.pos - b.pos || compareTexts(a.name, b.name));
+  return placed.map(({ name }) => name);
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

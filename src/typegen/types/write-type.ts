@@ -1,21 +1,11 @@
 import { docKeywords } from '../comments/doc-comment.js';
 import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
-import { aliasDeclaration } from './declared-order.js';
-import { commentOf, describeSchema } from './finish-schema.js';
+import { aliasDeclaration, type DeclaredPart, declaredOrder } from './declared-order.js';
+import { anyOf, commentOf, describeSchema, orNull, settleSchema } from './finish-schema.js';
 import { literalSchema, templatePattern } from './literal-schema.js';
 import { guarded, isStandard } from './standard-type.js';
-import {
-  definedParts,
-  fault,
-  hasFlag,
-  keyOf,
-  type TypePlace,
-  type TypeWalk,
-  typeKey,
-  type Written,
-} from './type-walk.js';
+import { definedParts, fault, hasFlag, type TypePlace, TypeWalk, type Written } from './type-walk.js';
 import { writeObjectType } from './write-object-type.js';
-import { writeUnion } from './write-union.js';
 
 /** The schema of a type. `undefined` among its values is the caller's business: JSON has none. */
 export function writeType(place: TypePlace, walk: TypeWalk): Written {
@@ -110,4 +100,59 @@ function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Wri
     problem: `is ${text}, a generic type that is not resolved here`,
     fix: 'a concrete type, or a class that extends the generic one with concrete types',
   });
+}
+
+/** A union: literals together as one `enum`, `null` as a second type, everything else as `anyOf`. */
+function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
+  const isNull = (type: TypeHandle) => hasFlag(walk, type, 'Null');
+  const ordered = declaredOrder(parts, place.node, walk).filter(({ type }) => !isNull(type));
+  const written = branchesOf(ordered, place, walk);
+  const union = joined(written);
+  if (!parts.some(isNull)) return union;
+  return { ...union, schema: orNull(union.schema) };
+}
+
+function joined(branches: readonly Written[]): Written {
+  const [only, second] = branches;
+  if (only !== undefined && second === undefined) return only;
+  return { schema: anyOf(branches.map(settleSchema)) };
+}
+
+function branchesOf(ordered: readonly DeclaredPart[], place: TypePlace, walk: TypeWalk): readonly Written[] {
+  const isBigInt = (type: TypeHandle) => typeof walk.view.literalOf(type) === 'bigint';
+  const truths = ordered.filter(({ type }) => hasFlag(walk, type, 'BooleanLiteral'));
+  const isBoolean = truths.length === 2;
+  const isLiteral = ({ type }: DeclaredPart) =>
+    walk.view.literalOf(type) !== undefined &&
+    !isBigInt(type) &&
+    !(isBoolean && hasFlag(walk, type, 'BooleanLiteral'));
+  const literals = ordered.filter(isLiteral);
+  const digits = ordered.filter(({ type }) => isBigInt(type));
+  const branches: Written[] = [];
+  for (const part of ordered) {
+    if (part === literals[0]) branches.push(literalSchema(typesOf(literals), walk));
+    else if (part === digits[0]) branches.push(literalSchema(typesOf(digits), walk));
+    else if (isBoolean && part === truths[0]) branches.push({ schema: { type: 'boolean' } });
+    else if (!literals.includes(part) && !digits.includes(part) && !(isBoolean && truths.includes(part))) {
+      branches.push(walk.write({ ...part, path: place.path }));
+    }
+  }
+  return branches;
+}
+
+function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
+  return parts.map(({ type }) => type);
+}
+
+/** The same for the same type, whether or not `undefined` is added to it. */
+function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string {
+  return keyOf(definedParts(walk, type));
+}
+
+/** The same for the same types in any order. */
+function keyOf(types: readonly TypeHandle[]): string {
+  return types
+    .map(({ id }) => id)
+    .sort((a, b) => a - b)
+    .join('|');
 }

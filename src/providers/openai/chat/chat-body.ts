@@ -8,8 +8,8 @@ import type {
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
+import { type DialectTarget, withDialectFields } from '../dialects.js';
 import { jsonList, jsonRecord, type WireRecord } from '../wire-json.js';
-import { type DialectTarget, withDialectFields } from './dialect-fields.js';
 
 /**
  * The body of a request for a whole reply. What the contract says of the choice of tools and of the reply's form is

@@ -6,20 +6,20 @@ import type {
   ReplyOrigin,
   ToolCall,
 } from '../../../contract/llm-provider.js';
+import { DialectFields } from '../dialects.js';
 import {
   argumentsOf,
   citedAttachment,
   imageAttachment,
   inputText,
-  isWholeInput,
   jsonList,
   jsonRecord,
   jsonText,
   originOf,
+  parseJsonRecord,
   toUsage,
   type WireRecord,
 } from '../wire-json.js';
-import { DialectFields } from './dialect-fields.js';
 
 // Besides OpenAI's own words those of servers that say the same in other ones (Mistral's `model_length`,
 // DeepSeek's `insufficient_system_resource`, Gemini's `SAFETY`); `error` breaks a reply off in its middle.
@@ -279,4 +279,9 @@ function extend(open: OpenCall, piece: CallPiece): void {
   open.input += piece.input;
   open.custom ||= piece.custom;
   if (piece.extra_content) open.extra_content = { ...open.extra_content, ...piece.extra_content };
+}
+
+/** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
+function isWholeInput(input: string): boolean {
+  return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
 }

@@ -11,19 +11,8 @@ import type {
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
-import { jsonList, jsonRecord, jsonText, type WireRecord } from '../wire-json.js';
-import {
-  callItems,
-  customInput,
-  foundTools,
-  isSearchCall,
-  type TextTools,
-  textOf,
-  textToolsOf,
-  toCustomTool,
-  toSearchOutput,
-  toSearchTool,
-} from './output-items.js';
+import { jsonList, jsonRecord, jsonText, parseJsonRecord, type WireRecord } from '../wire-json.js';
+import { callItems, isSearchCall, TextTools, textOf, textToolsOf } from './output-items.js';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
 
@@ -253,4 +242,68 @@ function toInputPart(part: WireRecord): WireRecord {
   }
   if (type === 'file') return { ...rest, type: 'input_file', ...jsonRecord(file) };
   return part;
+}
+
+/*
+ * Tools that the model finds by a search that the client makes: the search is a call of its own kind, and its answer
+ * brings the definitions, so that all that was sent before stays as it was.
+ * https://developers.openai.com/api/docs/guides/tools-tool-search
+ */
+
+/** The tool that searches, as the API knows it. */
+function toSearchTool({ function: { description, parameters } }: ToolSchema): WireRecord {
+  return { type: 'tool_search', execution: 'client', description, parameters };
+}
+
+/** The tools of a request that were found, by their names. */
+function foundTools(tools: readonly ToolSchema[]): ReadonlyMap<string, ToolSchema> {
+  return new Map(tools.filter(({ defer }) => defer).map((tool) => [tool.function.name, tool]));
+}
+
+/** What answers a search: the definitions of what it found, as far as the request offers it still. */
+function toSearchOutput(
+  { found = [] }: ToolMessage,
+  { callId, known }: { readonly callId: string; readonly known: ReadonlyMap<string, ToolSchema> },
+): WireRecord {
+  const groups = new Map<string | undefined, WireRecord[]>();
+  for (const name of found) {
+    const tool = known.get(name);
+    if (tool === undefined) continue;
+    const group = groups.get(tool.namespace) ?? [];
+    group.push(toFound(tool));
+    groups.set(tool.namespace, group);
+  }
+  const tools = [...groups].flatMap(([namespace, members]) =>
+    namespace === undefined
+      ? members
+      : [{ type: 'namespace', name: namespace, description: `Tools for ${namespace}.`, tools: members }],
+  );
+  return { type: 'tool_search_output', call_id: callId, execution: 'client', status: 'completed', tools };
+}
+
+/** Where nothing is said of `strict`, the server would try to make the schema strict, and change it. */
+function toFound({ function: { name, description, parameters, ...more } }: ToolSchema): WireRecord {
+  const strict = jsonRecord(more).strict === true;
+  return { type: 'function', name, description, parameters, strict, defer_loading: true };
+}
+
+/** A custom tool has no schema: what that says of the text is said with the rest. */
+function toCustomTool({ function: tool }: ToolSchema, parameter: string): WireRecord {
+  const { name, description, parameters } = tool;
+  const ofText = jsonText(parameters.properties?.[parameter]?.description);
+  const texts = [description, ofText === '' ? '' : `Its input: ${ofText}`];
+  return { type: 'custom', name, description: texts.filter((text) => text !== '').join('\n\n') };
+}
+
+/** The input of a call that goes out as a custom one: the model made it so, or its tool is offered so. */
+function customInput(
+  { function: called, providerItems }: MessageToolCall,
+  { itemKey, textTools }: { readonly itemKey: string; readonly textTools: TextTools },
+): string | undefined {
+  const kept = jsonRecord(providerItems?.[itemKey]);
+  const parameter = jsonText(kept.parameter) || textTools.get(called.name);
+  if (kept.custom !== true && parameter === undefined) return undefined;
+  const args = parameter === undefined ? undefined : parseJsonRecord(called.arguments);
+  const text = parameter === undefined ? undefined : args?.[parameter];
+  return typeof text === 'string' ? text : called.arguments;
 }

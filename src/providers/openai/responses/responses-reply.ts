@@ -3,10 +3,13 @@ import type {
   LLMRequest,
   LLMResponse,
   LLMStreamPart,
+  ReplyAttachment,
   ToolCall,
 } from '../../../contract/llm-provider.js';
 import {
   argumentsOf,
+  citedAttachment,
+  imageAttachment,
   inputText,
   jsonList,
   jsonRecord,
@@ -16,12 +19,9 @@ import {
   type WireRecord,
 } from '../wire-json.js';
 import {
-  attachmentsOf,
   BETWEEN_THOUGHTS,
   callItems,
-  customItems,
   isSearchCall,
-  reasoningOf,
   saidIn,
   type TextTools,
   textOf,
@@ -247,4 +247,32 @@ function failureOf({ error, code, message, status }: WireRecord): Error {
   const text = jsonText(said.message) || `the reply was ${jsonText(status) || 'broken off'}`;
   const name = jsonText(said.code);
   return Object.assign(new Error(name === '' ? text : `${name}: ${text}`), { error: said, code: name });
+}
+
+/** What the model thought, as far as it is told: summaries, or the text of models that give it. */
+function reasoningOf(output: readonly WireRecord[]): string {
+  return output
+    .filter(({ type }) => type === 'reasoning')
+    .map(({ summary, content }) => partsOf(summary) || partsOf(content))
+    .filter((text) => text !== '')
+    .join(BETWEEN_THOUGHTS);
+}
+
+/** The sources that a message names, or the image that was made. */
+function attachmentsOf({ type, content, ...item }: WireRecord): readonly ReplyAttachment[] {
+  if (type === 'image_generation_call')
+    return imageAttachment(item.result, `image/${jsonText(item.output_format) || 'png'}`);
+  if (type !== 'message') return [];
+  return jsonList(content).flatMap((part) => jsonList(jsonRecord(part).annotations).flatMap(citedAttachment));
+}
+
+function partsOf(parts: unknown): string {
+  return jsonList(parts)
+    .map((part) => jsonText(jsonRecord(part).text))
+    .join(BETWEEN_THOUGHTS);
+}
+
+/** What is kept with a custom call: of a tool with a schema also the parameter that its text is. */
+function customItems(parameter: string | undefined): WireRecord {
+  return parameter === undefined ? { custom: true } : { custom: true, parameter };
 }
