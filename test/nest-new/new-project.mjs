@@ -12,9 +12,12 @@ export function newProject(base, version) {
   run(base, process.execPath, [NEST, 'new', 'shop', '--skip-install', '--skip-git', '-p', 'npm']);
   const folder = join(base, 'shop');
   for (const name of ['node_modules', 'package-lock.json']) renameSync(join(base, name), join(folder, name));
-  // Offline, npm can take nothing but what the lock file has brought.
-  npm(folder, ['install', '--offline', pack(base), 'class-validator', 'class-transformer']);
-  checkVersions(folder, version);
+  const locked = lockedVersions(join(HERE, version, 'package-lock.json'));
+  const named = ['class-validator', 'class-transformer'].map(
+    (name) => `${name}@${locked.get(`node_modules/${name}`)}`,
+  );
+  npm(folder, ['install', '--prefer-offline', pack(base), ...named]);
+  checkVersions(folder, { version, locked });
   run(folder, process.execPath, [NEST, 'generate', 'module', 'orders']);
   addTools(folder);
   run(folder, process.execPath, [
@@ -39,16 +42,20 @@ function pack(base) {
 }
 
 /** Every package is of the version that was locked. */
-function checkVersions(folder, version) {
-  const packages = (path) =>
-    Object.entries(JSON.parse(readFileSync(path, 'utf8')).packages).filter(([place]) => place !== '');
-  const locked = new Map(packages(join(HERE, version, 'package-lock.json')));
-  const others = packages(join(folder, 'package-lock.json')).filter(
-    ([place, { version: installed }]) =>
-      place !== 'node_modules/toolwright' && locked.get(place)?.version !== installed,
+function checkVersions(folder, { version, locked }) {
+  const installed = lockedVersions(join(folder, 'package-lock.json'));
+  const others = [...installed].filter(
+    ([place, its]) => place !== 'node_modules/toolwright' && locked.get(place) !== its,
   );
   if (others.length > 0)
     throw new Error(`not in the lock file of ${version}: ${others.map(([place]) => place).join(', ')}`);
+}
+
+/** The versions of a lock file, by where their packages are. */
+function lockedVersions(path) {
+  const { packages } = JSON.parse(readFileSync(path, 'utf8'));
+  const places = Object.entries(packages).filter(([place]) => place !== '');
+  return new Map(places.map(([place, { version }]) => [place, version]));
 }
 
 /** The service, the tools, the module and their tests, and the module of toolwright in the root module. */
