@@ -9,7 +9,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { tellQuestion, withQuestion } from './budget-question.js';
 import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
-import { InnerRuns } from './inner-runs.js';
+import { InnerRuns, innerRuns } from './inner-runs.js';
 import { isToBeKept, keepResult, keptBy } from './kept-results.js';
 import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
 import {
@@ -190,7 +190,7 @@ function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome
   const attempt = retries.attempt(call.name);
   // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
   const inner = synchronous.has(call.name) ? undefined : new InnerRuns(run, scope, call);
-  const made = inner ? inner.make(attempt) : invoke(call, scope, attempt);
+  const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
     return made.then((invocation) => {

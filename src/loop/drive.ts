@@ -266,7 +266,8 @@ const TOOL_TIMEOUT_MS = 120_000;
  */
 function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroundings): LoopRun {
   const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf } = surroundings;
-  const resumed = 'suspended' in start ? start.suspended : lostRun(start);
+  const lost = 'lost' in start ? start.lost : undefined;
+  const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
   const model = before?.model ?? given.model ?? missingModel();
   const config = (model === given.model ? given : { ...given, model }) as ToolLoopConfig;
@@ -314,7 +315,6 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksAround(tools, config, budget) : undefined,
     invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
     synchronous: new Set(),
-    around: undefined,
     resumed,
     messages,
     sent: new SentMessages(messages, config.logger),
@@ -323,10 +323,6 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     usage: before?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
-}
-
-function lostRun(start: RunStart): LostRun | undefined {
-  return 'lost' in start ? start.lost : undefined;
 }
 
 function missingModel(): never {

@@ -1,5 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import type { Invocation } from '../call/invocation.js';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope, Wait } from '../contract/call.js';
@@ -51,20 +50,6 @@ export class InnerRuns {
     if (call.inner === undefined) return;
     this.#runs = [];
     for (const { run: number, ...known } of call.inner) this.#runs[number] = { ...known };
-  }
-
-  /**
-   * Makes the call in an async context of its own. That is left for the one around the calls of the run: `run` of a store
-   * makes another one to go back to, and each of them is a copy of the one before.
-   */
-  make(attempt: number): Invocation | Promise<Invocation> {
-    this.run.around ??= new AsyncResource('toolwright.calls');
-    return this.run.around.runInAsyncScope(this.#makeHere, this, attempt);
-  }
-
-  #makeHere(attempt: number): Invocation | Promise<Invocation> {
-    innerRuns.enterWith(this);
-    return this.run.invoke(this.call, this.scope, attempt);
   }
 
   /** The call was answered, or waits. */

@@ -1,4 +1,3 @@
-import type { AsyncResource } from 'node:async_hooks';
 import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallWatcher } from '../call/watch-calls.js';
@@ -158,8 +157,6 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
-  /** The async context around its calls, since the first of them. */
-  around: AsyncResource | undefined;
   /** Where the run was suspended or lost before. */
   readonly resumed:
     | (Pick<RunState, 'runId' | 'revision'> & Partial<Pick<LostRun & RunState, 'open' | 'pending'>>)
