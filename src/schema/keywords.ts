@@ -244,6 +244,19 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
 }
 
+/** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
+export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
+  const names = Object.keys(said).filter((name) => {
+    const { of, judges } = KEYWORDS.get(name) ?? {};
+    return schema[name] !== undefined && of !== undefined && judges === undefined;
+  });
+  if (names.length === 0) return said;
+  const { allOf } = schema;
+  const known = Object.fromEntries(names.map((name) => [name, schema[name]]));
+  const added = Object.fromEntries(names.map((name) => [name, said[name]]));
+  return { ...said, ...mergeKeywords(allOf === undefined ? known : { ...known, allOf }, added) };
+}
+
 /** The schema, or `null`: a second type where there is one type, otherwise a second branch. */
 export function nullableSchema(schema: JsonSchema): JsonSchema {
   if (Object.keys(schema).length === 0) return schema;

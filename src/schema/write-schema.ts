@@ -5,7 +5,7 @@ import { readDescription } from '../metadata/class-record.js';
 import { classModel } from './class-model.js';
 import { findReference } from './find-reference.js';
 import { classOf, referredDefinition } from './from-generated.js';
-import { allSchemas, mapSubschemas, nullableSchema, subschemas } from './keywords.js';
+import { allSchemas, keywordsBeside, mapSubschemas, nullableSchema, subschemas } from './keywords.js';
 import type { PropertyFault } from './type-reference.js';
 import {
   type ArgumentsModel,
@@ -219,8 +219,12 @@ function writeObject(properties: readonly PropertyModel[], writing: Writing): Js
   return { type: 'object', properties: written, required };
 }
 
-function writeProperty({ type, nullable, keywords }: PropertyModel, writing: Writing): JsonSchema {
+/** How these are written is a default, in the place of which `@Param` may say another form. */
+const BY_DEFAULT: ReadonlySet<ValueType['kind']> = new Set(['date', 'url', 'bytes', 'buffer']);
+
+function writeProperty({ type, nullable, keywords: said }: PropertyModel, writing: Writing): JsonSchema {
   const schema = writeValue(type, writing);
+  const keywords = BY_DEFAULT.has(type.kind) ? said : keywordsBeside(schema, said);
   if (!nullable) return { ...schema, ...keywords };
   if (keywords.const === undefined) return { ...nullableSchema(schema), ...keywords };
   const { const: only, ...others } = keywords;

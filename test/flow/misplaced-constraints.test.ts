@@ -152,6 +152,77 @@ describe('discoverTools', () => {
   });
 });
 
+describe('of a keyword that @Param and the type say differently', () => {
+  const toolWith = (designType: unknown, options: ParamOptions) => {
+    const toolset = toolsetWith(designType, options);
+    return new ToolRegistry().register(...discoverTools({ toolsets: [toolset], logger: quiet }));
+  };
+  const taken = (tools: ToolRegistry, values: readonly unknown[]) =>
+    Promise.all(values.map(async (value) => !(await tools.execute('take', { value })).isError));
+
+  test.each<[string, unknown, ParamOptions, Record<'fits' | 'misfits', readonly unknown[]>]>([
+    [
+      'patterns of an explicit schema',
+      String,
+      { schema: { type: 'string', pattern: 'z$' }, pattern: '^a' },
+      { fits: ['az'], misfits: ['ab', 'bz'] },
+    ],
+    [
+      'the same, where it may be null',
+      String,
+      { schema: { type: 'string', pattern: 'z$' }, pattern: '^a', nullable: true },
+      { fits: ['az', null], misfits: ['ab', 'bz'] },
+    ],
+    [
+      'patterns beside an allOf',
+      String,
+      { schema: { type: 'string', pattern: 'z$', allOf: [{ minLength: 3 }] }, pattern: '^a' },
+      { fits: ['abz'], misfits: ['az', 'abb', 'bbz'] },
+    ],
+    [
+      'bounds',
+      Number,
+      { schema: { type: 'number', minimum: 5, maximum: 9 }, minimum: 3, maximum: 7 },
+      { fits: [5, 7], misfits: [4, 8] },
+    ],
+    ['formats', String, { schema: { format: 'email' }, format: 'uri' }, { fits: [], misfits: ['a@b.co'] }],
+  ])('both hold: %s', async (_, designType, options, { fits, misfits }) => {
+    const tools = toolWith(designType, options);
+    expect(await taken(tools, fits)).toEqual(fits.map(() => true));
+    expect(await taken(tools, misfits)).toEqual(misfits.map(() => false));
+  });
+
+  test('both hold: the digits of a bigint', async () => {
+    const shop = toolsetWith(Object, { pattern: '^1' });
+    const schema = { type: 'string', pattern: '^-?[0-9]+$', instanceOf: BigInt };
+    describeClass(shop, { tools: { take: { parameters: [{ name: 'value', schema }] } } });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [shop], logger: quiet }));
+    expect(await taken(tools, ['12345678901234567890', '2', '1a'])).toEqual([true, false, false]);
+    const { properties } = tools.getDefinitions()[0]?.function.parameters ?? {};
+    expect(properties?.value).toEqual({
+      ...{ type: 'string', pattern: '^-?[0-9]+$' },
+      allOf: [{ pattern: '^1' }],
+    });
+  });
+
+  test('an explicit schema of an object is closed by @Param', async () => {
+    const schema = { type: 'object', properties: { a: {} }, additionalProperties: true };
+    const tools = toolWith(Object, { schema, additionalProperties: false });
+    const { forLLM } = await tools.execute('take', { value: { a: 1, b: 2 } });
+    expect(forLLM).toContain('{"a":1}');
+  });
+
+  test('the form of a date is that of @Param, and so are texts', async () => {
+    const schema = (designType: unknown, options: ParamOptions) =>
+      toolWith(designType, options).getDefinitions()[0]?.function.parameters.properties?.value;
+    expect(schema(Date, { format: 'date' })).toEqual({ type: 'string', format: 'date' });
+    expect(schema(String, { schema: { type: 'string', title: 'Old' }, title: 'New' })).toEqual({
+      type: 'string',
+      title: 'New',
+    });
+  });
+});
+
 /** As the compiler and the author say a type, and as JSON Schema does. */
 const TYPE = fc.constantFrom<{
   readonly designType: unknown;
