@@ -3,6 +3,7 @@ import type { ArgumentFault, ReviewFault } from '../contract/tool.js';
 import { keyOfStep } from '../kernel/json.js';
 import { nearestName } from '../kernel/nearest-name.js';
 import { losesDigits } from './exact-json.js';
+import { formatTest, patternOf } from './formats.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
 import { levelOf, SchemaLevel } from './schema-level.js';
 import { branchTypes, isOfType, resolveReference, unionChooser } from './unions.js';
@@ -69,12 +70,18 @@ const FORMATS: ReadonlySet<string> = new Set([
   ...['email', 'uri', 'url', 'uuid', 'ipv4', 'ipv6', 'hostname'],
 ]);
 
-/** Some libraries write the pattern of a format beside it: hundreds of characters that say the same. */
-function describeText({ keyword, message, parentSchema }: SchemaError): string {
+/**
+ * Some libraries write the pattern of a format beside it: hundreds of characters that say the same. What has the format
+ * all the same is told the pattern.
+ */
+function describeText({ keyword, message, params, parentSchema, data }: SchemaError): string {
   const format = String((parentSchema as JsonSchema | undefined)?.format);
-  if (!FORMATS.has(format)) return message ?? `must satisfy ${keyword}`;
-  const example = Object.hasOwn(EXAMPLES, format) ? `, e.g. ${EXAMPLES[format]}` : '';
-  return `must match format "${format}"${example}`;
+  const own = message ?? `must satisfy ${keyword}`;
+  if (!FORMATS.has(format)) return own;
+  const example = Object.hasOwn(EXAMPLES, format) ? EXAMPLES[format] : undefined;
+  const isPattern = keyword === 'pattern' && formatTest(format, 'string')?.(data) === true;
+  const isFit = example !== undefined && (!isPattern || patternOf(String(params.pattern)).test(example));
+  return `${isPattern ? own : `must match format "${format}"`}${isFit ? `, e.g. ${example}` : ''}`;
 }
 
 /** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */

@@ -153,6 +153,27 @@ describe('ToolRegistry.call words', () => {
     ]);
   });
 
+  test('a pattern beside a format that the text does have, with an example where that has both', async () => {
+    const text = (format: string, pattern: string): JsonSchema => ({ type: 'string', format, pattern });
+    const schema: JsonSchema = {
+      type: 'object',
+      properties: {
+        at: text('email', '@example\\.com$'),
+        from: text('date', '-01$'),
+        due: text('date-time', 'Z$'),
+        by: text('date-time', 'Z$'),
+      },
+    };
+    const due = '2026-02-01T10:00:00+01:00';
+    const told = await answer(schema, { at: 'anna@shop.example', from: '2026-02-28', due, by: 'soon' });
+    expect(told.slice(1, 5)).toEqual([
+      '  - at: must match pattern "@example\\.com$"',
+      '  - from: must match pattern "-01$"',
+      '  - due: must match pattern "Z$", e.g. 2026-01-31T09:30:00Z',
+      '  - by: must match format "date-time", e.g. 2026-01-31T09:30:00Z',
+    ]);
+  });
+
   test('something thrown that is no error as its JSON', async () => {
     const thrown: readonly unknown[] = [{ code: 5, reason: 'closed' }, ['a', 1], {}, 'text', new Map()];
     const contents: string[] = [];
