@@ -306,7 +306,7 @@ interface GivenRun {
 export function checkRun({ config, scope, messages }: GivenRun): void {
   const isOwned = scope?.owner !== undefined;
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'mend');
-  const lease = leaseFaults(config);
+  const lease = config?.leaseMs === undefined ? NO_FAULTS : leaseFaults(config);
   const isRight = areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && lease.length === 0;
   if (isRight && !isOwned && history.length === 0) return;
   refuseOptions([
@@ -318,10 +318,11 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
   ]);
 }
 
+const NO_FAULTS: readonly InvalidOption[] = [];
+
 /** Nobody goes on with a run whose steps are not kept, whatever is said of when. */
-function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
-  const { leaseMs, checkpoint = 'suspend' } = config ?? {};
-  if (leaseMs === undefined || checkpoint !== 'suspend') return [];
+function leaseFaults({ checkpoint = 'suspend' }: ToolLoopConfig): readonly InvalidOption[] {
+  if (checkpoint !== 'suspend') return NO_FAULTS;
   const problem = 'leaseMs is of a run that others go on with, and no step of this one is kept';
   return [{ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix: "checkpoint: 'step'; or no leaseMs" }];
 }

@@ -254,7 +254,8 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {
-  return [...optionFaults(options, TOOL), ...clientFaults(options)];
+  const faults = optionFaults(options, TOOL);
+  return isRecord(options) && options.execution === 'client' ? [...faults, ...clientFaults(options)] : faults;
 }
 
 /** What is wrong with the options of `defineTool`, its name and its schemas apart. */
