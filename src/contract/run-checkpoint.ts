@@ -130,11 +130,6 @@ export interface ExpiredRun {
 /**
  * A store that keeps runs under way, too, and runs that have ended. A claim is the fence: whoever claims a run
  * replaces the claim before, and from then on every write of that one is refused. All times are the store's.
- *
- * Of the methods of {@link RunStore}: `save` throws `RunClaimed` (517) for a run that is running or has ended; `load` gives
- * suspended runs only; `claim` gives suspended runs only, `lost` for a running one that nobody holds and
- * `missing` for one that has ended; `renew`, `release` and `remove` take any claim. `release` with a state makes a run
- * suspended and drops its entries; without one, it frees a run as it is.
  */
 export interface CheckpointStore extends RunStore {
   /** Keeps a run that begins, claimed. Throws `RunClaimed` (517) where a run of this id is kept. */

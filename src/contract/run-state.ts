@@ -191,31 +191,35 @@ export type ClaimOutcome =
   | { readonly status: 'missing' };
 
 /**
- * Keeps suspended runs. Every method is atomic, also between processes; methods may be synchronous.
+ * Keeps suspended runs; one that keeps runs under way and over, too, is a `CheckpointStore`. Every method is atomic, also
+ * between processes; methods may be synchronous. Ids have been checked before.
  *
  * A run in it is free, or claimed until the lease ends. A claim holds until its holder ends it or somebody
  * else takes the run after the lease has ended: whoever is late, but was not replaced, has lost nothing.
  */
 export interface RunStore {
   /**
-   * Keeps the state as a free run, in place of an older state of the same run.
+   * Keeps the state as a free, suspended run, in place of an older state of the same run.
    *
-   * @throws ToolwrightError `RunClaimed` (517), and changes nothing, where that run is claimed, or where a state of
-   *   a later revision is kept.
+   * @throws ToolwrightError `RunClaimed` (517), and changes nothing, where that run is claimed, under way or over, or
+   *   where a state of a later revision is kept.
    */
   save(state: RunState): void | Promise<void>;
-  /** The state of a run, claimed or free; `undefined` where there is none. */
+  /** The state of a suspended run, claimed or free; `undefined` where there is none, or it is under way or over. */
   load(runId: string): RunState | undefined | Promise<RunState | undefined>;
-  /** Claims a run that is free or whose lease has ended. */
+  /**
+   * Claims a suspended run that is free or whose lease has ended. One under way that nobody holds is `lost`, one that is
+   * over is `missing`.
+   */
   claim(lease: RunLease): ClaimOutcome | Promise<ClaimOutcome>;
-  /** Lengthens a claim; false where it no longer holds. */
+  /** Lengthens any claim, also of a run under way; false where it no longer holds. */
   renew(lease: RunLease): boolean | Promise<boolean>;
   /**
-   * Ends a claim, and keeps the new state in place of the claimed one where one is given; false where the
-   * claim no longer holds, and then nothing changes.
+   * Ends any claim. With a state, the run is suspended with that, in place of its state and entries; without one, it is
+   * freed as it is. False where the claim no longer holds, and then nothing changes.
    */
   release(claim: RunClaim, state?: RunState): boolean | Promise<boolean>;
-  /** Forgets a run that has ended; false where the claim no longer holds, and then nothing changes. */
+  /** Forgets a run, by any claim; false where that no longer holds, and then nothing changes. */
   remove(claim: RunClaim): boolean | Promise<boolean>;
 }
 
