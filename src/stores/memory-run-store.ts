@@ -213,8 +213,9 @@ export class MemoryRunStore
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit }: ReadQuery = readQuery(query);
     const runs = [...this.#runs.values()]
-      .filter((run) => (status === undefined || run.status === status) && isBehind(run, after))
-      .sort((one, other) => (isBehind(other, one) ? -1 : 1));
+      .filter((run) => status === undefined || run.status === status)
+      .filter((run) => after === undefined || latestFirst(after, run) < 0)
+      .sort(latestFirst);
     return pageAfter(runs.slice(0, limit + 1).map(summaryOf), limit);
   }
 
@@ -314,14 +315,12 @@ function keptRun(run: HeldRun): KeptRun {
   };
 }
 
-/** Whether a run comes behind another one in a list. */
-function isBehind(
-  { changedAt, runId }: Pick<HeldRun, 'changedAt' | 'runId'>,
-  after: Pick<HeldRun, 'changedAt' | 'runId'> | undefined,
-): boolean {
-  if (after === undefined) return true;
-  return changedAt < after.changedAt || (changedAt === after.changedAt && runId > after.runId);
+/** The order of a list: the latest change first; of the same moment, by their ids. */
+function latestFirst(one: ListPlace, other: ListPlace): number {
+  return other.changedAt - one.changedAt || (one.runId < other.runId ? -1 : Number(one.runId > other.runId));
 }
+
+type ListPlace = Pick<HeldRun, 'changedAt' | 'runId'>;
 
 /** So many are kept at most; of more, the oldest are forgotten. */
 const MOST = 10_000;
