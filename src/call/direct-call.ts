@@ -1,7 +1,6 @@
 import { readPlainArguments } from '../checking/read-arguments.js';
-import type { CallScope } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { Hydrated, ToolDefinition } from '../contract/tool.js';
+import type { Hydrated } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { type CheckedFacts, checkedFacts } from './check-arguments.js';
@@ -10,7 +9,7 @@ import type { BodyEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } fr
 import { CallLog } from './log.js';
 import type { CallPlan, DirectTool } from './plan.js';
 import { callRecord, isReady, writeBare } from './result.js';
-import { type AwaitedWork, awaitWork, settledEnd, type WorkingCall } from './run-body.js';
+import { type AwaitedWork, awaitWork, settledEnd } from './run-body.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
 export interface LeftCall {
@@ -130,103 +129,74 @@ interface WayInSteps {
  * limits end them, they begin runs that wait, or give what has to be settled first.
  */
 export function createRecordedCaller(inSteps: WayInSteps): RecordedCaller {
-  return (environment, request, origin) => {
-    if (request.hasBegun || origin.scope.signal?.aborted) return undefined;
+  const leave = (call: RecordedCall, at: LeftAt) => {
+    const { plan, checked: accepted, facts } = call;
+    return inSteps.takeOver({ received: receivedAs(call), plan, accepted, at, facts });
+  };
+  const opened = (call: RecordedCall): Call => {
+    const { tool, plan, checked, facts } = call;
+    call.opened ??= inSteps.open(receivedAs(call), { tool, plan, checked, args: checked, facts });
+    return call.opened;
+  };
+  const awaited: AwaitedWork<Invocation, RecordedCall> = {
+    onEnd: (end, call) =>
+      end.how === 'returned' && call.opened === undefined && !call.environment.innerWaits?.().length
+        ? settledCall(call, end.value)
+        : leave(call, { how: 'ended', args: call.checked, end, call: opened(call) }),
+    settle: (value, call) => (isReady(value) ? undefined : settledEnd(opened(call), value)),
+    stop: (reason, call) => contextOf(opened(call)).stop(reason),
+  };
+  return (environment, request, { scope, attempt = 1 }) => {
+    if (request.hasBegun || scope.signal?.aborted) return undefined;
     const direct = environment.find(request.name)?.direct;
     if (direct === undefined || direct.hydrate !== undefined) return undefined;
     const since = performance.now();
     const checked = acceptRead(direct, request);
     if (checked === undefined) return undefined;
-    const call = new RecordedCall({ environment, request, origin, direct, since, checked, inSteps });
+    const { plan } = direct;
+    const facts = checkedFacts(request, plan, ACCEPTED);
+    const call: RecordedCall = {
+      environment,
+      request,
+      scope,
+      attempt,
+      since,
+      tool: plan.tool,
+      plan,
+      log: CallLog.none,
+      checked,
+      facts,
+      direct,
+      opened: undefined,
+    };
     let value: unknown;
     try {
-      value = direct.execute.call(direct.plan.tool, checked, NO_CONTEXT);
+      value = direct.execute.call(plan.tool, checked, NO_CONTEXT);
     } catch (error) {
-      return call.leave({ how: 'ended', args: checked, end: { how: 'threw', error } });
+      return leave(call, { how: 'ended', args: checked, end: { how: 'threw', error } });
     }
-    if (value instanceof Promise) return awaitWork(call, Promise.resolve(value), call);
-    return isReady(value) ? call.answer(value) : call.leave({ how: 'returned', args: checked, value });
+    if (value instanceof Promise) return awaitWork(call, Promise.resolve(value), awaited);
+    return isReady(value) ? settledCall(call, value) : leave(call, { how: 'returned', args: checked, value });
   };
 }
 
-interface RecordedParts {
-  readonly environment: CallEnvironment;
-  readonly request: CallRequest;
-  readonly origin: CallOrigin;
+/** A call of a run on the short way. */
+interface RecordedCall
+  extends Pick<Call, 'environment' | 'request' | 'scope' | 'attempt' | 'since' | 'tool' | 'plan' | 'log'>,
+    Pick<Call, 'checked' | 'facts'> {
   readonly direct: DirectTool;
-  readonly since: number;
-  readonly checked: JsonObject;
-  readonly inSteps: WayInSteps;
+  /** The same as its steps keep it, once it goes on in them. */
+  opened: Call | undefined;
 }
 
-/** A call of a run on the short way. */
-class RecordedCall implements WorkingCall, AwaitedWork<Invocation> {
-  readonly environment: CallEnvironment;
-  readonly scope: CallScope;
-  readonly log = CallLog.none;
-  readonly tool: ToolDefinition;
-  readonly request: CallRequest;
-  readonly attempt: number;
-  readonly since: number;
-  readonly checked: JsonObject;
-  readonly facts: CheckedFacts;
-  readonly #direct: DirectTool;
-  readonly #inSteps: WayInSteps;
-  /** The same as its steps keep it, once it goes on in them. */
-  #call: Call | undefined;
+function settledCall(call: RecordedCall, value: unknown): Invocation {
+  const result = writeBare(call.direct, value, call.environment);
+  const record = callRecord(call, { status: result.isError ? 'error' : 'success', result });
+  return { status: 'settled', result, record };
+}
 
-  constructor({ environment, request, origin, direct, since, checked, inSteps }: RecordedParts) {
-    const { scope, attempt = 1 } = origin;
-    this.environment = environment;
-    this.scope = scope;
-    this.tool = direct.plan.tool;
-    this.request = request;
-    this.attempt = attempt;
-    this.since = since;
-    this.checked = checked;
-    this.facts = checkedFacts(request, direct.plan, ACCEPTED);
-    this.#direct = direct;
-    this.#inSteps = inSteps;
-  }
-
-  answer(value: unknown): Invocation {
-    const result = writeBare(this.#direct, value, this.environment);
-    const record = callRecord(this, { status: result.isError ? 'error' : 'success', result });
-    return { status: 'settled', result, record };
-  }
-
-  leave(at: LeftAt): Invocation | Promise<Invocation> {
-    const { checked: accepted, facts } = this;
-    const { plan } = this.#direct;
-    return this.#inSteps.takeOver({ received: this.#received, plan, accepted, at, facts });
-  }
-
-  onEnd(end: BodyEnd): Invocation | Promise<Invocation> {
-    const isPlain = this.#call === undefined && !this.environment.innerWaits?.().length;
-    return end.how === 'returned' && isPlain
-      ? this.answer(end.value)
-      : this.leave({ how: 'ended', args: this.checked, end, call: this.#opened });
-  }
-
-  settle(value: unknown): Promise<BodyEnd> | undefined {
-    return isReady(value) ? undefined : settledEnd(this.#opened, value);
-  }
-
-  stop(reason: unknown): void {
-    contextOf(this.#opened).stop(reason);
-  }
-
-  get #received(): ReceivedCall {
-    const { environment, request, scope, attempt, since } = this;
-    return { ...receivedCall(environment, request, { scope, attempt }), since };
-  }
-
-  get #opened(): Call {
-    const { tool, checked, facts } = this;
-    const { plan } = this.#direct;
-    this.#call ??= this.#inSteps.open(this.#received, { tool, plan, checked, args: checked, facts });
-    return this.#call;
-  }
+function receivedAs({ environment, request, scope, attempt, since }: RecordedCall): ReceivedCall {
+  return { ...receivedCall(environment, request, { scope, attempt }), since };
 }
 
 const ACCEPTED = { isAccepted: true } as const;

@@ -47,7 +47,7 @@ export function endBody<Answer>(
 function awaitBody<Answer>(call: Call, work: Promise<unknown>, onEnd: OnBodyEnd<Answer>): Promise<Answer> {
   const { signal, timeoutMs } = limitsOf(call);
   if (signal !== undefined || timeoutMs !== undefined)
-    return awaitWork<Answer>(call, work, {
+    return awaitWork(call, work, {
       onEnd: (end) => onEnd(call, end),
       settle: (value) => (isReady(value) ? undefined : settledEnd(call, value)),
       stop: (reason) => contextOf(call).stop(reason),
@@ -78,143 +78,142 @@ export async function settledEnd(call: Call, value: unknown): Promise<BodyEnd> {
 /** How long a tool that takes the signal may use to wind up after an abort, before it is answered for. */
 const ABORT_GRACE_MS = 500;
 
-/** What is done about work that is waited for. */
-export interface AwaitedWork<Answer> {
+/** What is done about work that is waited for, of a call that each of these is told. */
+export interface AwaitedWork<Answer, Working extends WorkingCall = WorkingCall> {
   /** Goes on with the end. Must not throw. */
-  onEnd(end: BodyEnd): Answer | Promise<Answer>;
+  readonly onEnd: (end: BodyEnd, call: Working) => Answer | Promise<Answer>;
   /** The end of work that has given a value which is not ready to be written; default: all are. */
-  settle?(value: unknown): Promise<BodyEnd> | undefined;
+  readonly settle?: (value: unknown, call: Working) => Promise<BodyEnd> | undefined;
   /** Tells the work that nobody waits for it any more. */
-  stop?(reason: unknown): void;
+  readonly stop?: (reason: unknown, call: Working) => void;
 }
 
 /** What its work and its limits need of a call. */
-export type WorkingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
+type WorkingCall = Pick<Call, 'tool' | 'scope' | 'environment' | 'log'>;
 
 /** Goes on with the end of work of a call: its own, or that of the first of its limits. */
-export function awaitWork<Answer>(
-  call: WorkingCall,
+export function awaitWork<Answer, Working extends WorkingCall>(
+  call: Working,
   work: Promise<unknown>,
-  awaited: AwaitedWork<Answer>,
+  awaited: AwaitedWork<Answer, Working>,
 ): Promise<Answer> {
-  return new Promise<BodyEnd>((resolve) => new LimitedWork(call, awaited, resolve).follow(work)).then((end) =>
-    awaited.onEnd(end),
+  return new Promise<BodyEnd>((resolve) => followWork(call, work, { awaited, resolve })).then((end) =>
+    awaited.onEnd(end, call),
   );
 }
 
-/** Work of a call that is under way, and what may end the call before it. */
-class LimitedWork {
-  readonly #call: WorkingCall;
-  readonly #limits: Limits;
-  readonly #awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>;
-  readonly #resolve: (end: BodyEnd) => void;
-  #isAnswered = false;
-  #deadline: Deadline | undefined;
-  #grace: NodeJS.Timeout | undefined;
-  #unfollow: (() => void) | undefined;
+/**
+ * Work of a call that is under way, and what may end the call before it. No class, as nothing is that lives for one call
+ * alone: an engine throws away the code that knows one when the collector finds no instance of it.
+ */
+interface LimitedWork<Working extends WorkingCall> {
+  readonly call: Working;
+  readonly limits: Limits;
+  readonly awaited: Pick<AwaitedWork<unknown, Working>, 'settle' | 'stop'>;
+  readonly resolve: (end: BodyEnd) => void;
+  isAnswered: boolean;
+  deadline: Deadline | undefined;
+  grace: NodeJS.Timeout | undefined;
+  unfollow: (() => void) | undefined;
+}
 
-  constructor(
-    call: WorkingCall,
-    awaited: Pick<AwaitedWork<unknown>, 'settle' | 'stop'>,
-    resolve: (end: BodyEnd) => void,
-  ) {
-    this.#call = call;
-    this.#limits = limitsOf(call);
-    this.#awaited = awaited;
-    this.#resolve = resolve;
-  }
+function followWork<Working extends WorkingCall>(
+  call: Working,
+  work: Promise<unknown>,
+  { awaited, resolve }: Pick<LimitedWork<Working>, 'awaited' | 'resolve'>,
+): void {
+  const limits = limitsOf(call);
+  const { signal, timeoutMs } = limits;
+  const limited: LimitedWork<Working> = {
+    call,
+    limits,
+    awaited,
+    resolve,
+    isAnswered: false,
+    deadline: undefined,
+    grace: undefined,
+    unfollow: undefined,
+  };
+  if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+    limited.deadline = startDeadline(timeoutMs, () => expireWork(limited, timeoutMs));
+  work.then(
+    (value) => {
+      const settling = awaited.settle?.(value, call);
+      if (settling === undefined) endWork(limited, { how: 'returned', value });
+      else void settling.then((end) => endWork(limited, end));
+    },
+    (error) => endWork(limited, { how: 'threw', error }),
+  );
+  if (signal !== undefined) limited.unfollow = onAbort(signal, () => abortWork(limited, signal.reason));
+}
 
-  follow(work: Promise<unknown>): void {
-    const { signal, timeoutMs } = this.#limits;
-    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
-      this.#deadline = new Deadline(timeoutMs, () => this.#expire(timeoutMs));
-    work.then(
-      (value) => {
-        const settling = this.#awaited.settle?.(value);
-        if (settling === undefined) this.#end({ how: 'returned', value });
-        else void settling.then((end) => this.#end(end));
-      },
-      (error) => this.#end({ how: 'threw', error }),
-    );
-    if (signal !== undefined) this.#unfollow = onAbort(signal, () => this.#abort(signal.reason));
-  }
+function answerWork<Working extends WorkingCall>(limited: LimitedWork<Working>, end: BodyEnd): void {
+  limited.isAnswered = true;
+  if (limited.deadline !== undefined) cancelDeadline(limited.deadline);
+  if (limited.grace !== undefined) clearTimeout(limited.grace);
+  limited.unfollow?.();
+  limited.resolve(end);
+}
 
-  #answer(end: BodyEnd): void {
-    this.#isAnswered = true;
-    this.#deadline?.cancel();
-    if (this.#grace !== undefined) clearTimeout(this.#grace);
-    this.#unfollow?.();
-    this.#resolve(end);
-  }
+function endWork<Working extends WorkingCall>(limited: LimitedWork<Working>, end: BodyEnd): void {
+  const { signal } = limited.limits;
+  if (!limited.isAnswered) answerWork(limited, end);
+  // That a body ends by the abort is no news.
+  else if (end.how !== 'threw' || end.error !== signal?.reason || signal === undefined)
+    limited.call.log.ignored('A tool ended after its call had been answered', { how: end.how });
+}
 
-  #end(end: BodyEnd): void {
-    if (!this.#isAnswered) this.#answer(end);
-    // That a body ends by the abort is no news.
-    else if (
-      end.how !== 'threw' ||
-      end.error !== this.#limits.signal?.reason ||
-      this.#limits.signal === undefined
-    )
-      this.#call.log.ignored('A tool ended after its call had been answered', { how: end.how });
-  }
+function abortWork<Working extends WorkingCall>(limited: LimitedWork<Working>, reason: unknown): void {
+  limited.awaited.stop?.(reason, limited.call);
+  if (limited.call.tool.observesSignal)
+    limited.grace = setTimeout(() => answerWork(limited, { how: 'aborted' }), ABORT_GRACE_MS);
+  else answerWork(limited, { how: 'aborted' });
+}
 
-  #abort(reason: unknown): void {
-    this.#awaited.stop?.(reason);
-    if (this.#call.tool.observesSignal)
-      this.#grace = setTimeout(() => this.#answer({ how: 'aborted' }), ABORT_GRACE_MS);
-    else this.#answer({ how: 'aborted' });
-  }
+function expireWork<Working extends WorkingCall>(limited: LimitedWork<Working>, timeoutMs: number): void {
+  const reason = new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError');
+  limited.awaited.stop?.(reason, limited.call);
+  answerWork(limited, { how: 'timed_out', timeoutMs });
+}
 
-  #expire(timeoutMs: number): void {
-    this.#awaited.stop?.(new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError'));
-    this.#answer({ how: 'timed_out', timeoutMs });
-  }
+/** What ends after so many milliseconds, unless it is cancelled before. */
+export interface Deadline {
+  readonly ms: number;
+  readonly expire: () => void;
+  timer: NodeJS.Timeout | undefined;
+  isCancelled: boolean;
 }
 
 let waiting: Deadline[] = [];
 let isScheduled = false;
 
 /**
- * Calls `expire` after so many milliseconds, unless it was cancelled before. The timer is only set at the end of
- * the event loop's turn: most calls have ended by then, and a timer costs as much as all the rest of a call.
+ * Calls `expire` after so many milliseconds. The timer is only set at the end of the event loop's turn: most calls have
+ * ended by then, and a timer costs as much as all the rest of a call.
  */
-export class Deadline {
-  readonly #ms: number;
-  readonly #expire: () => void;
-  #timer: NodeJS.Timeout | undefined;
-  #isCancelled = false;
-
-  constructor(ms: number, expire: () => void) {
-    this.#ms = ms;
-    this.#expire = expire;
-    waiting.push(this);
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(armAll);
-  }
-
-  /** It need not expire any more. */
-  cancel(): void {
-    this.#isCancelled = true;
-    if (this.#timer !== undefined) clearTimeout(this.#timer);
-    // Of calls that end within the turn, side by side too, none is kept until it ends.
-    else while (waiting.at(-1)?.isCancelled) waiting.pop();
-  }
-
-  /** Nobody waits for its end any more. */
-  get isCancelled(): boolean {
-    return this.#isCancelled;
-  }
-
-  /** Sets the timer, if there is still something to wait for. */
-  arm(): void {
-    if (!this.#isCancelled) this.#timer = setTimeout(this.#expire, Math.min(this.#ms, MAX_TIMER_MS));
-  }
+export function startDeadline(ms: number, expire: () => void): Deadline {
+  const deadline: Deadline = { ms, expire, timer: undefined, isCancelled: false };
+  waiting.push(deadline);
+  if (!isScheduled) setImmediate(armAll);
+  isScheduled = true;
+  return deadline;
 }
 
+/** It need not expire any more. */
+export function cancelDeadline(deadline: Deadline): void {
+  deadline.isCancelled = true;
+  if (deadline.timer !== undefined) clearTimeout(deadline.timer);
+  // Of calls that end within the turn, side by side too, none is kept until it ends.
+  else while (waiting.at(-1)?.isCancelled) waiting.pop();
+}
+
+/** Sets the timers of those for which there is still something to wait. */
 function armAll(): void {
   isScheduled = false;
   const due = waiting;
   waiting = [];
-  for (const deadline of due) deadline.arm();
+  for (const deadline of due) {
+    const { ms, expire, isCancelled } = deadline;
+    if (!isCancelled) deadline.timer = setTimeout(expire, Math.min(ms, MAX_TIMER_MS));
+  }
 }

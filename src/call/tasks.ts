@@ -10,7 +10,7 @@ import type { BodyEnd, CallEnd } from './invocation.js';
 import { cancelledResult } from './job-dispatch.js';
 import { writeEnd, writeFailure } from './result.js';
 import { failedResult } from './result-text.js';
-import { Deadline } from './run-body.js';
+import { cancelDeadline, type Deadline, startDeadline } from './run-body.js';
 import { runWork, settled, settleWork, type WorkOf } from './settle-work.js';
 import { lineOf, TaskQueue } from './task-queue.js';
 import { traceTask } from './trace-call.js';
@@ -201,7 +201,7 @@ export class CallTask implements CallWork {
   #setLimit(): void {
     const { timeoutMs } = this.#call.tool;
     if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return;
-    this.#deadline = new Deadline(timeoutMs, () => {
+    this.#deadline = startDeadline(timeoutMs, () => {
       const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
       this.#stop(reason, () => this.#write({ how: 'timed_out', timeoutMs }));
     });
@@ -271,7 +271,7 @@ export class CallTask implements CallWork {
 
   /** Nothing is waited for any more: neither the limit, nor an abort, nor a slot in the queue. */
   #letGo(): void {
-    this.#deadline?.cancel();
+    if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
     this.#unfollow?.();
     if (this.#id !== undefined) this.#queue.settle(this.#id);
   }

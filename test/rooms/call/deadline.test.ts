@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
-import { Deadline } from '../../../src/call/run-body.js';
+import { cancelDeadline, type Deadline, startDeadline } from '../../../src/call/run-body.js';
 
 const expired = (ms: number, more: (deadline: Deadline) => void = () => {}) =>
   new Promise<string>((resolve) => {
-    const deadline = new Deadline(ms, () => resolve('expired'));
+    const deadline = startDeadline(ms, () => resolve('expired'));
     more(deadline);
     // After the deadline has set its own timer, however busy the machine is.
     setImmediate(() => setTimeout(() => resolve('still waiting'), 60));
@@ -22,7 +22,7 @@ const heldMegabytes = (): number => {
 /** What expires holds a megabyte, as calls hold their arguments and results. */
 const largeDeadline = (): Deadline => {
   const held = new Array<number>(125_000).fill(0.5);
-  return new Deadline(1_000, () => held.fill(1));
+  return startDeadline(1_000, () => held.fill(1));
 };
 
 describe('a deadline', () => {
@@ -31,8 +31,8 @@ describe('a deadline', () => {
   });
 
   test('that is cancelled at once, or later, does not', async () => {
-    await expect(expired(5, (deadline) => deadline.cancel())).resolves.toBe('still waiting');
-    await expect(expired(20, (deadline) => setTimeout(() => deadline.cancel(), 2))).resolves.toBe(
+    await expect(expired(5, (deadline) => cancelDeadline(deadline))).resolves.toBe('still waiting');
+    await expect(expired(20, (deadline) => setTimeout(() => cancelDeadline(deadline), 2))).resolves.toBe(
       'still waiting',
     );
   });
@@ -40,8 +40,8 @@ describe('a deadline', () => {
   test('of many expires or not as each was cancelled, in whatever order', async () => {
     const outcomes = Array.from({ length: 50 }, (_, index) =>
       expired(5, (deadline) => {
-        if (index % 3 === 0) deadline.cancel();
-        if (index % 3 === 1) queueMicrotask(() => deadline.cancel());
+        if (index % 3 === 0) cancelDeadline(deadline);
+        if (index % 3 === 1) queueMicrotask(() => cancelDeadline(deadline));
       }),
     );
     const settled = await Promise.all(outcomes);
@@ -49,15 +49,15 @@ describe('a deadline', () => {
   });
 
   test('may be cancelled twice', async () => {
-    await expect(expired(5, (deadline) => [deadline.cancel(), deadline.cancel()])).resolves.toBe(
-      'still waiting',
-    );
+    await expect(
+      expired(5, (deadline) => [cancelDeadline(deadline), cancelDeadline(deadline)]),
+    ).resolves.toBe('still waiting');
   });
 
   test('of work that was done side by side within a turn is not kept until the turn ends', () => {
     const before = heldMegabytes();
     for (let turn = 0; turn < 3; turn += 1)
-      for (const deadline of Array.from({ length: 10 }, largeDeadline)) deadline.cancel();
+      for (const deadline of Array.from({ length: 10 }, largeDeadline)) cancelDeadline(deadline);
     expect(heldMegabytes() - before).toBeLessThan(5);
   });
 });
