@@ -291,6 +291,8 @@ export function createNameFilter({ allow, deny = [] }: NameFilter): (name: strin
 function matcher(patterns: readonly string[]): (name: string) => boolean {
   const names = new Set(patterns);
   const expressions = patterns.filter((pattern) => pattern.includes('*')).map(toExpression);
+  // Most views name their tools, and every call looks its own up.
+  if (expressions.length === 0) return (name) => names.has(name);
   return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
 }
 
