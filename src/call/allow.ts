@@ -308,6 +308,7 @@ export async function allowedTools(
       checked: {},
       args: {},
       context: undefined,
+      standing: undefined,
       task: undefined,
     });
     if (isFound) allowed.push(name);

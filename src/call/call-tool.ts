@@ -1,4 +1,4 @@
-import type { CallJournal, Suspension, Wait } from '../contract/call.js';
+import type { Suspension, Wait } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson } from '../kernel/json.js';
@@ -235,6 +235,7 @@ function readyCall(
     checked,
     args,
     context: undefined,
+    standing: undefined,
     task: undefined,
   };
 }
@@ -362,7 +363,7 @@ function concludeReplay(call: Call, { end, replay, inner }: EndedBody): Answer {
 }
 
 /** A call that ends, with what it has by then. */
-type FinishedCall = ReceivedCall & Partial<Pick<Call, 'task' | 'context' | 'tool' | 'checked'>>;
+type FinishedCall = ReceivedCall & Partial<Call>;
 
 /** The call has ended: gives back what it held, once its work has completed. */
 function finish(call: FinishedCall, written: CallEnd): Answer {
@@ -382,18 +383,14 @@ function answerEarly(call: FinishedCall, end: CallEnd): Answer {
   return call.hooked?.after(end, call).then((heard) => answer(call, heard)) ?? answer(call, end);
 }
 
-const NO_JOURNAL: Partial<CallJournal> = {};
-
 function answer(call: FinishedCall, end: CallEnd): CallAnswer {
   const { status, result, suspension } = end;
   call.environment.onStep?.('write');
   if (call.trace !== undefined) endTrace(call.trace, call, end);
   if (!call.environment.isRecorded) return result;
   const known = callRecord(call, end);
-  const plain = call.hooked?.record(known) ?? known;
-  const { edited, standing } = call.request.journal ?? NO_JOURNAL;
-  const told = edited || standing || 'standing' in call ? withApproval(plain, call) : plain;
-  const isKept = call.environment.recordsKeys && 'checked' in call;
+  const told = withApproval(call.hooked?.record(known) ?? known, call);
+  const isKept = call.environment.recordsKeys && call.checked !== undefined;
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };

@@ -53,7 +53,7 @@ export interface Call extends ReceivedCall {
   /** Absent as long as nobody needs one. */
   context: CallContext | undefined;
   /** The standing approval that let it through. */
-  standing?: StandingYes | undefined;
+  standing: StandingYes | undefined;
   /** What outlives the answer; absent where nobody hears of its end, so that it is waited for. */
   task: CallWork | undefined;
 }
