@@ -65,19 +65,21 @@ function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
   return tool !== undefined && !isAnswered && !needsYes && tool.execution !== 'client';
 }
 
-/** Makes every call of a message, and concludes with one outcome for each, in call order, whatever happens. */
+/** Makes every call of a message, and goes on with one outcome for each, in call order, whatever happens. */
 function makeCalls(
   run: LoopRun,
   message: CallingMessage,
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
-  const concluded = (outcomes: readonly CallOutcome[]) => conclude(run, message, outcomes);
-  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(concluded);
+  const withOutcomes = (outcomes: readonly CallOutcome[]) => answerOrSuspend(run, message, outcomes);
+  if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(withOutcomes);
   const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
   const [only] = calls;
   if (only !== undefined && calls.length === 1) {
     const outcome = makeUnlessMade(run, scope, only);
-    return outcome instanceof Promise ? outcome.then((ended) => concluded([ended])) : concluded([outcome]);
+    return outcome instanceof Promise
+      ? outcome.then((ended) => withOutcomes([ended]))
+      : withOutcomes([outcome]);
   }
   const { isSequential, maxConcurrency } = orderIn(run);
   const outcomes = runInOrder({
@@ -88,7 +90,7 @@ function makeCalls(
     hold: (call) => call.record ?? waiting(call),
     isOpen: isUnanswered,
   });
-  return outcomes instanceof Promise ? outcomes.then(concluded) : concluded(outcomes);
+  return outcomes instanceof Promise ? outcomes.then(withOutcomes) : withOutcomes(outcomes);
 }
 
 function makeUnlessMade(
@@ -167,7 +169,7 @@ function tellEnd(sink: EventSink | undefined, record: CallRecord): void | Promis
 }
 
 function perform(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
-  return run.keeper === undefined ? makeCall(run, scope, call) : makeKept(run, run.keeper, { scope, call });
+  return run.keeper === undefined ? invokeCall(run, scope, call) : makeKept(run, run.keeper, { scope, call });
 }
 
 /** Who watches hears of the end of a call once that is kept; the run itself need not wait for it. */
@@ -178,13 +180,13 @@ async function makeKept(
 ): Promise<CallOutcome> {
   if (canRun(run, call)) await keeper.start(call);
   const keepOnce = (done: OnceValue): Promise<void> => keeper.keepOnce(call, done);
-  const outcome = await makeCall(run, scope, keeper.keepsOnce ? { ...call, keepOnce } : call);
+  const outcome = await invokeCall(run, scope, keeper.keepsOnce ? { ...call, keepOnce } : call);
   const kept = keeper.keep(call, outcome);
   if (run.sink !== undefined) await kept;
   return outcome;
 }
 
-function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
   if (scope.signal?.aborted) return abortedCall(call);
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
@@ -221,12 +223,12 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
 }
 
 /** Answers the calls, or suspends the run until those can be answered that wait. */
-function conclude(
+function answerOrSuspend(
   run: LoopRun,
   message: CallingMessage,
   outcomes: readonly CallOutcome[],
 ): LoopEnd | undefined | Promise<LoopEnd | undefined> {
-  if (!outcomes.some(isUnanswered)) return answer(run, outcomes as readonly CallRecord[]);
+  if (!outcomes.some(isUnanswered)) return addAnswers(run, outcomes as readonly CallRecord[]);
   const closed = closedCall(run, outcomes);
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
   if (end?.state !== undefined && run.budget?.question !== undefined)
@@ -235,7 +237,7 @@ function conclude(
 }
 
 /** Adds the answers to the history. */
-function answer(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
+function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
   const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
   // Looking up an id reads all of it, and there is nearly never a note.
@@ -329,7 +331,7 @@ async function answerForUnanswered(
     if (outcome.suspension === undefined) await tellStart(sink, record);
     await tellEnd(sink, record);
   }
-  return answer(run, records);
+  return addAnswers(run, records);
 }
 
 /** What the model may try in another way: it is told. */
