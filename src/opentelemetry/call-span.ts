@@ -10,7 +10,7 @@ import type {
 } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, EXCEPTION, GEN_AI, MCP, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
+import { ERROR_TYPE, EXCEPTION, GEN_AI, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
 import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
 
 /** `execute_tool {name}`, or `tools/call {name}` where it came as a message of MCP: one call, whoever makes it. */
@@ -251,3 +251,12 @@ function arrivalOf(
   if (!isOther || !api.isSpanContextValid(around)) return { parent, links: [] };
   return { parent, links: [{ context: around, attributes: { [OWN.link]: 'transport' } }] };
 }
+
+const MCP = {
+  method: 'mcp.method.name',
+  protocolVersion: 'mcp.protocol.version',
+  session: 'mcp.session.id',
+  requestId: 'jsonrpc.request.id',
+  statusCode: 'rpc.response.status_code',
+  transport: 'network.transport',
+} as const;

@@ -54,15 +54,6 @@ export const ERROR_TYPE = 'error.type';
 export const SERVER_ADDRESS = 'server.address';
 export const SERVER_PORT = 'server.port';
 
-export const MCP = {
-  method: 'mcp.method.name',
-  protocolVersion: 'mcp.protocol.version',
-  session: 'mcp.session.id',
-  requestId: 'jsonrpc.request.id',
-  statusCode: 'rpc.response.status_code',
-  transport: 'network.transport',
-} as const;
-
 /** What no convention has a name for. */
 export const OWN = {
   runId: 'toolwright.run.id',

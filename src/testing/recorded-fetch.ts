@@ -1,16 +1,15 @@
 import { Buffer } from 'node:buffer';
 import { checkOptions } from '../errors/author-fault.js';
-import { parsedJson } from '../kernel/json.js';
+import { isRecord, parsedJson } from '../kernel/json.js';
 import { nodeFiles } from '../kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../kernel/options.js';
 import {
   bytesOf,
   comparedPart,
-  type Exchange,
+  Exchange,
   firstDifference,
   type RecordedBytes,
   type RecordedRequest,
-  readRecording,
   recordedBytes,
   requestKey,
 } from './recording.js';
@@ -340,4 +339,36 @@ function bodyOf(
     else controller.close();
   };
   return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+
+/** The exchanges of a file, one JSON line each. */
+function readRecording(file: string): readonly Exchange[] {
+  const lines = readLines(file);
+  return lines.flatMap((line, index) => {
+    if (line.trim() === '') return [];
+    const exchange = parse(line);
+    if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
+    return [exchange];
+  });
+}
+
+function readLines(file: string): readonly string[] {
+  const { existsSync, readFileSync } = nodeFiles();
+  if (!existsSync(file)) throw new Error(`there is no recording ${file}; make one with mode: 'record'`);
+  return readFileSync(file, 'utf8').split('\n');
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function isExchange(value: unknown): value is Exchange {
+  if (!isRecord(value) || !isRecord(value.request)) return false;
+  const { request, response, failure } = value;
+  if (typeof request.method !== 'string' || !URL.canParse(String(request.url))) return false;
+  return isRecord(response) ? Array.isArray(response.chunks) : isRecord(failure);
 }

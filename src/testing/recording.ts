@@ -1,6 +1,5 @@
 import { Buffer } from 'node:buffer';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import { nodeFiles } from '../kernel/node-module.js';
 
 /** Bytes as JSON: as text where they are some, otherwise in base64. */
 export type RecordedBytes = string | { readonly base64: string };
@@ -29,38 +28,6 @@ export interface Exchange {
   readonly response?: RecordedResponse;
   /** Instead of a response: the request failed. */
   readonly failure?: { readonly message: string; readonly code?: string };
-}
-
-/** The exchanges of a file, one JSON line each. */
-export function readRecording(file: string): readonly Exchange[] {
-  const lines = readLines(file);
-  return lines.flatMap((line, index) => {
-    if (line.trim() === '') return [];
-    const exchange = parse(line);
-    if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
-    return [exchange];
-  });
-}
-
-function readLines(file: string): readonly string[] {
-  const { existsSync, readFileSync } = nodeFiles();
-  if (!existsSync(file)) throw new Error(`there is no recording ${file}; make one with mode: 'record'`);
-  return readFileSync(file, 'utf8').split('\n');
-}
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-}
-
-function isExchange(value: unknown): value is Exchange {
-  if (!isRecord(value) || !isRecord(value.request)) return false;
-  const { request, response, failure } = value;
-  if (typeof request.method !== 'string' || !URL.canParse(String(request.url))) return false;
-  return isRecord(response) ? Array.isArray(response.chunks) : isRecord(failure);
 }
 
 /** Text where it gives the same bytes again. */

@@ -1,16 +1,7 @@
 import type { ToolCall } from '../contract/llm-provider.js';
-import {
-  apertusTools,
-  bareJson,
-  deepseekTokens,
-  fencedJson,
-  harmonyChannel,
-  kimiTokens,
-  mistralMarks,
-  taggedJson,
-} from './formats/json-formats.js';
-import { gemmaCalls, pythonicCalls } from './formats/literal-calls.js';
-import { argKeyTags, functionTag, invokeTags } from './formats/tag-formats.js';
+import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
+import { LITERAL_CALLS } from './formats/literal-calls.js';
+import { TAG_FORMATS } from './formats/tag-formats.js';
 import {
   type DraftCall,
   type KnownToolSource,
@@ -29,19 +20,10 @@ import { createLiteralIndex, type FoundLiteral, TextCursor } from './text-cursor
 
 /** Every format, in the order in which those with the same opener are tried. */
 const ALL_FORMATS: readonly TextCallFormat[] = [
-  taggedJson,
-  functionTag,
-  argKeyTags,
-  invokeTags,
-  gemmaCalls,
-  apertusTools,
-  mistralMarks,
-  deepseekTokens,
-  kimiTokens,
-  harmonyChannel,
-  fencedJson,
-  pythonicCalls,
-  bareJson,
+  ...MARKED_JSON,
+  ...TAG_FORMATS,
+  ...LITERAL_CALLS,
+  ...PLAIN_JSON,
 ];
 
 /** A stretch of the scanned text: plain text as it stood there, or the calls that stood there. */

@@ -19,16 +19,12 @@ import {
   type Revival,
   type Revive,
   type ReviverOf,
-  reviveBigInt,
-  reviveBuffer,
-  reviveBytes,
-  reviveDate,
   reviveItems,
   reviveMap,
   reviveSet,
   reviveStandard,
-  reviveUrl,
   reviveValues,
+  TEXTUAL,
   type Validation,
 } from './revive-values.js';
 
@@ -146,15 +142,11 @@ function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
 function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined {
   switch (type.kind) {
     case 'date':
-      return reviveDate;
     case 'url':
-      return reviveUrl;
     case 'bytes':
-      return reviveBytes;
     case 'buffer':
-      return reviveBuffer;
     case 'bigint':
-      return reviveBigInt;
+      return TEXTUAL[type.kind];
     case 'array': {
       const item = reviverOf(type.items, cascaded);
       const array = item && reviveItems(item);

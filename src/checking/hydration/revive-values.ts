@@ -54,23 +54,21 @@ function collect(revive: Revive | undefined, build: (plain: unknown) => unknown)
 }
 
 /** Text that stands for a value which JSON does not have. Text that does not is a fault. */
-export const reviveDate: Revive = textual('must be a valid date', (text) => {
-  const date = new Date(text);
-  return Number.isNaN(date.getTime()) ? undefined : date;
-});
-
-export const reviveUrl: Revive = textual('must be a valid URL', (text) => URL.parse(text) ?? undefined);
-
-export const reviveBuffer: Revive = textual('must be valid base64', decode);
-
-export const reviveBigInt: Revive = textual('must be the digits of a whole number', (text) =>
-  /^-?[0-9]+$/.test(text) ? BigInt(text) : undefined,
-);
-
-export const reviveBytes: Revive = textual('must be valid base64', (text) => {
-  const buffer = decode(text);
-  return buffer && new Uint8Array(buffer);
-});
+export const TEXTUAL = {
+  date: textual('must be a valid date', (text) => {
+    const date = new Date(text);
+    return Number.isNaN(date.getTime()) ? undefined : date;
+  }),
+  url: textual('must be a valid URL', (text) => URL.parse(text) ?? undefined),
+  buffer: textual('must be valid base64', decode),
+  bigint: textual('must be the digits of a whole number', (text) =>
+    /^-?[0-9]+$/.test(text) ? BigInt(text) : undefined,
+  ),
+  bytes: textual('must be valid base64', (text) => {
+    const buffer = decode(text);
+    return buffer && new Uint8Array(buffer);
+  }),
+};
 
 function textual(message: string, read: (text: string) => unknown): Revive {
   return (value, { revival, path }) => {

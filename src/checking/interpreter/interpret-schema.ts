@@ -18,7 +18,7 @@ import {
   withTest,
 } from './judge.js';
 import { OBJECT_KEYWORDS, objectTest } from './object-keywords.js';
-import { ANY_KEYWORDS, COMBINING_KEYWORDS, NUMBER_KEYWORDS, TEXT_KEYWORDS } from './value-keywords.js';
+import { VALUE_KEYWORDS } from './value-keywords.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** A schema that can be asked. */
@@ -250,9 +250,9 @@ const REFERENCES: Makers = {
 
 /** What may be said of values of a type, or of all; in the order in which generated code tells what is wrong. */
 const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
-  { makers: { ...REFERENCES, ...ANY_KEYWORDS, ...COMBINING_KEYWORDS } },
-  { type: 'number', makers: NUMBER_KEYWORDS },
-  { type: 'string', makers: TEXT_KEYWORDS },
+  { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
+  { type: 'number', makers: VALUE_KEYWORDS.number },
+  { type: 'string', makers: VALUE_KEYWORDS.text },
   { type: 'array', makers: ARRAY_KEYWORDS },
   { type: 'object', makers: OBJECT_KEYWORDS },
 ];

@@ -16,14 +16,14 @@ import {
 } from './judge.js';
 
 /** Keywords that compare a value of any type. */
-export const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, isOneOf([part.given])),
   enum: (part) =>
     refusesUnless(part, { params: { allowedValues: part.given } }, isOneOf(part.given as readonly unknown[])),
 };
 
 /** Keywords that say something of numbers. */
-export const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   maximum: bound('<=', (limit) => (value) => value <= limit),
   minimum: bound('>=', (limit) => (value) => value >= limit),
   exclusiveMaximum: bound('<', (limit) => (value) => value < limit),
@@ -37,7 +37,7 @@ export const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 };
 
 /** Keywords that say something of texts. */
-export const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   maxLength: countBound('more', 'characters', (most) => (text: string) => {
     return text.length <= most || charactersOf(text) <= most;
   }),
@@ -94,7 +94,7 @@ function isOneOf(values: readonly unknown[]): (value: unknown) => boolean {
 }
 
 /** Keywords that judge the value itself by other schemas. */
-export const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   not: (part) => {
     const judge = part.judgeOf(part.given);
     const complaint = { message: 'must NOT be valid' };
@@ -108,6 +108,13 @@ export const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   if: condition,
   anyOf: union,
   oneOf: union,
+};
+
+/** By what they say something of: values of any type, numbers, texts. */
+export const VALUE_KEYWORDS = {
+  any: { ...ANY_KEYWORDS, ...COMBINING_KEYWORDS },
+  number: NUMBER_KEYWORDS,
+  text: TEXT_KEYWORDS,
 };
 
 function condition(part: Part): Judge {

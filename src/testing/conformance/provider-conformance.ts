@@ -21,7 +21,7 @@ import {
 } from './bench.js';
 import { BrokenRule, errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { ModelCall, ProviderBackend } from './provider-backend.js';
-import { REQUEST_CASES, SETTING_CASES } from './request-cases.js';
+import { REQUEST_CASES } from './request-cases.js';
 import { ABORT_CASES, STREAM_CASES } from './stream-cases.js';
 
 /** Options of {@link providerConformance}. */
@@ -85,14 +85,7 @@ const METHODS: readonly Method[] = ['chat', 'stream'];
 export function providerConformance(options: ProviderConformanceOptions): ProviderConformance {
   checkOptions(options, OPTIONS);
   const absent = new Set(options.without);
-  const drafts = [
-    ...REPLY_CASES,
-    ...STREAM_CASES,
-    ...REQUEST_CASES,
-    ...SETTING_CASES,
-    ...FAILURE_CASES,
-    ...ABORT_CASES,
-  ];
+  const drafts = [...REPLY_CASES, ...STREAM_CASES, ...REQUEST_CASES, ...FAILURE_CASES, ...ABORT_CASES];
   const all = METHODS.flatMap((method) =>
     drafts
       .filter(({ methods = METHODS }) => methods.includes(method))

@@ -56,8 +56,8 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
   expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
 }
 
-/** What a model is sent. */
-export const REQUEST_CASES: readonly CaseDraft[] = [
+/** What a model is sent of a conversation. */
+const SENT_CASES: readonly CaseDraft[] = [
   {
     title: 'offers the tools of the request, and none of earlier ones',
     rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
@@ -228,7 +228,7 @@ const FORMAT: ResponseFormat = {
 };
 
 /** What a request says of the reply that is wanted. */
-export const SETTING_CASES: readonly CaseDraft[] = [
+const SETTING_CASES: readonly CaseDraft[] = [
   {
     title: 'tells which tools the model may call',
     rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
@@ -320,3 +320,6 @@ function textsIn(value: unknown): readonly string[] {
   if (Array.isArray(value)) return value.flatMap(textsIn);
   return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
 }
+
+/** What a model is sent. */
+export const REQUEST_CASES = [...SENT_CASES, ...SETTING_CASES];

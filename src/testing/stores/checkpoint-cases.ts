@@ -28,7 +28,7 @@ function expectSoonAfter(what: string, given: number | undefined, before: number
 }
 
 /** What every `CheckpointStore` does beside that. */
-export const CHECKPOINT_CASES: readonly OpenedCase<CheckpointBench>[] = [
+const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'begin keeps a run, held by who began it',
     async run(bench) {
@@ -300,7 +300,7 @@ function ids(runs: readonly RunSummary[]): readonly string[] {
 }
 
 /** Finding runs, and forgetting them. */
-export const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
+const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'list gives runs by status in pages, the latest change first',
     async run(bench) {
@@ -378,3 +378,6 @@ export const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
     },
   })),
 ];
+
+/** What every `CheckpointStore` does: keeping runs, finding and forgetting them. */
+export const CHECKPOINT_CASES = [...STATE_CASES, ...LIST_CASES];

@@ -5,7 +5,7 @@ import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { jsonSpan, type ReadJson, type TextCursor } from '../text-cursor.js';
 
 /** `{"name": …, "arguments": …}` or an array of those, anywhere in the text; strict JSON only. */
-export const bareJson: TextCallFormat = {
+const bareJson: TextCallFormat = {
   openers: ['{', '['],
   read(cursor, { opener, start }) {
     cursor.space();
@@ -27,7 +27,7 @@ const LANGUAGE = /[\w-]*/y;
 const MEANS_JSON = /^(?:|json5?c?|tool_calls?|tool|function_call)$/i;
 
 /** A call as the first thing in a code fence; the fence belongs to it. */
-export const fencedJson: TextCallFormat = {
+const fencedJson: TextCallFormat = {
   openers: ['```'],
   read(cursor) {
     const language = cursor.match(LANGUAGE);
@@ -58,7 +58,7 @@ const MARKS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** JSON calls behind a mark: one object, several with `;` or `,` or nothing between them, or an array. */
-export const taggedJson: TextCallFormat = {
+const taggedJson: TextCallFormat = {
   openers: [...MARKS.keys()],
   read(cursor, { opener }) {
     cursor.space();
@@ -87,7 +87,7 @@ function readCalls(cursor: TextCursor): readonly DraftCall[] | undefined {
 }
 
 /** Apertus: `<|tools_prefix|>[{"name": {"key": "value"}}]<|tools_suffix|>`. */
-export const apertusTools: TextCallFormat = {
+const apertusTools: TextCallFormat = {
   openers: ['<|tools_prefix|>'],
   read(cursor) {
     cursor.space();
@@ -107,7 +107,7 @@ const NAME = /[\w.-]{1,200}/y;
 const CLOSERS = ['[/TOOL_CALLS]'];
 
 /** Mistral: `[TOOL_CALLS]` with a JSON array, or since v11 with `name[CALL_ID]id[ARGS]{…}` per call. */
-export const mistralMarks: TextCallFormat = {
+const mistralMarks: TextCallFormat = {
   openers: ['[TOOL_CALLS]'],
   read(cursor) {
     cursor.space();
@@ -229,7 +229,7 @@ const DEEPSEEK_NAME = /[\w.-]{1,200}/y;
 const BARS = ['\uff5c', '|'];
 
 /** DeepSeek V3 and R1 (`function<sep>name`, arguments fenced) and V3.1 (`name<sep>{…}`). */
-export const deepseekTokens: TextCallFormat = {
+const deepseekTokens: TextCallFormat = {
   openers: BARS.flatMap((bar) => ['calls▁begin', 'calls', 'call▁begin'].map((word) => token(word, bar))),
   read(cursor, { opener }) {
     const bar = opener[1] ?? '';
@@ -261,7 +261,7 @@ function token(word: string, bar: string): string {
 const NUMBERED_NAME = /[\w.:-]{1,200}/y;
 
 /** Kimi K2: `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`. */
-export const kimiTokens: TextCallFormat = {
+const kimiTokens: TextCallFormat = {
   openers: ['<|tool_calls_section_begin|>', '<|tool_call_begin|>'],
   read(cursor, { opener, tools }) {
     cursor.space();
@@ -281,7 +281,7 @@ const CHANNEL_NAME = /[\w.-]{1,200}/y;
 const WORDS = /[\s\w]{0,40}/y;
 
 /** gpt-oss: `to=functions.name<|channel|>commentary json<|message|>{…}<|call|>`, in either order. */
-export const harmonyChannel: TextCallFormat = {
+const harmonyChannel: TextCallFormat = {
   // What comes before it in the header of the message is no text for people.
   openers: [
     '',
@@ -311,3 +311,16 @@ function plainName(name: string, tools: KnownTools): string {
   if (!name.startsWith(NAMESPACE) || (!tools.any && tools.has(name))) return name;
   return name.slice(NAMESPACE.length);
 }
+
+/** Calls in JSON between marks of their own. */
+export const MARKED_JSON: readonly TextCallFormat[] = [
+  taggedJson,
+  apertusTools,
+  mistralMarks,
+  deepseekTokens,
+  kimiTokens,
+  harmonyChannel,
+];
+
+/** Calls in JSON that stands by itself. */
+export const PLAIN_JSON: readonly TextCallFormat[] = [fencedJson, bareJson];

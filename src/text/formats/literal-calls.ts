@@ -19,7 +19,7 @@ const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** Calls in Python: `[f(a=1), g(b='x')]`, or a single `f(a=1)` between marks; keyword arguments only. */
-export const pythonicCalls: TextCallFormat = {
+const pythonicCalls: TextCallFormat = {
   openers: [...CLOSERS.keys()],
   read(cursor, { opener, tools, isFirst }) {
     // Where any name is a tool, a bare list counts only as the beginning of a message: prose has brackets.
@@ -103,7 +103,7 @@ const MARKS: ReadonlyMap<string, { readonly closer: string; readonly quote: stri
 ]);
 
 /** `call:f{a:<|"|>text<|"|>,b:1,c:[true]}`, between the marks of Gemma 4 or FunctionGemma. */
-export const gemmaCalls: TextCallFormat = {
+const gemmaCalls: TextCallFormat = {
   openers: [...MARKS.keys()],
   read(cursor, { opener, tools }) {
     const marks = MARKS.get(opener);
@@ -168,3 +168,6 @@ function readGemmaList(cursor: TextCursor, quote: string, level: number): readon
     if (!cursor.take(',') && cursor.peek() !== ']') return undefined;
   }
 }
+
+/** Calls as code writes them. */
+export const LITERAL_CALLS: readonly TextCallFormat[] = [gemmaCalls, pythonicCalls];

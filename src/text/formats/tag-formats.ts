@@ -20,7 +20,7 @@ const readValue = rawValueReader({
  * `<function=name>` with JSON behind it (Llama 3.1), or with `<parameter=key>value</parameter>` in it
  * (Qwen3-Coder, Nemotron, StepFun, Seed-OSS), with or without `<tool_call>` around it.
  */
-export const functionTag: TextCallFormat = {
+const functionTag: TextCallFormat = {
   openers: [...WRAPPERS, ...OPENERS],
   read(cursor, { opener, tools }) {
     if (WRAPPERS.includes(opener)) {
@@ -95,7 +95,7 @@ const INVOKE_DIALECTS: readonly Dialect[] = [
 const VALUES = new Map(INVOKE_DIALECTS.map(({ prefix }) => [prefix, valueReader(prefix)]));
 
 /** `<invoke name="f"><parameter name="k">value</parameter></invoke>`, with the marks of a family around it. */
-export const invokeTags: TextCallFormat = {
+const invokeTags: TextCallFormat = {
   openers: INVOKE_DIALECTS.flatMap(({ prefix, before }) => [...before, `<${prefix}invoke name=`]),
   read(cursor, { opener, tools }) {
     const dialect = INVOKE_DIALECTS.find(({ prefix, before }) =>
@@ -173,7 +173,7 @@ const ARG_KEY_DIALECTS = SUFFIXES.map((suffix) => {
  * `<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`: GLM 4.5 and later; Hunyuan, with
  * `<tool_calls>` around it and `<tool_sep>` behind the name, where its older models write JSON.
  */
-export const argKeyTags: TextCallFormat = {
+const argKeyTags: TextCallFormat = {
   openers: ARG_KEY_DIALECTS.flatMap(({ tag }) => [tag('tool_call'), tag('tool_calls')]),
   read(cursor, { opener, tools }) {
     const dialect = ARG_KEY_DIALECTS.find(
@@ -343,3 +343,6 @@ function patternOf({ closer, next, outer }: RawValueTags): RegExp {
   ];
   return new RegExp([...parts, ...reasoning].join('|'), 'g');
 }
+
+/** Calls in tags; those with the same opener in the order in which they are tried. */
+export const TAG_FORMATS: readonly TextCallFormat[] = [functionTag, argKeyTags, invokeTags];
