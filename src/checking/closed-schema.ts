@@ -10,7 +10,7 @@ import {
   mapSubschemas,
   subschemas,
 } from '../schema/keywords.js';
-import { resolveReference, unionChooser } from './unions.js';
+import { resolveReference, unionChooser } from './schema-level.js';
 
 /**
  * Keywords under which schemas are closed. Under any other, closing could change what is accepted in both

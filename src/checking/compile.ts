@@ -3,12 +3,12 @@ import type { DataValidateFunction } from 'ajv/dist/types/index.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { allSchemas, type Draft, subschemas } from '../schema/keywords.js';
 import { jsonFormats, patternOf } from './formats.js';
-import { duplicateItems } from './interpreter/array-keywords.js';
 import { interpretSchema } from './interpreter/interpret-schema.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
+import { duplicateItems } from './interpreter/value-keywords.js';
 import { loadAjv, newAjv } from './load-ajv.cjs';
 import { draftOf } from './schema-faults.js';
-import { unionChooser } from './unions.js';
+import { unionChooser } from './schema-level.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
 export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;

@@ -5,8 +5,14 @@ import { nearestName } from '../kernel/nearest-name.js';
 import { losesDigits } from './exact-json.js';
 import { formatTest, patternOf } from './formats.js';
 import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
-import { levelOf, SchemaLevel } from './schema-level.js';
-import { branchTypes, isOfType, resolveReference, unionChooser } from './unions.js';
+import {
+  branchTypes,
+  isOfType,
+  levelOf,
+  resolveReference,
+  SchemaLevel,
+  unionChooser,
+} from './schema-level.js';
 
 /** A fault, with what hints can be made of. */
 export interface ValueFault extends ArgumentFault {

@@ -6,8 +6,14 @@ import { BIGINT_DIGITS } from '../schema/value-type.js';
 import { OPEN_KEYWORDS } from './closed-schema.js';
 import { parseExactJson } from './exact-json.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
-import { levelOf, type SchemaLevel } from './schema-level.js';
-import { branchTypes, isOfType, resolveReference, unionChooser } from './unions.js';
+import {
+  branchTypes,
+  isOfType,
+  levelOf,
+  resolveReference,
+  type SchemaLevel,
+  unionChooser,
+} from './schema-level.js';
 
 /** What was changed about the arguments, by path. */
 interface TidyNotes {

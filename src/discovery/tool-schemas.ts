@@ -1,7 +1,7 @@
 import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import type { SchemaFault } from '../checking/schema-faults.js';
-import { resolveReference } from '../checking/unions.js';
+import { resolveReference } from '../checking/schema-level.js';
 import type { ToolOptions } from '../contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../contract/json-schema.js';
 import type { Hydrate } from '../contract/tool.js';

@@ -8,6 +8,7 @@ import type { EventFeed } from './event-feed.js';
 import type { ChosenScope, InspectorOptions } from './options.js';
 import type { PendingBoard } from './pending-board.js';
 import {
+  callTexts,
   type Outcome,
   outcomeOf,
   type RecordedReply,
@@ -15,7 +16,9 @@ import {
   type Recordings,
   recordCall,
   recordRun,
+  saveTest,
   scopeFromRequest,
+  writeTest,
 } from './recording.js';
 import {
   callDetail,
@@ -23,16 +26,15 @@ import {
   heldLine,
   runDetail,
   runLine,
+  shownValue,
   storedLine,
   storedRun,
   storedRuns,
 } from './shown-runs.js';
-import { shownValue } from './shown-value.js';
 import { toolCard, toolSummaries } from './tool-cards.js';
 import type { ChatModel, TrialAnswer, TrialCalls, TrialChats } from './trials.js';
 import type { WatchedCalls } from './watched-calls.js';
 import type { GivenReply, WatchedRuns } from './watched-runs.js';
-import { callTexts, saveTest, writeTest } from './written-tests.js';
 
 /** All that the page can ask for. */
 export interface PageParts {

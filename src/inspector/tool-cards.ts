@@ -12,7 +12,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { listedTool } from '../mcp/server/listed-tool.js';
 import { type StrictSchema, strictSchema } from '../schema/strict/strict-schema.js';
 import type { ToolSurrounding } from './options.js';
-import { shownValue } from './shown-value.js';
+import { shownValue } from './shown-runs.js';
 
 /** A token of English and JSON is about four characters for all models of today. */
 const CHARACTERS_PER_TOKEN = 4;

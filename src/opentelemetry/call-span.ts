@@ -10,8 +10,20 @@ import type {
 } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, EXCEPTION, GEN_AI, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
-import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
+import {
+  ERROR_TYPE,
+  EXCEPTION,
+  type Failure,
+  GEN_AI,
+  given,
+  linkTo,
+  OpenSpan,
+  OWN,
+  type Recorder,
+  SERVER_ADDRESS,
+  SERVER_PORT,
+  typeOfError,
+} from './spans.js';
 
 /** `execute_tool {name}`, or `tools/call {name}` where it came as a message of MCP: one call, whoever makes it. */
 export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {

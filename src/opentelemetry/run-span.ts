@@ -9,8 +9,20 @@ import type {
   TracedRunEnd,
 } from '../contract/telemetry.js';
 import { ContentWriter, type RecordedContent } from './content.js';
-import { ERROR_TYPE, EXCEPTION, GEN_AI, OWN, SERVER_ADDRESS, SERVER_PORT } from './gen-ai-names.js';
-import { type Failure, given, linkTo, OpenSpan, type Recorder, typeOfError } from './spans.js';
+import {
+  ERROR_TYPE,
+  EXCEPTION,
+  type Failure,
+  GEN_AI,
+  given,
+  linkTo,
+  OpenSpan,
+  OWN,
+  type Recorder,
+  SERVER_ADDRESS,
+  SERVER_PORT,
+  typeOfError,
+} from './spans.js';
 
 /** How requests are recorded. */
 interface RequestSpanOptions {

@@ -5,7 +5,7 @@ const MOST_LINES_OF_A_FILE = 400;
 const MOST_LINES_OF_A_FUNCTION = 60;
 const MOST_PARAMETERS = 3;
 /** Half of the files have more lines than the first and fewer than the second. */
-const MEDIAN_LINES = [80, 180] as const;
+const MEDIAN_LINES = [80, 200] as const;
 
 /** Signatures that are public as they are, or that another package's contract fixes. */
 const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {

@@ -2,8 +2,7 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
-import { isOfType } from '../unions.js';
-import { ARRAY_KEYWORDS } from './array-keywords.js';
+import { isOfType } from '../schema-level.js';
 import {
   ANYTHING,
   allOfJudges,
@@ -253,7 +252,7 @@ const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
   { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
   { type: 'number', makers: VALUE_KEYWORDS.number },
   { type: 'string', makers: VALUE_KEYWORDS.text },
-  { type: 'array', makers: ARRAY_KEYWORDS },
+  { type: 'array', makers: VALUE_KEYWORDS.array },
   { type: 'object', makers: OBJECT_KEYWORDS },
 ];
 

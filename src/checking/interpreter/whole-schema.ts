@@ -9,7 +9,7 @@ import {
 } from '../../schema/keywords.js';
 import { newAjv } from '../load-ajv.cjs';
 import { draftOf } from '../schema-faults.js';
-import { resolveReference, unionChooser } from '../unions.js';
+import { resolveReference, unionChooser } from '../schema-level.js';
 
 /** What all parts of a schema share. */
 export interface WholeSchema {

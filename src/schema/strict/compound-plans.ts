@@ -16,8 +16,7 @@ import {
   type Use,
   useOf,
 } from './plan.js';
-import { isAskable, remarkOn, remarksOnGroup } from './remarks.js';
-import { boundsOf, placeName } from './scalar-plans.js';
+import { boundsOf, isAskable, placeName, remarkOn, remarksOnGroup } from './scalar-plans.js';
 
 /** Whether objects with named properties keep others of which nothing is said. */
 export type Extras = 'kept' | 'closed';

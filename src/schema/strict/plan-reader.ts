@@ -17,8 +17,7 @@ import {
   useOf,
   usesWithin,
 } from './plan.js';
-import { remarkOn, remarksOnAll } from './remarks.js';
-import { constantPlans, scalarPlan } from './scalar-plans.js';
+import { constantPlans, remarkOn, remarksOnAll, scalarPlan } from './scalar-plans.js';
 
 /** Schemas of more parts than these are refused: what is distributed over unions may grow without end. */
 const MOST_PLANS = 20_000;

@@ -2,7 +2,6 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { isRecord } from '../../kernel/json.js';
 import { KEYWORDS, mergeKeywords } from '../keywords.js';
 import { type Plan, type Remark, type ScalarPlan, type ScalarType, UNWORDED, useOf } from './plan.js';
-import { isAskable, remarkOn, remarksOnGroup } from './remarks.js';
 
 /** The plan of a value without parts. */
 export function scalarPlan(type: ScalarType, parts: readonly JsonSchema[]): ScalarPlan {
@@ -100,4 +99,120 @@ function constantPlan(value: unknown): Plan {
 /** The property for a place of a tuple. */
 export function placeName(index: number): string {
   return `item_${index + 1}`;
+}
+
+/** The formats of text that are asked for; all others are said. */
+const FORMATS: ReadonlySet<string> = new Set([
+  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
+]);
+
+/** Look-arounds, references back, classes of Unicode and word boundaries: no grammar of tokens has them. */
+const BEYOND_REGULAR = /\(\?(?![:])|\\[1-9kpPbB]/;
+
+/** Whether a text's format or pattern can be asked for. */
+export function isAskable(keyword: string, value: unknown): boolean {
+  if (typeof value !== 'string') return false;
+  if (keyword === 'format') return FORMATS.has(value);
+  return !BEYOND_REGULAR.test(value) && isPattern(value);
+}
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text, 'u') instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+const MOST_CHARACTERS = 300;
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+}
+
+function plain(value: unknown): string {
+  return typeof value === 'string' ? value : shown(value);
+}
+
+function listed(names: unknown): string {
+  return Array.isArray(names) ? names.map((name) => shown(name)).join(', ') : shown(names);
+}
+
+function neededWith(value: unknown): string {
+  const rows = Object.entries(Object(value)).filter(([, names]) => Array.isArray(names));
+  return rows.map(([name, names]) => `With ${shown(name)} also ${listed(names)}.`).join(' ');
+}
+
+/** The words for a keyword; those without any are shown as they stand. */
+const WORDS: Readonly<Record<string, (value: unknown) => string>> = {
+  minLength: (value) => `At least ${plain(value)} characters.`,
+  maxLength: (value) => `At most ${plain(value)} characters.`,
+  pattern: (value) => `Matches the pattern ${plain(value)}.`,
+  format: (value) => `Format: ${plain(value)}.`,
+  contentEncoding: (value) => `Encoded as ${plain(value)}.`,
+  contentMediaType: (value) => `Media type: ${plain(value)}.`,
+  minItems: (value) => `At least ${plain(value)} items.`,
+  maxItems: (value) => `At most ${plain(value)} items.`,
+  uniqueItems: () => 'No two items are equal.',
+  contains: (value) => `Contains an item that fits ${shown(value)}.`,
+  minContains: (value) => `At least ${plain(value)} such items.`,
+  maxContains: (value) => `At most ${plain(value)} such items.`,
+  minProperties: (value) => `At least ${plain(value)} properties.`,
+  maxProperties: (value) => `At most ${plain(value)} properties.`,
+  multipleOf: (value) => `A multiple of ${plain(value)}.`,
+  propertyNames: (value) => `Keys fit ${shown(value)}.`,
+  dependentRequired: neededWith,
+  not: (value) => `Must not fit ${shown(value)}.`,
+  anyOf: (value) => `Fits at least one of ${shown(value)}.`,
+  oneOf: (value) => `Fits exactly one of ${shown(value)}.`,
+  enum: (value) => `One of ${listed(value)}.`,
+  default: (value) => `Default: ${shown(value)}.`,
+  examples: (value) => `For example ${listed(value)}.`,
+  deprecated: () => 'Deprecated.',
+};
+
+/** What is said of a keyword that is not asked for; nothing for a value that asks for nothing. */
+export function remarkOn(keyword: string, value: unknown): readonly Remark[] {
+  if (keyword === 'uniqueItems' && value !== true) return [];
+  if (keyword === 'deprecated' && value !== true) return [];
+  const words = WORDS[keyword];
+  const text = words === undefined ? `JSON Schema: ${shown({ [keyword]: value })}.` : words(value);
+  return [{ keyword, text: text === '' ? `JSON Schema: ${shown({ [keyword]: value })}.` : text }];
+}
+
+type Group = 'text' | 'number' | 'array' | 'object';
+
+const ASKED: Readonly<Record<Group, ReadonlySet<string>>> = {
+  text: new Set(['contentSchema']),
+  number: new Set(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']),
+  array: new Set(['items', 'prefixItems', 'additionalItems', 'minItems', 'maxItems', 'unevaluatedItems']),
+  object: new Set([
+    ...['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties', 'required'],
+    ...['propertyNames', 'minProperties', 'maxProperties'],
+  ]),
+};
+
+/** What is said of the keywords of a type that strict schemas know nothing like. */
+export function remarksOnGroup(parts: readonly JsonSchema[], group: Group): readonly Remark[] {
+  return parts.flatMap((part) =>
+    Object.entries(part).flatMap(([keyword, value]) => {
+      if (KEYWORDS.get(keyword)?.of !== group || ASKED[group].has(keyword)) return [];
+      return keyword === 'format' || keyword === 'pattern' ? [] : remarkOn(keyword, value);
+    }),
+  );
+}
+
+/** What is said of keywords that judge values of any type. */
+export function remarksOnAll(parts: readonly JsonSchema[], asked: readonly string[]): readonly Remark[] {
+  const keywords = ['not', 'if', 'anyOf', 'oneOf'].filter((keyword) => !asked.includes(keyword));
+  return parts.flatMap((part) =>
+    keywords.flatMap((keyword) => {
+      if (part[keyword] === undefined) return [];
+      if (keyword !== 'if') return remarkOn(keyword, part[keyword]);
+      const entries = ['if', 'then', 'else'].map((name) => [name, part[name]]);
+      const isIdle = part.then === undefined && part.else === undefined;
+      return isIdle ? [] : [{ keyword, text: `JSON Schema: ${shown(Object.fromEntries(entries))}.` }];
+    }),
+  );
 }

@@ -135,3 +135,145 @@ export function expectEqual(actual: unknown, expected: unknown, rule: string): v
 export function expectThat(holds: boolean, rule: string): void {
   if (!holds) throw new Error(rule);
 }
+
+/** What becomes of jobs that fail. */
+export const ATTEMPT_CASES: readonly EngineCase[] = [
+  {
+    title: 'tries a job again that failed, after the pause of `backoff`, and counts its attempts',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(3);
+      await bench.work(engine, async (_job, { attempt }) => {
+        all.tell();
+        if (attempt < 3) throw new Error(`attempt ${attempt}`);
+      });
+      await engine.enqueue(bench.job(), { attempts: 4, backoff: { type: 'fixed', delay: 600 } });
+      await bench.within(all.done, 'a job that failed is tried again');
+      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
+      expectEqual(
+        attempts,
+        [1, 2, 3].map((attempt) => [attempt, false]),
+        'attempts',
+      );
+      const pauses = bench.handled.slice(1).map(({ at }, index) => at - (bench.handled[index]?.at ?? 0));
+      expectThat(
+        pauses.every((ms) => ms > 590),
+        `pauses of 600 ms were ${pauses.join(' and ')} ms`,
+      );
+    },
+  },
+  {
+    title: 'keeps a job whose attempts are used up, lists it with its error, and tries it no more',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const all = new Countdown(3);
+      const worker = await bench.work(engine, async ({ id }) => {
+        all.tell();
+        if (id !== 'fine') throw new Error(`the mail of ${id} is lost`);
+      });
+      const job = bench.job({ id: 'dead:1' });
+      await engine.enqueue(job, { attempts: 2 });
+      await engine.enqueue(bench.job({ id: 'fine' }));
+      await bench.within(all.done, 'jobs are run');
+      await worker.close();
+      const dead = await other.deadJobs();
+      expectEqual(dead.length, 1, 'dead jobs');
+      expectEqual(dead[0]?.job, job, 'the dead job');
+      expectEqual(dead[0]?.attempts, 2, 'its attempts');
+      expectThat(
+        dead[0]?.error.includes('the mail of dead:1 is lost') ?? false,
+        `its error is ${dead[0]?.error}`,
+      );
+      expectEqual(await other.deadJobs({ limit: 0 }), [], 'no more dead jobs than were asked for');
+      const isLast = bench.handled
+        .filter(({ job: { id } }) => id === job.id)
+        .map(({ attempt }) => attempt.isLast);
+      expectEqual(isLast, [false, true], 'which attempt is the last');
+    },
+  },
+  {
+    title: 'tries a job once where nothing is said of attempts',
+    async run(bench) {
+      const engine = await bench.open();
+      const all = new Countdown(2);
+      await bench.work(engine, async ({ id }) => {
+        all.tell();
+        if (id === 'fails') throw new Error('It fails');
+      });
+      await engine.enqueue(bench.job({ id: 'fails' }));
+      await engine.enqueue(bench.job({ id: 'other' }));
+      await bench.within(all.done, 'jobs are run');
+      expectEqual(
+        bench.handled.map(({ job }) => job.id),
+        ['fails', 'other'],
+        'attempts',
+      );
+    },
+  },
+  {
+    title: 'gives a job to a worker again whose handler gave it back, and uses up none of its attempts',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const all = new Countdown(3);
+      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+        all.tell();
+        if (attempt === 3) return;
+        await giveBack();
+        if (attempt === 1) throw new Error('how it ends counts for nothing');
+      };
+      const workers = [await bench.work(engine, handle), await bench.work(other, handle)];
+      await engine.enqueue(bench.job());
+      await bench.within(all.done, 'a job that was given back is given to a worker again');
+      await Promise.all(workers.map((worker) => worker.close()));
+      const attempts = bench.handled.map(({ attempt }) => [attempt.attempt, attempt.isLast]);
+      expectEqual(
+        attempts,
+        [1, 2, 3].map((attempt) => [attempt, true]),
+        'attempts',
+      );
+      expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+  {
+    title: 'tries a dead job again that is revived, as often as a new one, and revives no other',
+    async run(bench) {
+      const [engine, other] = [await bench.open(), await bench.open()];
+      const [all, again, fine] = [new Countdown(3), new Countdown(2), new Countdown(1)];
+      let isRevived = false;
+      const handle: JobHandler = async ({ id }) => {
+        (isRevived ? again : all).tell();
+        if (id === 'fine') return fine.tell();
+        throw new Error(`the mail of ${id} is lost`);
+      };
+      const worker = await bench.work(engine, handle);
+      const job = bench.job({ id: 'dead:1' });
+      const [options, ended, waiting] = [{ attempts: 2 }, bench.job({ id: 'fine' }), bench.job()];
+      await engine.enqueue(job, options);
+      await engine.enqueue(ended);
+      await bench.within(all.done, 'jobs are run');
+      await worker.close();
+      await engine.enqueue(waiting, { delay: 3_600_000 });
+      for (const left of [ended, waiting, bench.job()])
+        expectEqual(await other.revive(left), false, 'a job that is not dead is revived');
+      const ids = [ended.id, waiting.id, job.id];
+      const dead = await other.deadJobs({ jobIds: ids });
+      expectEqual(
+        dead.map(({ job: { id } }) => id),
+        [job.id],
+        'which of the ids are dead',
+      );
+      expectEqual(await other.deadJobs({ jobIds: [ended.id] }), [], 'whether a job is dead that is not');
+      isRevived = true;
+      const revived = { ...job, revivals: 1 };
+      expectEqual(await other.revive(revived, options), true, 'a dead job is revived');
+      expectEqual(await other.revive(job, options), false, 'a job is revived twice');
+      expectEqual(await engine.deadJobs(), [], 'dead jobs after the last was revived');
+      const reviver = await bench.work(other, handle);
+      await bench.within(again.done, 'a job that was revived is tried as often as a new one');
+      await reviver.close();
+      const [lost] = await engine.deadJobs();
+      expectEqual(lost?.job, revived, 'the job that is dead again, as it was revived');
+      expectEqual((await engine.deadJobs()).length, 1, 'dead jobs');
+    },
+  },
+];

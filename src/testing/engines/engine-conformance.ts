@@ -1,8 +1,8 @@
 import type { Job, JobEngine } from '../../contract/job-engine.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
-import { ATTEMPT_CASES } from './attempt-cases.js';
 import {
+  ATTEMPT_CASES,
   Countdown,
   EngineBench,
   type EngineCase,

@@ -1,16 +1,36 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
+import { ToolRegistry } from '../../call/tool-registry.js';
 import type { JsonObject } from '../../contract/json-schema.js';
+import type { AssistantMessage, Message } from '../../contract/llm-provider.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolResult } from '../../contract/tool-result.js';
+import type { Conversation } from '../../conversation/conversation.js';
+import type { ConversationsConfig } from '../../conversation/conversations-options.js';
 import { freezeTool } from '../../discovery/define-tool.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
-import { checkArguments, checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
-import { instanceOf, LIST, optionTable, protecting, required, withMethods } from '../../kernel/options.js';
-import { noteAgents } from '../../loop/agent-as-tool.js';
+import {
+  checkArguments,
+  checkOptions,
+  type InvalidOption,
+  InvalidOptionsError,
+  refuseOptions,
+} from '../../errors/author-fault.js';
+import { isRecord } from '../../kernel/json.js';
+import {
+  FILLED_TEXT,
+  instanceOf,
+  LIST,
+  optionTable,
+  protecting,
+  required,
+  withMethods,
+} from '../../kernel/options.js';
+import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
+import type { NamedAgent } from './agent-options.js';
 import { Agents } from './agents.js';
 
 /** What a model is told of the parameter that names an agent. */
-export const AGENT_NAME = 'Name of the agent';
+const AGENT_NAME = 'Name of the agent';
 
 const TASK = 'What it is to do, with all that it needs to know: it sees nothing of this conversation';
 const ID = 'Id of the agent that was started, e.g. agent_1';
@@ -141,7 +161,7 @@ const OPTIONS = optionTable<OfferOptions>('agentTools', {
 });
 
 /** The agents that a tool may be called for. */
-export function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOptions): readonly string[] {
+function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOptions): readonly string[] {
   checkOptions(options, OPTIONS);
   const { names = agents.names, permissions } = options;
   const strangers = names.filter((name) => agents.find(name) === undefined);
@@ -158,7 +178,7 @@ export function offeredNames(agents: Agents, tool: ToolDefinition, options: Offe
 }
 
 /** A tool that is told which agents it can be called for, and takes no other. */
-export function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
+function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
   const told = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
   const named = {
@@ -170,4 +190,203 @@ export function withNames(tool: ToolDefinition, names: readonly string[], agents
     },
   };
   return freezeTool(named, named);
+}
+
+/** What {@link HandOffs} are made from. */
+export interface HandOffsOptions {
+  readonly agents: Agents;
+  /** The agent that has a conversation until it hands it off. */
+  readonly first: string;
+  /** What it denies is not offered. It is to be the policy of the runs as well. */
+  readonly permissions?: Forbids;
+}
+
+const HAND_OFF_OPTIONS = optionTable<HandOffsOptions>('HandOffs', {
+  agents: required(instanceOf(Agents, 'new Agents({ agents: { … } })')),
+  first: required(FILLED_TEXT),
+  permissions: protecting(withMethods(['denies'], 'new Permissions({ … })')),
+});
+
+const HAND_OFF = 'hand_off';
+
+/** What of an agent the runs of a conversation are made with. */
+type AgentTurnConfig = Pick<
+  ConversationsConfig,
+  'provider' | 'model' | 'systemPrompt' | 'llmOptions' | 'maxIterations'
+> & { readonly tools: ToolRegistry };
+
+/**
+ * Conversations that agents hand to each other. Who has one says its history: the agent of the last `hand_off` that
+ * succeeded. So it is kept where the history is kept, and there is nothing else to keep.
+ *
+ * @throws InvalidOptionsError (521), also where `first` is not in the table.
+ *
+ * @example
+ * ```ts
+ * const desk = new HandOffs({ agents, first: 'front' });
+ * const conversations = new Conversations({
+ *   store: new SqliteRunStore({ path: 'runs.sqlite' }),
+ *   config: ({ messages }) => desk.configOf(messages),
+ * });
+ * ```
+ */
+export class HandOffs {
+  readonly #options: HandOffsOptions;
+  /** By the agent that has them. */
+  readonly #tools = new Map<string, ToolRegistry>();
+  readonly #takers: ReadonlyMap<string, ToolDefinition>;
+
+  constructor(options: HandOffsOptions) {
+    checkOptions(options, HAND_OFF_OPTIONS);
+    const { agents, first } = options;
+    refuseOptions([
+      ...strangerFaults(agents, first),
+      ...agents.names.flatMap((name) => registryFaults(agents, name)),
+    ]);
+    this.#options = options;
+    const prompt = (args: unknown): string => promptOf(args as JsonObject);
+    this.#takers = new Map(
+      agents.names.map((name) => [name, agents.agentTool(name, { earlier: saidBefore, prompt })]),
+    );
+  }
+
+  /** The agent that has a conversation with this history. */
+  agentOf(messages: readonly Message[]): string {
+    const { agents, first } = this.#options;
+    for (let index = messages.length - 1; index >= 0; index -= 1) {
+      const message = messages[index];
+      if (message?.role !== 'assistant') continue;
+      const taker = takerIn(message, messages.slice(index + 1));
+      if (taker !== undefined && agents.find(taker) !== undefined) return taker;
+    }
+    return first;
+  }
+
+  /**
+   * What the next turn of a conversation with this history is run with: the provider, model, prompt and tools of the
+   * agent that has it, and `hand_off` to the others.
+   */
+  configOf(messages: readonly Message[]): AgentTurnConfig {
+    const name = this.agentOf(messages);
+    const agent = this.#options.agents.find(name) as NamedAgent;
+    const { provider, model, systemPrompt, llmOptions, maxIterations } = agent;
+    return {
+      provider,
+      model,
+      tools: this.#toolsOf(name),
+      ...(systemPrompt === undefined ? {} : { systemPrompt }),
+      ...(llmOptions === undefined ? {} : { llmOptions }),
+      ...(maxIterations === undefined ? {} : { maxIterations }),
+    };
+  }
+
+  /** Gives a `Conversation` to the agent that has it, now and after each of its turns; what it returns ends that. */
+  follow(conversation: Conversation): () => void {
+    const give = (): void => {
+      const { provider, model, tools, systemPrompt = '' } = this.configOf(conversation.messages);
+      conversation.update({ provider, model, tools, systemPrompt });
+    };
+    give();
+    return conversation.subscribe(({ type }) => {
+      if (type === 'turn-end') give();
+    });
+  }
+
+  /** Runs an agent over what was said in the conversation, as the last thing that the run does. */
+  async take(agent: string, note: string, context: ToolContext): Promise<ToolResult> {
+    const taker = this.#takers.get(agent);
+    return taker === undefined ? this.#options.agents.unknown(agent) : runAgentOf(taker, { note }, context);
+  }
+
+  #toolsOf(name: string): ToolRegistry {
+    const known = this.#tools.get(name);
+    if (known !== undefined) return known;
+    const { agents, permissions } = this.#options;
+    const instance = new HandOffTools(this);
+    const resolve = <Instance>(): Instance => instance as Instance;
+    const [tool] = discoverTools({ toolsets: [HandOffTools], container: { resolve } });
+    const others = agents.names.filter((other) => other !== name);
+    const names =
+      tool === undefined
+        ? []
+        : offeredNames(agents, tool, { names: others, ...(permissions ? { permissions } : {}) });
+    const { policy } = agents.find(name) as NamedAgent;
+    const tools = new ToolRegistry(policy && { policy }).merge(agents.toolsOf(name));
+    if (tool !== undefined && names.length > 0) tools.register(this.#named(tool, names));
+    this.#tools.set(name, tools);
+    return tools;
+  }
+
+  #named(tool: ToolDefinition, names: readonly string[]): ToolDefinition {
+    const named = withNames(tool, names, this.#options.agents);
+    noteAgents(named, ({ agent }: JsonObject) => this.#takers.get(String(agent)));
+    return named;
+  }
+}
+
+function strangerFaults(agents: Agents, first: string): readonly InvalidOption[] {
+  if (agents.find(first) !== undefined) return [];
+  const fix = agents.names.map((name) => `'${name}'`).join(' or ');
+  return [{ where: 'HandOffs', option: 'first', problem: `there is no agent '${first}'`, fix }];
+}
+
+/** A registry has options of its own, such as hooks, which a copy with one tool more would not have. */
+function registryFaults(agents: Agents, name: string): readonly InvalidOption[] {
+  if (!(agents.find(name)?.tools instanceof ToolRegistry)) return [];
+  const problem = 'it hands conversations off, and its tools are a registry';
+  return [{ where: `the agent '${name}'`, option: 'tools', problem, fix: 'tools: [tool, …]' }];
+}
+
+/** By which an agent gives the conversation that it has to another one. */
+@Toolset({ name: 'Hand-offs' })
+export class HandOffTools {
+  constructor(protected readonly handOffs: HandOffs) {}
+
+  /** The other agent answers at once, and has the conversation from the next turn on. */
+  @Tool({
+    description:
+      'Hand this conversation over to another agent, which answers in your place and has the conversation from now on. For what is its business and not yours.',
+    annotations: { title: 'Hand off' },
+    timeoutMs: Number.POSITIVE_INFINITY,
+    returnDirect: true,
+    sequential: true,
+  })
+  handOff(
+    @Param({ description: AGENT_NAME, required: true }) agent: string,
+    @Param({ description: 'What it should know beside what was said', required: true, minLength: 1 })
+    note: string,
+    context: ToolContext,
+  ): Promise<ToolResult> {
+    return this.handOffs.take(agent, note, context);
+  }
+}
+
+function promptOf({ note }: JsonObject): string {
+  return `This conversation was handed over to you: ${String(note)}\nGo on with it.`;
+}
+
+/** The conversation without what its agent was told, and without the message that hands it off. */
+function saidBefore({ messages }: AgentContext): readonly Message[] {
+  const open = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
+  return open.filter(({ role }) => role !== 'system' && role !== 'developer');
+}
+
+/** Whom a message handed the conversation to; calls that failed or were refused did not. */
+function takerIn(message: AssistantMessage, after: readonly Message[]): string | undefined {
+  const { tool_calls: calls = [] } = message;
+  for (const call of calls.toReversed()) {
+    if (call.function.name !== HAND_OFF) continue;
+    const answer = after.find((other) => other.role === 'tool' && other.tool_call_id === call.id);
+    if (answer?.role === 'tool' && answer.isError !== true) return agentIn(call.function.arguments);
+  }
+  return undefined;
+}
+
+function agentIn(json: string): string | undefined {
+  try {
+    const args: unknown = JSON.parse(json);
+    return isRecord(args) && typeof args.agent === 'string' ? args.agent : undefined;
+  } catch {
+    return undefined;
+  }
 }

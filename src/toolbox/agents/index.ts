@@ -1,4 +1,11 @@
 export type { AgentsOptions, NamedAgent } from './agent-options.js';
-export { AgentTools, agentTools, type Forbids, type OfferOptions } from './agent-tools.js';
+export {
+  AgentTools,
+  agentTools,
+  type Forbids,
+  HandOffs,
+  type HandOffsOptions,
+  HandOffTools,
+  type OfferOptions,
+} from './agent-tools.js';
 export { Agents, type AgentTask } from './agents.js';
-export { HandOffs, type HandOffsOptions, HandOffTools } from './hand-offs.js';

@@ -1,7 +1,7 @@
 import { ToolResult } from '../../contract/tool-result.js';
 import { differenceOf, type Edited, type FilePatch, readPatch } from './edit-text.js';
 import { alreadyThere, type FileBytes, type FileSystem, FileSystemError, missing } from './file-system.js';
-import { contentOf, encodeText, versionOf } from './file-text.js';
+import { contentOf, encodeText, versionOf } from './read-file.js';
 
 /** A file that is to be changed. */
 interface FileChange {

@@ -1,6 +1,6 @@
 import { createContext, Script } from 'node:vm';
 import { isExponentialPattern, isSafePattern } from '../../checking/patterns.js';
-import { hasZero } from './file-text.js';
+import { hasZero } from './read-file.js';
 
 /** What lines are looked for by. */
 interface LineQuery {

@@ -11,8 +11,8 @@ import {
   type WalkedFolder,
   wrongKind,
 } from './file-system.js';
-import { shownLine } from './file-text.js';
 import type { FoundLine, LineFinder } from './line-search.js';
+import { shownLine } from './read-file.js';
 
 /** Which files are gone through. */
 interface FileSelection {

@@ -1,7 +1,7 @@
 import { joinPath } from '../paths/folder-path.js';
 import { type ChangeStep, digestOf, type KeptFile } from './change-journal.js';
 import { type FileSystem, FileSystemError } from './file-system.js';
-import { encodeText } from './file-text.js';
+import { encodeText } from './read-file.js';
 
 /** What was kept under a digest. */
 type ContentOf = (digest: string) => Uint8Array | undefined;

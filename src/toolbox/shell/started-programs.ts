@@ -9,6 +9,7 @@ import {
   programOf,
   type Reading,
   runsTheRest,
+  STARTERS,
   type Started,
   starts,
   textOf,
@@ -16,7 +17,6 @@ import {
   unclear,
   type Words,
 } from './started.js';
-import { STARTERS } from './starters.js';
 
 /** What a command starts. Programs that are not named here start nothing that their words say. */
 export function startedBy(words: Words): Started {

@@ -26,7 +26,7 @@ import {
   type TextTools,
   textOf,
   textToolsOf,
-} from './output-items.js';
+} from './responses-body.js';
 
 /** Also those that a server works on in the background, which nobody here would fetch later. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
