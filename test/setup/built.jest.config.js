@@ -19,6 +19,11 @@ const project = {
 };
 const { doors, rooms } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
+// Files that the command names run by themselves: no group has their name.
+const isWhole = !process.argv
+  .slice(2)
+  .some((word) => /^(?:\.\/)?test\//.test(word) && !word.endsWith('.config.js'));
+const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(inRoot);
 
 /**
  * All tests after a build: those that know the package by its doors alone open the built ones, a handful of files
@@ -33,7 +38,7 @@ export default {
     {
       ...project,
       displayName: 'doors',
-      testMatch: groupTests(doors, 'doors').map(inRoot),
+      testMatch: files(doors, 'doors'),
       moduleNameMapper: Object.fromEntries(
         Object.entries(moduleNameMapper).filter(([name]) => !name.startsWith('^toolwright')),
       ),
@@ -41,7 +46,7 @@ export default {
     {
       ...project,
       displayName: 'rooms',
-      testMatch: groupTests(rooms, 'rooms').map(inRoot),
+      testMatch: files(rooms, 'rooms'),
       moduleNameMapper,
     },
   ],

@@ -17,8 +17,7 @@ const ALONE = /\bjest\.(?:use|mock|unstable|setSystem)|^(?:(?:export )?(?:const|
 const OF_ALL_CLASSES = [
   'test/flow/declaration-warnings.test.ts',
   'test/flow/injecting.test.ts',
-  'test/rooms/cli/command-line.test.ts',
-  'test/rooms/cli/list.test.ts',
+  'test/rooms/cli/',
   'test/rooms/nestjs/forgotten-classes.test.ts',
   'test/rooms/nestjs/inspector.test.ts',
 ];
@@ -47,7 +46,7 @@ export function groupTests(files, name) {
 }
 
 function isAlone(file) {
-  if (isLong(file) || OF_ALL_CLASSES.includes(file)) return true;
+  if (isLong(file) || OF_ALL_CLASSES.some((path) => file.startsWith(path))) return true;
   return ALONE.test(readFileSync(join(ROOT, file), 'utf8'));
 }
 
