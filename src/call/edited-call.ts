@@ -40,7 +40,6 @@ export function withApproval(
     standing = journal?.standing,
   }: { readonly request: CallRequest; readonly standing?: StandingYes | undefined },
 ): CallRecord {
-  if (standing === undefined && journal?.edited === undefined) return record;
   const stood = standing === undefined ? record : { ...record, standing };
   if (journal?.edited === undefined) return stood;
   const { original } = journal.edited;
