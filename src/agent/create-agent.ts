@@ -7,7 +7,7 @@ import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
 import { budgetFaults } from '../loop/budget-faults.js';
-import type { Permissions } from '../toolbox/permissions/index.js';
+import type { PermissionMode, Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
 import type {
   AgentMcpClient,
@@ -17,7 +17,7 @@ import type {
   StoreSettings,
 } from './agent-options.js';
 import { type OpenStore, openProvider, openStore, openTelemetryOf } from './open-parts.js';
-import { type ReadOptions, readAgentOptions, stricterMode } from './read-options.js';
+import { type ReadOptions, readAgentOptions } from './read-options.js';
 import { openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './toolboxes.js';
 
 /**
@@ -265,4 +265,11 @@ async function clientOf(
   if (!isProgram) return serverConnection(given as AgentMcpServer);
   const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
   return serverConnection({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
+}
+
+const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];
+
+/** The stricter of two modes. */
+function stricterMode(one: PermissionMode = 'ask', other: PermissionMode = one): PermissionMode {
+  return STRICTNESS.indexOf(other) > STRICTNESS.indexOf(one) ? other : one;
 }

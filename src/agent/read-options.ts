@@ -8,7 +8,7 @@ import {
 } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import { RECORD } from '../kernel/options.js';
-import type { PermissionMode, PermissionsOptions } from '../toolbox/permissions/index.js';
+import type { PermissionsOptions } from '../toolbox/permissions/index.js';
 import { AgentFaults } from './agent-faults.js';
 import { AGENT_OPTIONS, type AgentOptions, type ConfiguredAgentOptions } from './agent-options.js';
 import { type ConfigFile, readConfigFile, readUntrustedFileIfThere } from './config-file.js';
@@ -129,11 +129,4 @@ function unheard(name: string, { path }: ConfigFile): { where: string; problem: 
     problem: `'${name}' of a file that the folder brings with it is not heard`,
     fix: 'configFile, for a file that you trust',
   };
-}
-
-const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];
-
-/** The stricter of two modes. */
-export function stricterMode(one: PermissionMode = 'ask', other: PermissionMode = one): PermissionMode {
-  return STRICTNESS.indexOf(other) > STRICTNESS.indexOf(one) ? other : one;
 }

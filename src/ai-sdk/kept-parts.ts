@@ -38,19 +38,6 @@ export function keepParts(
   return isPlain ? undefined : { [key]: plainJson({ parts }) };
 }
 
-/** What has to go back with a call. */
-export function keepCall(
-  { providerMetadata }: LanguageModelV4ToolCall,
-  key: string,
-): ProviderItems | undefined {
-  return providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
-}
-
-/** Whether a call is one that the provider executes itself, and nobody else. */
-export function isExecutedByProvider(part: LanguageModelV4Content): boolean {
-  return part.type === 'tool-call' && part.providerExecuted === true;
-}
-
 function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
   const { providerMetadata } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };

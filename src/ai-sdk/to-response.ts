@@ -14,12 +14,13 @@ import type {
   FinishReason,
   LLMResponse,
   LLMStreamPart,
+  ProviderItems,
   ReplyAttachment,
   ToolCall,
   Usage,
 } from '../contract/llm-provider.js';
-import { isRecord } from '../kernel/json.js';
-import { isExecutedByProvider, keepCall, keepParts } from './kept-parts.js';
+import { isRecord, plainJson } from '../kernel/json.js';
+import { keepParts } from './kept-parts.js';
 
 /** What a reply is made of, from one call or put together from a stream. */
 type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'usage'> & {
@@ -234,4 +235,14 @@ export class ReplyAssembly {
     if (part.type === 'tool-input-end') return [{ type: 'call-input-end', callId }];
     return [{ type: 'call-input-delta', callId, text: part.delta }];
   }
+}
+
+/** What has to go back with a call. */
+function keepCall({ providerMetadata }: LanguageModelV4ToolCall, key: string): ProviderItems | undefined {
+  return providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
+}
+
+/** Whether a call is one that the provider executes itself, and nobody else. */
+function isExecutedByProvider(part: LanguageModelV4Content): boolean {
+  return part.type === 'tool-call' && part.providerExecuted === true;
 }

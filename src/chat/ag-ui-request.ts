@@ -5,10 +5,9 @@ import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { AgUiMessage } from './ag-ui-events.js';
 import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
-import { checkNames, objectsOf } from './client-answers.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 import { hasAnswers } from './turn-readings.js';
-import { turnOfMessage } from './ui-message-request.js';
+import { checkNames, objectsOf, turnOfMessage } from './ui-message-request.js';
 import {
   checkNewMessage,
   digestOf,

@@ -15,7 +15,6 @@ import {
 } from '../kernel/options.js';
 import type { ToolLoopStream } from '../loop/events.js';
 import { agUiAnswersIn, messagesIn, outputsIn, readAgUiInput } from './ag-ui-request.js';
-import { clientAnswers } from './client-answers.js';
 import {
   ANY_ERROR,
   agUiFrames,
@@ -27,6 +26,7 @@ import {
 } from './protocols.js';
 import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
+import { clientAnswers } from './ui-message-request.js';
 
 /** How a run is told to one reader. */
 export interface RunResponseOptions {

@@ -3,7 +3,7 @@ import type { ArgumentFault } from '../contract/tool.js';
 import { copyOfJson, plainJson } from '../kernel/json.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { boundFaults, boundsTest, closedSchema } from './closed-schema.js';
-import { type CompiledSchema, improvingTest, schemaCheck } from './compile.js';
+import { improvingTest, schemaCheck } from './compile.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import type { SchemaError } from './interpreter/judge.js';
 import { readArguments } from './read-arguments.js';
@@ -11,9 +11,8 @@ import { schemaFaults } from './schema-faults.js';
 import {
   createFiller,
   createTidier,
-  type DefaultsOf,
+  DefaultsOf,
   fittingDefaults,
-  NO_DEFAULTS,
   type Tidier,
   type TidyOptions,
 } from './tidy-arguments.js';
@@ -138,7 +137,7 @@ function thoroughCheck(
   schema: JsonSchema,
   { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
 ): Check {
-  const validate: CompiledSchema = schemaCheck(schema);
+  const validate = schemaCheck(schema);
   const tidy = createTidier(schema, defaultsOf);
   const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
     const notes = noNotes();
@@ -382,3 +381,6 @@ function refuseMalformed(schema: JsonSchema): void {
   if (fault !== undefined)
     throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
 }
+
+/** For tools whose author fills in for itself. */
+const NO_DEFAULTS: DefaultsOf = () => [];

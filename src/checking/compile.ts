@@ -11,7 +11,7 @@ import { draftOf } from './schema-faults.js';
 import { unionChooser } from './schema-level.js';
 
 /** A compiled schema: `undefined` when the value fits, otherwise everything that does not. */
-export type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
+type CompiledSchema = (value: unknown) => readonly SchemaError[] | undefined;
 
 /** Whether a value fits a schema, without saying why not. */
 export type SchemaTest = (value: unknown) => boolean;

@@ -342,9 +342,6 @@ export function fittingDefaults(root: JsonSchema): DefaultsOf {
     });
 }
 
-/** For tools whose author fills in for itself. */
-export const NO_DEFAULTS: DefaultsOf = () => [];
-
 /** Fills in the defaults of a schema's own properties, not of those below. */
 export function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
   if (defaults.length === 0) return (args) => args;

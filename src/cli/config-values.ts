@@ -1,7 +1,7 @@
-import { findNodeAtLocation, type JSONPath, type Node, parse, parseTree } from 'jsonc-parser';
+import { findNodeAtLocation, type JSONPath, type Node, parseTree } from 'jsonc-parser';
 
 /** A plugin that a configuration in code is to have. */
-export interface CodeAddition {
+interface CodeAddition {
   readonly name: string;
   readonly from: string;
   readonly call: string;
@@ -117,17 +117,4 @@ function print(value: unknown): string {
   return `{ ${Object.entries(value)
     .map(([key, entry]) => `${JSON.stringify(key)}: ${print(entry)}`)
     .join(', ')} }`;
-}
-
-/** JSON as editors take it: comments and commas at the ends are no mistakes. */
-export function readJson(text: string): unknown {
-  return parse(text, [], { allowTrailingComma: true });
-}
-
-/** What stands at a path; nothing where the way ends before. */
-export function valueAt(value: unknown, path: JSONPath): unknown {
-  return path.reduce<unknown>((at, key) => {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
-    return (at as Readonly<Record<string | number, unknown>>)[key];
-  }, value);
 }

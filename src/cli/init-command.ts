@@ -1,17 +1,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { type JSONPath, parse } from 'jsonc-parser';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import {
-  addEntry,
-  addPlugin,
-  addSetting,
-  type CodeAddition,
-  readJson,
-  setValue,
-  valueAt,
-} from './config-values.js';
+import { addEntry, addPlugin, addSetting, setValue } from './config-values.js';
 import { generateProject } from './generate-project.js';
 import { unifiedDiff } from './unified-diff.js';
 
@@ -132,7 +125,7 @@ function planBundler(draft: Draft, path: string): void {
   const text = files.get(path) ?? '';
   const name = bundlerOf(path) ?? '';
   const call = tsconfig === 'tsconfig.json' ? 'toolwright()' : `toolwright({ project: '${tsconfig}' })`;
-  const addition: CodeAddition = { name, from: 'toolwright/plugin', call };
+  const addition = { name, from: 'toolwright/plugin', call };
   const after = text.includes(addition.from) ? text : addPlugin(text, addition);
   if (after !== undefined) files.set(path, after);
   else
@@ -288,4 +281,17 @@ async function hasDecorators(tsconfig: string): Promise<boolean> {
 
 function read(path: string): string {
   return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+}
+
+/** JSON as editors take it: comments and commas at the ends are no mistakes. */
+function readJson(text: string): unknown {
+  return parse(text, [], { allowTrailingComma: true });
+}
+
+/** What stands at a path; nothing where the way ends before. */
+function valueAt(value: unknown, path: JSONPath): unknown {
+  return path.reduce<unknown>((at, key) => {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    return (at as Readonly<Record<string | number, unknown>>)[key];
+  }, value);
 }

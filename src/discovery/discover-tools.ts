@@ -7,7 +7,6 @@ import { errorMessage } from '../kernel/error-message.js';
 import { ANYTHING, BOOLEAN, LOGGER, type OptionFault, optionFaults, optionTable } from '../kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../metadata/class-record.js';
 import {
-  type HostedToolset,
   type InstanceSource,
   type ToolContainer,
   type ToolsetHost,
@@ -136,7 +135,7 @@ function tellUnknownOptionality(parameters: readonly string[], logger: Logger | 
   else logger.info(message);
 }
 
-function hosted(toolset: ClassType): HostedToolset {
+function hosted(toolset: ClassType) {
   return { class: toolset, scope: readRecord(toolset)?.toolset?.scope };
 }
 

@@ -59,7 +59,7 @@ const QUERY = optionTable<RunQuery>('the query', {
 type ListPlace = Pick<RunSummary, 'changedAt' | 'runId'>;
 
 /** A query as a store uses it. */
-export interface ReadQuery extends Pick<RunQuery, 'status'> {
+interface ReadQuery extends Pick<RunQuery, 'status'> {
   readonly after: ListPlace | undefined;
   readonly limit: number;
 }

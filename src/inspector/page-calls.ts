@@ -1,6 +1,8 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import type { LLMProvider, LLMResponse } from '../contract/llm-provider.js';
+import type { RunPage } from '../contract/run-checkpoint.js';
+import type { RunStore } from '../contract/run-state.js';
 import { isRecord } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { resumeToolLoop, runToolLoop } from '../loop/run.js';
@@ -20,20 +22,10 @@ import {
   scopeFromRequest,
   writeTest,
 } from './recording.js';
-import {
-  callDetail,
-  callLine,
-  heldLine,
-  runDetail,
-  runLine,
-  shownValue,
-  storedLine,
-  storedRun,
-  storedRuns,
-} from './shown-runs.js';
+import { callLine, listsRuns, runDetail, runLine, shownValue, storedLine, storedRun } from './shown-runs.js';
 import { toolCard, toolSummaries } from './tool-cards.js';
-import type { ChatModel, TrialAnswer, TrialCalls, TrialChats } from './trials.js';
-import type { WatchedCalls } from './watched-calls.js';
+import type { TrialAnswer, TrialCalls, TrialChats } from './trials.js';
+import type { HeldCall, SeenCall, WatchedCalls } from './watched-calls.js';
 import type { GivenReply, WatchedRuns } from './watched-runs.js';
 
 /** All that the page can ask for. */
@@ -197,7 +189,7 @@ async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<Ca
   return others as CallScope;
 }
 
-async function modelFor({ provider, model }: InspectorOptions, who: unknown): Promise<ChatModel> {
+async function modelFor({ provider, model }: InspectorOptions, who: unknown) {
   if (who === 'configured') {
     if (provider === undefined || model === undefined)
       throw new PageFault('no model is configured: createInspector(registry, { provider, model })');
@@ -301,4 +293,42 @@ class RecordedModel implements LLMProvider {
       finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
     };
   }
+}
+
+/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
+function callDetail(seen: SeenCall, waits: boolean): unknown {
+  const { arguments: args, steps, scope, invocation } = seen;
+  const { record, result } = invocation ?? {};
+  const { channel, chatId, conversationId, owner, data } = scope;
+  return {
+    ...(callLine(seen) as object),
+    arguments: shownValue(args),
+    steps,
+    scope: shownValue({ channel, chatId, conversationId, owner, data }),
+    ...(record && {
+      checked: shownValue(record.arguments),
+      ...{ repairs: record.repairs, removed: record.removed, attempts: record.attempts },
+    }),
+    ...(result && {
+      ...{ isError: result.isError, silent: result.silent, async: result.async },
+      ...{ forLLM: shownValue(result.forLLM), forUser: shownValue(result.forUser) },
+      ...{
+        details: shownValue(result.details),
+        content: shownValue(result.content),
+        error: shownValue(result.error),
+      },
+    }),
+    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+  };
+}
+
+/** A call that a breakpoint holds. */
+function heldLine({ arguments: args, ...held }: HeldCall): unknown {
+  return { ...held, arguments: shownValue(args) };
+}
+
+/** The page of a store's runs, the latest change first; nothing of a store that lists none. */
+async function storedRuns(store: RunStore | undefined, after?: string): Promise<RunPage> {
+  if (!listsRuns(store)) return { runs: [] };
+  return store.list({ limit: 50, ...(after === undefined ? {} : { after }) });
 }

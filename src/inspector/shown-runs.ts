@@ -1,14 +1,9 @@
 import type { Usage } from '../contract/llm-provider.js';
-import {
-  CHECKPOINT_STORE,
-  type CheckpointStore,
-  type RunPage,
-  type RunSummary,
-} from '../contract/run-checkpoint.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type RunSummary } from '../contract/run-checkpoint.js';
 import type { RunStore, StoredCall } from '../contract/run-state.js';
 import { foldRun } from '../loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../loop/prices.js';
-import type { HeldCall, SeenCall } from './watched-calls.js';
+import type { SeenCall } from './watched-calls.js';
 import type { SeenRun } from './watched-runs.js';
 
 /** A run in the list. */
@@ -67,38 +62,6 @@ export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: 
   return { key, callId, tool, at, runId, isTrial, status, ms: record?.durationMs };
 }
 
-/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
-export function callDetail(seen: SeenCall, waits: boolean): unknown {
-  const { arguments: args, steps, scope, invocation } = seen;
-  const { record, result } = invocation ?? {};
-  const { channel, chatId, conversationId, owner, data } = scope;
-  return {
-    ...(callLine(seen) as object),
-    arguments: shownValue(args),
-    steps,
-    scope: shownValue({ channel, chatId, conversationId, owner, data }),
-    ...(record && {
-      checked: shownValue(record.arguments),
-      ...{ repairs: record.repairs, removed: record.removed, attempts: record.attempts },
-    }),
-    ...(result && {
-      ...{ isError: result.isError, silent: result.silent, async: result.async },
-      ...{ forLLM: shownValue(result.forLLM), forUser: shownValue(result.forUser) },
-      ...{
-        details: shownValue(result.details),
-        content: shownValue(result.content),
-        error: shownValue(result.error),
-      },
-    }),
-    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
-  };
-}
-
-/** A call that a breakpoint holds. */
-export function heldLine({ arguments: args, ...held }: HeldCall): unknown {
-  return { ...held, arguments: shownValue(args) };
-}
-
 /** A bar of a stored run: what a store keeps tells how long calls took, and not when. */
 interface StoredSpan {
   readonly kind: 'request' | 'call' | 'wait';
@@ -128,12 +91,6 @@ function estimatedCost(model: string | undefined, usage: Usage | undefined): Sho
   } catch {
     return {};
   }
-}
-
-/** The page of a store's runs, the latest change first; nothing of a store that lists none. */
-export async function storedRuns(store: RunStore | undefined, after?: string): Promise<RunPage> {
-  if (!listsRuns(store)) return { runs: [] };
-  return store.list({ limit: 50, ...(after === undefined ? {} : { after }) });
 }
 
 /** A run of the store, as it stands. */

@@ -89,7 +89,7 @@ export class TrialCalls {
 export type TrialAnswer = WaitAnswer & { readonly arguments?: unknown };
 
 /** Who answers a chat of the page. */
-export interface ChatModel {
+interface ChatModel {
   readonly provider: LLMProvider;
   readonly model: string;
 }

@@ -50,7 +50,7 @@ export interface OwnerAnswer {
 }
 
 /** What the functions of the loop take to let a run go on. */
-export interface ResumeParts {
+interface ResumeParts {
   readonly config: ToolLoopConfig;
   readonly options: OwnerAnswer;
 }

@@ -1,7 +1,7 @@
 import '../metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
-export type { ChatRequestOptions } from './application-chats.js';
+export type { ChatRequestOptions } from './application-fleet.js';
 export type { OwnerAnswer } from './application-runs.js';
 export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
 export type {

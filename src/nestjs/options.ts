@@ -186,12 +186,6 @@ export interface ToolwrightModuleAsyncOptions extends Pick<ModuleMetadata, 'impo
   readonly useExisting?: Type<ToolwrightOptionsFactory>;
 }
 
-/** Token of the options as they were given, or as a factory made them. */
-export const GIVEN_OPTIONS = Symbol('toolwright.given-options');
-
-/** Token of the checked options of an application's `ToolwrightModule`. */
-export const MODULE_OPTIONS = Symbol('toolwright.module-options');
-
 const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_RULES, {
   ...LOOP_ALIASES,
   toolsets: 'providers: [ShopTools] of the module',

@@ -29,8 +29,7 @@ import type { ClassType } from '../contract/declaration.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
 import { FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../kernel/options.js';
 import { toolMethods } from '../metadata/class-record.js';
-import type { ChatRequestOptions } from './application-chats.js';
-import { ApplicationFleet } from './application-fleet.js';
+import { ApplicationFleet, type ChatRequestOptions } from './application-fleet.js';
 import { ApplicationInspector } from './application-inspector.js';
 import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools } from './application-tools.js';
@@ -44,8 +43,6 @@ import {
   checkFeature,
   checkModuleOptions,
   createdOptions,
-  GIVEN_OPTIONS,
-  MODULE_OPTIONS,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
@@ -55,6 +52,12 @@ import { RequestContexts, RequestInterceptor } from './requests.js';
 import { ToolCaller, ToolVisibility } from './tool-caller.js';
 import { FeatureTools } from './tool-finder.js';
 import { ToolwrightService } from './toolwright-service.js';
+
+/** Token of the options as they were given, or as a factory made them. */
+const GIVEN_OPTIONS = Symbol('toolwright.given-options');
+
+/** Token of the checked options of an application's `ToolwrightModule`. */
+const MODULE_OPTIONS = Symbol('toolwright.module-options');
 
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 

@@ -10,9 +10,8 @@ import { checkRun, readResume } from '../loop/options.js';
 import { resumeWith } from '../loop/resume.js';
 import { driveRun, resumeToolLoop } from '../loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../loop/stored-run.js';
-import type { ChatRequestOptions } from './application-chats.js';
-import { ApplicationFleet } from './application-fleet.js';
-import { ApplicationRuns, type OwnerAnswer, type ResumeParts } from './application-runs.js';
+import { ApplicationFleet, type ChatRequestOptions } from './application-fleet.js';
+import { ApplicationRuns, type OwnerAnswer } from './application-runs.js';
 import { ApplicationTools } from './application-tools.js';
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 
@@ -236,7 +235,7 @@ export class ToolwrightService {
     await this.#tools.complete();
   }
 
-  async #resumption(state: RunState | undefined, options: AnswerOptions): Promise<ResumeParts> {
+  async #resumption(state: RunState | undefined, options: AnswerOptions) {
     const { answeredBy, asking } = readAnswerOptions(options);
     const prepared = this.#runs.prepare(asking);
     const run = this.#runs.certain(state, prepared.config);

@@ -11,7 +11,7 @@ import type {
 import type { ToolResult } from '../contract/tool-result.js';
 import { ContentWriter, type RecordedContent } from './content.js';
 import {
-  ERROR_TYPE,
+  COMMON,
   EXCEPTION,
   type Failure,
   GEN_AI,
@@ -20,8 +20,6 @@ import {
   OpenSpan,
   OWN,
   type Recorder,
-  SERVER_ADDRESS,
-  SERVER_PORT,
   typeOfError,
 } from './spans.js';
 
@@ -71,7 +69,7 @@ export class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     const { toolDuration, mcpServerDuration } = this.recorder.instruments;
     const { tool, mcp } = this.#call;
     const name = tool === undefined ? 'unknown' : tool.name;
-    const error = failure === undefined ? {} : { [ERROR_TYPE]: failure.type };
+    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
     const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: name, ...error };
     toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
     if (mcp === undefined) return;
@@ -182,7 +180,7 @@ export class TaskSpan extends OpenSpan<ToolResult> {
 
   protected conclude(result: ToolResult, seconds: number): Failure | undefined {
     const failure = result.isError ? { type: typeOfResult(result) } : undefined;
-    const error = failure === undefined ? {} : { [ERROR_TYPE]: failure.type };
+    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
     const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
     this.recorder.instruments.toolDuration.record(
       seconds,
@@ -202,8 +200,8 @@ function mcpAttributes(facts: McpFacts): Attributes {
     [MCP.session]: sessionId,
     [MCP.requestId]: requestId,
     [MCP.transport]: transport,
-    [SERVER_ADDRESS]: address,
-    [SERVER_PORT]: port,
+    [COMMON.serverAddress]: address,
+    [COMMON.serverPort]: port,
   });
 }
 
@@ -232,7 +230,7 @@ export class MessageSpan extends OpenSpan<TracedMessageEnd> {
     const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
     const { side, tool, method, protocolVersion, transport, address, port } = this.#message;
     const facts = mcpAttributes({ method, protocolVersion, transport, address, port });
-    const outcome = failure === undefined ? {} : { [ERROR_TYPE]: failure.type };
+    const outcome = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
     const attributes = { ...facts, ...toolAttributes(tool), ...outcome };
     (side === 'client' ? mcpClientDuration : mcpServerDuration).record(seconds, attributes, this.context);
     return failure;

@@ -10,6 +10,7 @@ import type {
   TracedMessageEnd,
   TracedRequest,
   TracedRun,
+  TracedRunEnd,
   TracedTask,
 } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -18,8 +19,20 @@ import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../kernel/o
 import { CallSpan, MessageSpan, TaskSpan } from './call-span.js';
 import type { RecordedContent } from './content.js';
 import { loadApi } from './load-api.cjs';
-import { RequestSpan, RunSpan } from './run-span.js';
-import { createInstruments, type Instruments, type Recorder } from './spans.js';
+import { RequestSpan } from './run-span.js';
+import {
+  COMMON,
+  createInstruments,
+  type Failure,
+  GEN_AI,
+  given,
+  type Instruments,
+  linkTo,
+  OpenSpan,
+  OWN,
+  type Recorder,
+  typeOfError,
+} from './spans.js';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
@@ -150,4 +163,70 @@ class OpenTelemetry implements Telemetry {
       instruments: this.#instruments.made,
     };
   }
+}
+
+/** `invoke_agent {name}`: one run, from its beginning, or from where it goes on, to its end or its suspension. */
+class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
+  readonly #run: TracedRun;
+  readonly #content: RecordedContent;
+  #last: RequestSpan | undefined;
+
+  constructor(recorder: Recorder, run: TracedRun, content: RecordedContent) {
+    const { agent, runId, model, conversationId, before } = run;
+    super(recorder, {
+      name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
+      kind: recorder.api.SpanKind.INTERNAL,
+      attributes: given({
+        [GEN_AI.operation]: 'invoke_agent',
+        [GEN_AI.agent]: agent,
+        [GEN_AI.requestModel]: model,
+        [GEN_AI.conversation]: conversationId,
+        [OWN.runId]: runId,
+        [OWN.runWaited]: before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
+      }),
+      links: linkTo(recorder, before, 'goes_on_from'),
+    });
+    this.#run = run;
+    this.#content = content;
+  }
+
+  startRequest(request: TracedRequest): RequestSpan {
+    this.#last = new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
+    return this.#last;
+  }
+
+  protected conclude(end: TracedRunEnd, seconds: number): Failure | undefined {
+    const { status, error, requests, calls, cost } = end;
+    const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
+    const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
+    const { agent } = this.#run;
+    const about = agent === undefined ? {} : { [GEN_AI.agent]: agent };
+    const outcome = failure === undefined ? about : { ...about, [COMMON.errorType]: failure.type };
+    agentDuration.record(seconds, outcome, this.context);
+    agentRequests.record(requests, about, this.context);
+    agentCalls.record(calls, about, this.context);
+    if (cost !== undefined) agentCost.record(cost, about, this.context);
+    if (this.span.isRecording()) this.#describe(end, status);
+    return failure;
+  }
+
+  #describe({ usage, waits, cost }: TracedRunEnd, status: string): void {
+    this.span.setAttributes(
+      given({
+        [OWN.runStatus]: status,
+        [OWN.runCost]: cost,
+        [OWN.runWaits]: waits === undefined ? undefined : [...waits],
+        [GEN_AI.inputTokens]: usage.inputTokens,
+        [GEN_AI.outputTokens]: usage.outputTokens,
+      }),
+    );
+    // What was said, as the last request had it: hooks may have hidden some of the history.
+    const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
+    this.span.setAttributes(said);
+  }
+}
+
+/** Our own errors have numbers for codes; their names say the same in words. */
+function named(error: unknown): unknown {
+  return error instanceof Error && error.name !== 'Error' ? { name: error.name } : error;
 }

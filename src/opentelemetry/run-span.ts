@@ -1,26 +1,16 @@
 import type { Attributes, Context, Counter } from '@opentelemetry/api';
 import type { LLMRequest, LLMResponse, Usage } from '../contract/llm-provider.js';
-import type {
-  RequestTrace,
-  RunTrace,
-  TracedRequest,
-  TracedRequestEnd,
-  TracedRun,
-  TracedRunEnd,
-} from '../contract/telemetry.js';
+import type { RequestTrace, TracedRequest, TracedRequestEnd } from '../contract/telemetry.js';
 import { ContentWriter, type RecordedContent } from './content.js';
 import {
-  ERROR_TYPE,
+  COMMON,
   EXCEPTION,
   type Failure,
   GEN_AI,
   given,
-  linkTo,
   OpenSpan,
   OWN,
   type Recorder,
-  SERVER_ADDRESS,
-  SERVER_PORT,
   typeOfError,
 } from './spans.js';
 
@@ -55,8 +45,8 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
       [GEN_AI.operation]: 'chat',
       [GEN_AI.provider]: identity?.name ?? 'unknown',
       [GEN_AI.requestModel]: model,
-      [SERVER_ADDRESS]: identity?.address,
-      [SERVER_PORT]: identity?.port,
+      [COMMON.serverAddress]: identity?.address,
+      [COMMON.serverPort]: identity?.port,
     });
     super(recorder, {
       name: `chat ${model}`,
@@ -104,7 +94,7 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
     const failure = failureOf(end);
     const { inferenceDuration, timeToFirstChunk } = this.recorder.instruments;
     const attributes = this.#metricAttributes;
-    const outcome = failure === undefined ? attributes : { ...attributes, [ERROR_TYPE]: failure.type };
+    const outcome = failure === undefined ? attributes : { ...attributes, [COMMON.errorType]: failure.type };
     inferenceDuration.record(seconds, outcome, this.context);
     if (this.#isStreamed && this.#firstPart !== undefined)
       timeToFirstChunk.record(this.#firstPart, attributes, this.context);
@@ -223,69 +213,3 @@ function responseAttributes({ finishReason, rawFinishReason, usage, origin }: LL
 
 /** The word of the conventions for it. */
 const WORDS: Readonly<Record<string, string>> = { tool_calls: 'tool_call' };
-
-/** `invoke_agent {name}`: one run, from its beginning, or from where it goes on, to its end or its suspension. */
-export class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
-  readonly #run: TracedRun;
-  readonly #content: RecordedContent;
-  #last: RequestSpan | undefined;
-
-  constructor(recorder: Recorder, run: TracedRun, content: RecordedContent) {
-    const { agent, runId, model, conversationId, before } = run;
-    super(recorder, {
-      name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
-      kind: recorder.api.SpanKind.INTERNAL,
-      attributes: given({
-        [GEN_AI.operation]: 'invoke_agent',
-        [GEN_AI.agent]: agent,
-        [GEN_AI.requestModel]: model,
-        [GEN_AI.conversation]: conversationId,
-        [OWN.runId]: runId,
-        [OWN.runWaited]: before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
-      }),
-      links: linkTo(recorder, before, 'goes_on_from'),
-    });
-    this.#run = run;
-    this.#content = content;
-  }
-
-  startRequest(request: TracedRequest): RequestSpan {
-    this.#last = new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
-    return this.#last;
-  }
-
-  protected conclude(end: TracedRunEnd, seconds: number): Failure | undefined {
-    const { status, error, requests, calls, cost } = end;
-    const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
-    const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
-    const { agent } = this.#run;
-    const about = agent === undefined ? {} : { [GEN_AI.agent]: agent };
-    const outcome = failure === undefined ? about : { ...about, [ERROR_TYPE]: failure.type };
-    agentDuration.record(seconds, outcome, this.context);
-    agentRequests.record(requests, about, this.context);
-    agentCalls.record(calls, about, this.context);
-    if (cost !== undefined) agentCost.record(cost, about, this.context);
-    if (this.span.isRecording()) this.#describe(end, status);
-    return failure;
-  }
-
-  #describe({ usage, waits, cost }: TracedRunEnd, status: string): void {
-    this.span.setAttributes(
-      given({
-        [OWN.runStatus]: status,
-        [OWN.runCost]: cost,
-        [OWN.runWaits]: waits === undefined ? undefined : [...waits],
-        [GEN_AI.inputTokens]: usage.inputTokens,
-        [GEN_AI.outputTokens]: usage.outputTokens,
-      }),
-    );
-    // What was said, as the last request had it: hooks may have hidden some of the history.
-    const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
-    this.span.setAttributes(said);
-  }
-}
-
-/** Our own errors have numbers for codes; their names say the same in words. */
-function named(error: unknown): unknown {
-  return error instanceof Error && error.name !== 'Error' ? { name: error.name } : error;
-}

@@ -65,9 +65,11 @@ export const EXCEPTION = {
   message: 'exception.message',
 } as const;
 
-export const ERROR_TYPE = 'error.type';
-export const SERVER_ADDRESS = 'server.address';
-export const SERVER_PORT = 'server.port';
+export const COMMON = {
+  errorType: 'error.type',
+  serverAddress: 'server.address',
+  serverPort: 'server.port',
+} as const;
 
 /** What no convention has a name for. */
 export const OWN = {
@@ -167,7 +169,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
       case 'request-retry':
         this.span.addEvent(OWN.retry, {
           [OWN.retryDelay]: event.delayMs / 1000,
-          [ERROR_TYPE]: typeOfError(event.error),
+          [COMMON.errorType]: typeOfError(event.error),
         });
         return;
       case 'replay':
@@ -184,7 +186,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
     const failure = this.conclude(end, (performance.now() - this.#since) / 1000);
     if (failure !== undefined && this.span.isRecording()) {
       const { type, message, event } = failure;
-      this.span.setAttribute(ERROR_TYPE, type);
+      this.span.setAttribute(COMMON.errorType, type);
       if (event !== undefined)
         this.span.addEvent(event, given({ [EXCEPTION.type]: type, [EXCEPTION.message]: message }));
       this.span.setStatus({

@@ -3,10 +3,9 @@ import {
   exactly,
   FORMAT_RULES,
   isJsonScalar,
-  oneOf,
   optionsOf,
   partly,
-  type RuleMeaning,
+  RuleMeaning,
   type RuleTable,
 } from './rule-meaning.js';
 import { enumValues } from './type-reference.js';
@@ -328,4 +327,11 @@ export const CLASS_VALIDATOR_RULES: RuleTable = {
 export function ruleMeaning(name: string | undefined, constraints: readonly unknown[]): RuleMeaning {
   const isKnown = name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
   return (isKnown && CLASS_VALIDATOR_RULES[name]?.(constraints)) || { exact: false };
+}
+
+/** Only these values; `exact` is for lists that JSON can compare. */
+function oneOf(values: readonly unknown[], exact = true): RuleMeaning {
+  const comparable = values.filter(isJsonScalar);
+  if (comparable.length === 0) return { exact: false };
+  return { values: comparable, exact: exact && comparable.length === values.length };
 }

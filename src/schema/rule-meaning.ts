@@ -33,13 +33,6 @@ export function partly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
   return { hint, keywords, exact: false };
 }
 
-/** Only these values; `exact` is for lists that JSON can compare. */
-export function oneOf(values: readonly unknown[], exact = true): RuleMeaning {
-  const comparable = values.filter(isJsonScalar);
-  if (comparable.length === 0) return { exact: false };
-  return { values: comparable, exact: exact && comparable.length === values.length };
-}
-
 /** Whether `===` on a value means the same as comparison in JSON Schema. */
 export function isJsonScalar(value: unknown): boolean {
   return (

@@ -24,7 +24,6 @@ import {
   checkAge,
   expiryOf,
   pageAfter,
-  type ReadQuery,
   readQuery,
   refusedBegin,
   refusedSave,
@@ -211,7 +210,7 @@ export class MemoryRunStore
 
   /** Throws `InvalidOptions` (521) for a query that is wrong. */
   list(query: RunQuery = {}): RunPage {
-    const { status, after, limit }: ReadQuery = readQuery(query);
+    const { status, after, limit } = readQuery(query);
     const runs = [...this.#runs.values()]
       .filter((run) => status === undefined || run.status === status)
       .filter((run) => after === undefined || latestFirst(after, run) < 0)

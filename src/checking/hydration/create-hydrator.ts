@@ -5,12 +5,12 @@ import { setOwn } from '../../kernel/json.js';
 import { classModel } from '../../schema/class-model.js';
 import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
-import type { PropertyModel, ValueType } from '../../schema/value-type.js';
+import type { PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { type SchemaTest, schemaTest } from '../compile.js';
 import { levelOf } from '../schema-level.js';
-import { reviveClass, reviveTagged } from './revive-class.js';
+import { reviveClass } from './revive-class.js';
 import {
   ChildPlace,
   childPath,
@@ -358,4 +358,21 @@ function reviveEntries(
 
 function orNull(revive: Revive): Revive {
   return (value, place) => (value === null ? null : revive(value, place));
+}
+
+/** Instances of the class that the tag names. The schema lets no other tag through. */
+function reviveTagged(type: TaggedType, cascaded: boolean, reviverOf: ReviverOf): Revive {
+  const { property, keepProperty, groups } = type;
+  const variants = new Map(
+    type.variants.map((variant) => [
+      variant.tag,
+      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded, reviverOf),
+    ]),
+  );
+  return (value, place) => {
+    const tag = Object.hasOwn(value as object, property) ? (value as JsonObject)[property] : undefined;
+    const instance = variants.get(tag as string)?.(value, place);
+    if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
+    return instance ?? value;
+  };
 }

@@ -1,13 +1,7 @@
 import type { JsonObject } from '../../contract/json-schema.js';
 import { setOwn } from '../../kernel/json.js';
 import { classModel } from '../../schema/class-model.js';
-import type {
-  ClassModel,
-  PropertyModel,
-  RemainingRule,
-  TaggedType,
-  ValueType,
-} from '../../schema/value-type.js';
+import type { ClassModel, PropertyModel, RemainingRule, ValueType } from '../../schema/value-type.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { mayGenerateCode } from '../compile.js';
 import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revive-values.js';
@@ -66,23 +60,6 @@ export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: Revi
       place.revival.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
     }
     return instance;
-  };
-}
-
-/** Instances of the class that the tag names. The schema lets no other tag through. */
-export function reviveTagged(type: TaggedType, cascaded: boolean, reviverOf: ReviverOf): Revive {
-  const { property, keepProperty, groups } = type;
-  const variants = new Map(
-    type.variants.map((variant) => [
-      variant.tag,
-      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded, reviverOf),
-    ]),
-  );
-  return (value, place) => {
-    const tag = Object.hasOwn(value as object, property) ? (value as JsonObject)[property] : undefined;
-    const instance = variants.get(tag as string)?.(value, place);
-    if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
-    return instance ?? value;
   };
 }
 

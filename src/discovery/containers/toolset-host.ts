@@ -21,7 +21,7 @@ export type InstanceSource =
   | { readonly kind: 'per-call'; readonly open: (context: ToolContext) => object };
 
 /** A toolset class and what `@Toolset` says of its lifetime. */
-export interface HostedToolset {
+interface HostedToolset {
   readonly class: ClassType;
   readonly scope?: ToolsetScope;
 }

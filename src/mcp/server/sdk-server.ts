@@ -21,7 +21,7 @@ import { recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller, McpServerOptions } from './options.js';
-import { type CallerRights, factsOf, type ServedTools, serveCall } from './serve-call.js';
+import { factsOf, type ServedTools, serveCall } from './serve-call.js';
 
 /** How often one call may come back with another question. */
 const MOST_ROUNDS = 32;
@@ -111,15 +111,11 @@ async function visibleTools({ lists, options }: ServedTools, caller: McpCaller):
 }
 
 /** Waits for nothing where the application answers at once. */
-function callerRights(
-  { options, lists }: ServedTools,
-  caller: McpCaller,
-  context: ServerContext,
-): CallerRights | Promise<CallerRights> {
+function callerRights({ options, lists }: ServedTools, caller: McpCaller, context: ServerContext) {
   const filter = options.visible?.(caller);
   const scope = options.scope?.(caller);
   const principal = principalOf(options, context);
-  const rights = (shown: NameFilter | undefined, own: CallScope | undefined): CallerRights => ({
+  const rights = (shown: NameFilter | undefined, own: CallScope | undefined) => ({
     tools: lists.view(shown),
     scope: own ?? {},
     principal,

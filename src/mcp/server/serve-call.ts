@@ -40,7 +40,7 @@ interface Invokers {
 }
 
 /** What the application says of a caller. */
-export interface CallerRights {
+interface CallerRights {
   /** The tools that this caller may call. */
   readonly tools: ToolRegistry;
   readonly scope: CallScope;

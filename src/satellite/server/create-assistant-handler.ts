@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { SafeLog } from '../../call/log.js';
 import { checkArguments, checkOptions } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../kernel/async.js';
@@ -10,7 +10,6 @@ import { type ChatRequest, isConversationId } from '../chat-protocol.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import {
   checkConversationId,
-  checkToken,
   corsHeaders,
   enforceRateLimit,
   HttpFault,
@@ -362,4 +361,17 @@ class EventSource {
     this.#controller?.error(reason);
     this.leave(reason);
   }
+}
+
+/** Throws an {@link HttpFault} unless the request brings the token; takes as long for every wrong one. */
+function checkToken({ headers }: Request, token: string | undefined): void {
+  if (token === undefined) return;
+  const [, sent = ''] = /^bearer +(.*)$/i.exec(headers.get('authorization') ?? '') ?? [];
+  if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
+  throw new HttpFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
+}
+
+/** Digests have one length, whatever was sent. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

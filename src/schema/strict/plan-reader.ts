@@ -9,6 +9,7 @@ import {
   type PartReader,
   type Plan,
   type Remark,
+  type ScalarPlan,
   type ScalarType,
   Slot,
   UNWORDED,
@@ -17,7 +18,14 @@ import {
   useOf,
   usesWithin,
 } from './plan.js';
-import { constantPlans, remarkOn, remarksOnAll, scalarPlan } from './scalar-plans.js';
+import {
+  boundsOf,
+  constantPlans,
+  isAskable,
+  remarkOn,
+  remarksOnAll,
+  remarksOnGroup,
+} from './scalar-plans.js';
 
 /** Schemas of more parts than these are refused: what is distributed over unions may grow without end. */
 const MOST_PLANS = 20_000;
@@ -340,4 +348,35 @@ function descriptionOf(schemas: readonly JsonSchema[]): string {
 
 function isScalarType(type: string): type is ScalarType {
   return ['null', 'boolean', 'number', 'integer', 'string'].includes(type);
+}
+
+/** The plan of a value without parts. */
+function scalarPlan(type: ScalarType, parts: readonly JsonSchema[]): ScalarPlan {
+  if (type === 'string') return textPlan(parts);
+  if (type === 'number' || type === 'integer') return numberPlan(type, parts);
+  return { kind: 'scalar', ...UNWORDED, type, keywords: {} };
+}
+
+function textPlan(parts: readonly JsonSchema[]): ScalarPlan {
+  const keywords: Record<string, unknown> = {};
+  const remarks: Remark[] = [...remarksOnGroup(parts, 'text')];
+  for (const part of parts)
+    for (const keyword of ['pattern', 'format']) {
+      const value = part[keyword];
+      if (value === undefined || value === keywords[keyword]) continue;
+      if (keywords[keyword] === undefined && isAskable(keyword, value)) keywords[keyword] = value;
+      else remarks.push(...remarkOn(keyword, value));
+    }
+  return { kind: 'scalar', ...UNWORDED, type: 'string', keywords, remarks };
+}
+
+function numberPlan(type: 'number' | 'integer', parts: readonly JsonSchema[]): ScalarPlan {
+  const { keywords, remarks } = boundsOf(parts, 'number');
+  return {
+    kind: 'scalar',
+    ...UNWORDED,
+    type,
+    keywords,
+    remarks: [...remarksOnGroup(parts, 'number'), ...remarks],
+  };
 }

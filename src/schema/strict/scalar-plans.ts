@@ -3,37 +3,6 @@ import { isRecord } from '../../kernel/json.js';
 import { KEYWORDS, mergeKeywords } from '../keywords.js';
 import { type Plan, type Remark, type ScalarPlan, type ScalarType, UNWORDED, useOf } from './plan.js';
 
-/** The plan of a value without parts. */
-export function scalarPlan(type: ScalarType, parts: readonly JsonSchema[]): ScalarPlan {
-  if (type === 'string') return textPlan(parts);
-  if (type === 'number' || type === 'integer') return numberPlan(type, parts);
-  return { kind: 'scalar', ...UNWORDED, type, keywords: {} };
-}
-
-function textPlan(parts: readonly JsonSchema[]): ScalarPlan {
-  const keywords: Record<string, unknown> = {};
-  const remarks: Remark[] = [...remarksOnGroup(parts, 'text')];
-  for (const part of parts)
-    for (const keyword of ['pattern', 'format']) {
-      const value = part[keyword];
-      if (value === undefined || value === keywords[keyword]) continue;
-      if (keywords[keyword] === undefined && isAskable(keyword, value)) keywords[keyword] = value;
-      else remarks.push(...remarkOn(keyword, value));
-    }
-  return { kind: 'scalar', ...UNWORDED, type: 'string', keywords, remarks };
-}
-
-function numberPlan(type: 'number' | 'integer', parts: readonly JsonSchema[]): ScalarPlan {
-  const { keywords, remarks } = boundsOf(parts, 'number');
-  return {
-    kind: 'scalar',
-    ...UNWORDED,
-    type,
-    keywords,
-    remarks: [...remarksOnGroup(parts, 'number'), ...remarks],
-  };
-}
-
 const BOUNDS: ReadonlySet<string> = new Set([
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minItems', 'maxItems'],
 ]);

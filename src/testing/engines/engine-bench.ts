@@ -1,5 +1,6 @@
 import { deepStrictEqual } from 'node:assert';
 import type { Job, JobAttempt, JobEngine, JobHandler, JobWorker } from '../../contract/job-engine.js';
+import { expectThat } from '../conformance/expectations.js';
 
 /** A worker in a process of its own. */
 export interface WorkerProcess {
@@ -130,10 +131,6 @@ export function expectEqual(actual: unknown, expected: unknown, rule: string): v
     expected,
     `${rule}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`,
   );
-}
-
-export function expectThat(holds: boolean, rule: string): void {
-  if (!holds) throw new Error(rule);
 }
 
 /** What becomes of jobs that fail. */

@@ -1,13 +1,13 @@
 import type { Job, JobEngine } from '../../contract/job-engine.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
+import { expectThat } from '../conformance/expectations.js';
 import {
   ATTEMPT_CASES,
   Countdown,
   EngineBench,
   type EngineCase,
   expectEqual,
-  expectThat,
   type JobEngineBackend,
 } from './engine-bench.js';
 

@@ -11,7 +11,6 @@ import {
   fsyncSync,
   linkSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readSync,
@@ -66,15 +65,6 @@ export function statsAt(path: string): Stats | undefined {
     mode: Number(stats.mode & 0o7777n),
     owner: [Number(stats.uid), Number(stats.gid)],
   };
-}
-
-/** Makes a folder, unless somebody else has just made it. */
-export function makeFolder(path: string): void {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
 }
 
 /**

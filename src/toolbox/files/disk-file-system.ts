@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { isAbsolute, posix } from 'node:path';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
@@ -9,7 +9,6 @@ import {
   type FolderAccess,
   type HeldFolder,
   kindOf,
-  makeFolder,
   moveOnDisk,
   openFolder,
   readOpen,
@@ -371,5 +370,14 @@ class VisitedFolder implements WalkedFolder {
     } finally {
       if (file !== undefined) closeSync(file);
     }
+  }
+}
+
+/** Makes a folder, unless somebody else has just made it. */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

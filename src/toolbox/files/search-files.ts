@@ -2,7 +2,6 @@ import ignore from 'ignore';
 import { nextTurn } from '../../kernel/async.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { joinPath, splitPath } from '../paths/folder-path.js';
-import type { PathMatcher } from '../paths/glob.js';
 import {
   type FileKind,
   type FileSystem,
@@ -19,7 +18,7 @@ interface FileSelection {
   /** A folder, or one file. */
   readonly path: string;
   /** Default: all. */
-  readonly fits?: PathMatcher;
+  readonly fits?: (path: string) => boolean;
   /** Also what `.gitignore` files name. */
   readonly withIgnored: boolean;
   readonly signal?: AbortSignal;

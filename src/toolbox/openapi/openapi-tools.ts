@@ -19,7 +19,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { WebAccess, type WebResponse } from '../network/web-access.js';
-import { buildRequest, type Credential, type OperationSchema, operationSchema } from './operation.js';
+import { buildRequest, type OperationSchema, operationSchema } from './operation.js';
 import { type Operation, readDocument, type SecurityScheme } from './read-document.js';
 
 /** What a security scheme needs: a token, `user:password` for `basic`, or a function that gives it for a call. */
@@ -226,7 +226,7 @@ function schemesFor(
 async function credentialsFor(
   schemes: readonly SecurityScheme[],
   { auth, context }: { readonly auth: Readonly<Record<string, AuthSource>>; readonly context: ToolContext },
-): Promise<readonly Credential[]> {
+) {
   return Promise.all(
     schemes.map(async ({ name, how }) => {
       const source = auth[name] as AuthSource;

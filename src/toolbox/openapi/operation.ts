@@ -176,7 +176,7 @@ function orNull(schema: Record<string, unknown>): JsonSchema {
 }
 
 /** A credential and how it is sent. */
-export type Credential =
+type Credential =
   | { readonly kind: 'header' | 'query' | 'cookie'; readonly name: string; readonly value: string }
   | { readonly kind: 'bearer' | 'basic'; readonly value: string };
 

@@ -1,5 +1,5 @@
 /** Whether a path with `/` fits a pattern. */
-export type PathMatcher = (path: string) => boolean;
+type PathMatcher = (path: string) => boolean;
 
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;

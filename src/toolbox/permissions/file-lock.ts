@@ -9,7 +9,7 @@ const RESPECTED_MS = 5_000;
 const PATIENCE_MS = 30_000;
 
 /** Says whether the lock is still held, right before something is done that only its holder may do. */
-export type IsHeld = () => boolean;
+type IsHeld = () => boolean;
 
 /**
  * Does something while no other process does the like to this file. The lock is a file beside it that names its

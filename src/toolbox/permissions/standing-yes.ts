@@ -12,7 +12,7 @@ import { dirname } from 'node:path';
 import { isRecord } from '../../kernel/json.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
 import { FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
-import { type IsHeld, withFileLock } from './file-lock.js';
+import { withFileLock } from './file-lock.js';
 import { type PermissionRule, RULES } from './permission-rule.js';
 
 /** Whose calls a yes lets through: those of one session, or all of one user. */
@@ -153,7 +153,7 @@ function entriesIn(text: string, file: string): readonly StandingYes[] {
 }
 
 /** Who reads it finds the old text or the new one. Nothing is written by whoever was held up until another came. */
-function writeWhole(file: string, text: string, isHeld: IsHeld): boolean {
+function writeWhole(file: string, text: string, isHeld: () => boolean): boolean {
   const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
   const handle = openSync(draft, 'wx', 0o600);
   try {

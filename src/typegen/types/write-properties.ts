@@ -1,8 +1,7 @@
 import { docKeywords } from '../comments/doc-comment.js';
 import type { IndexFacts, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
-import { orderedPath } from './declared-order.js';
 import { anyOf, commentOf, describeSchema, settleSchema, writeSchema } from './finish-schema.js';
-import { keyPattern, literalDefault, templatePattern } from './literal-schema.js';
+import { keyPattern, literalDefault, orderedPath, templatePattern } from './literal-schema.js';
 import {
   admitsUndefined,
   type Decoration,

@@ -1,14 +1,20 @@
 import { docKeywords } from '../comments/doc-comment.js';
 import type { SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
-import { aliasDeclaration, type DeclaredPart, declaredOrder } from './declared-order.js';
 import { anyOf, commentOf, describeSchema, orNull, settleSchema, writeItem } from './finish-schema.js';
-import { literalSchema, templatePattern } from './literal-schema.js';
-import { guarded, isStandard, standardType } from './standard-type.js';
+import {
+  aliasDeclaration,
+  type DeclaredPart,
+  declaredOrder,
+  literalSchema,
+  templatePattern,
+} from './literal-schema.js';
+import { isStandard, standardType } from './standard-type.js';
 import {
   type DescribedSchema,
   definedParts,
   fault,
   hasFlag,
+  type OpenType,
   type TypePlace,
   TypeWalk,
   type Written,
@@ -317,4 +323,56 @@ function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk):
   return {
     schema: { type: 'array', ...(item ? { items: writeItem({ type: item, path: `${path}[]` }, walk) } : {}) },
   };
+}
+
+/** Deeper than any type that somebody wrote; instantiations can go on for ever. */
+const MAX_DEPTH = 60;
+
+/** A type that may contain itself. */
+interface GuardedType {
+  readonly key: string;
+  readonly type: TypeHandle;
+  readonly path: string;
+}
+
+/**
+ * Writes a type that may contain itself: in place if it does not, otherwise into `$defs` under the name of
+ * its alias or declaration. Two types of one name are kept apart by a number, in the order of appearance.
+ */
+function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written {
+  const { key, path } = of;
+  const known = walk.names.get(key);
+  if (known !== undefined) return { schema: { $ref: referenceTo(known) } };
+  const around = walk.open.find((item) => item.key === key);
+  if (around !== undefined) {
+    around.name ??= freeName(walk, of);
+    return { schema: { $ref: referenceTo(around.name) } };
+  }
+  if (walk.open.length >= MAX_DEPTH) {
+    return fault(walk, path.slice(0, 80), {
+      problem: `has a type that does not end: ${walk.view.textOf(of.type)}`,
+    });
+  }
+  const opened: OpenType = { key };
+  walk.open.push(opened);
+  const written = write();
+  walk.open.pop();
+  if (opened.name === undefined) return written;
+  walk.names.set(key, opened.name);
+  walk.definitions.set(opened.name, settleSchema(written));
+  return { schema: { $ref: referenceTo(opened.name) } };
+}
+
+function freeName(walk: TypeWalk, { type }: GuardedType): string {
+  const { view } = walk;
+  const wanted = (view.aliasOf(type) ?? view.symbolOf(type))?.name ?? '';
+  const name = /^[A-Za-z_$][\w$]*$/.test(wanted) && !wanted.startsWith('__') ? wanted : 'Type';
+  const taken = new Set([...walk.definitions.keys(), ...walk.open.map((item) => item.name)]);
+  let free = name;
+  for (let count = 2; taken.has(free); count++) free = `${name}${count}`;
+  return free;
+}
+
+function referenceTo(name: string): string {
+  return `#/$defs/${name}`;
 }

@@ -329,9 +329,6 @@ export function saidIn(output: readonly WireRecord[]): string {
   return contentOf(output, 'output_text', 'text');
 }
 
-/** Each part of a summary has a title of its own. */
-export const BETWEEN_THOUGHTS = '\n\n';
-
 function contentOf(output: readonly WireRecord[], type: string, field: 'text' | 'refusal'): string {
   return output
     .filter((item) => item.type === 'message')

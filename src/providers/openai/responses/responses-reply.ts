@@ -18,15 +18,7 @@ import {
   toUsage,
   type WireRecord,
 } from '../wire-json.js';
-import {
-  BETWEEN_THOUGHTS,
-  callItems,
-  isSearchCall,
-  saidIn,
-  type TextTools,
-  textOf,
-  textToolsOf,
-} from './responses-body.js';
+import { callItems, isSearchCall, saidIn, type TextTools, textOf, textToolsOf } from './responses-body.js';
 
 /** Also those that a server works on in the background, which nobody here would fetch later. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
@@ -276,3 +268,6 @@ function partsOf(parts: unknown): string {
 function customItems(parameter: string | undefined): WireRecord {
   return parameter === undefined ? { custom: true } : { custom: true, parameter };
 }
+
+/** Each part of a summary has a title of its own. */
+const BETWEEN_THOUGHTS = '\n\n';
