@@ -17,7 +17,7 @@ import { abortedBefore } from '../loop/loop-run.js';
 import { driveLostRun } from '../loop/recover-runs.js';
 import { driveRun } from '../loop/run.js';
 import { isSameOwner } from '../loop/run-owner.js';
-import { cancelRun, driveStoredRun } from '../loop/stored-run.js';
+import { driveStoredRun, endStoredRun } from '../loop/stored-run.js';
 import type {
   ConversationsConfig,
   ConversationsOptions,
@@ -241,7 +241,7 @@ async function endWithout(
   if (run === undefined) return { ...abortedBefore(saidBy(next, turn), signal), ...failed };
   const { runId } = turn;
   const reason = parts.status === 'failed' ? parts.error.message : errorMessage(signal.reason);
-  await cancelRun({ store, runId, reason });
+  await endStoredRun({ store, runId, reason });
   const ended = await store.read(runId);
   if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   return { ...endedRun(ended), ...failed };

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -218,5 +219,27 @@ export class LeaseRenewal<Renewal> {
     if (this.#isOver) return;
     const wait = Math.min(this.#lease.leaseMs / 3, MAX_TIMER_MS);
     this.#timer = setTimeout(() => void this.renew(), wait).unref();
+  }
+}
+
+/** How long a conversation is waited for that somebody holds. */
+const LOOK_FOR_MS = 3_000;
+
+/**
+ * Makes a conversation due whose turn was ended from outside: where the turn waited for answers, nothing else would.
+ * Who holds it may have looked at the run a moment before; one that runs the turn finds its run taken.
+ */
+export async function lookAgain(store: CheckpointStore, conversationId: string | undefined): Promise<void> {
+  const { conversations } = store as { readonly conversations?: unknown };
+  if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
+  const log = conversations as ConversationLog;
+  const hold = { conversationId, claim: crypto.randomUUID() };
+  const until = performance.now() + LOOK_FOR_MS;
+  for (;;) {
+    const outcome = await log.hold({ ...hold, leaseMs: LOOK_FOR_MS });
+    // Less than its revision: as if something had entered since.
+    if (outcome.status === 'held') await log.letGo(hold, outcome.conversation.revision - 1);
+    if (outcome.status !== 'taken' || performance.now() > until) return;
+    await pause(FIRST_PAUSE_MS);
   }
 }

@@ -10,7 +10,7 @@ import { toDefinition } from '../discovery/define-tool.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { LOGGER, optionTable, required } from '../kernel/options.js';
-import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { TOOLS } from './options.js';
 import { checkOwner } from './run-owner.js';
@@ -83,6 +83,7 @@ export async function compensateRun(
   } finally {
     claimed.leave();
     await claimed.write({ write: (kept, claim) => kept.end(claim, []) }).catch(() => {});
+    await lookAgain(store, run.turnOf);
   }
 }
 

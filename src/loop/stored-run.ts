@@ -7,7 +7,14 @@ import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, JSON_VALUE, optionTable, protecting, required, secret } from '../kernel/options.js';
-import { ClaimedRun, type ClaimRequest, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import {
+  ClaimedRun,
+  type ClaimRequest,
+  claimedByAnother,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  lookAgain,
+} from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
@@ -286,7 +293,17 @@ const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
  */
 export async function cancelRun(options: CancelledRun): Promise<boolean> {
   checkOptions(options, CANCELLED_RUN);
-  const { store, runId, reason = 'the run was cancelled' } = options;
+  const { isEnded, turnOf } = await endStoredRun(options);
+  await lookAgain(options.store, turnOf);
+  return isEnded;
+}
+
+/** The same, by whoever holds the conversation whose turn the run is: `isEnded` is false where it had ended before. */
+export async function endStoredRun({
+  store,
+  runId,
+  reason = 'the run was cancelled',
+}: CancelledRun): Promise<{ readonly isEnded: boolean; readonly turnOf?: string }> {
   const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
   const since = performance.now();
   const taken = await store.seize({ ...claimed.claim, leaseMs: LEASE_MS, from: 'anybody' });
@@ -296,9 +313,9 @@ export async function cancelRun(options: CancelledRun): Promise<boolean> {
   const { run } = taken;
   if (run.status === 'ended') {
     await claimed.giveBack();
-    return false;
+    return { isEnded: false };
   }
-  const { owner } = run.state;
+  const { owner, turnOf } = run.state;
   const scope = owner === undefined ? {} : { owner };
   const config = { ...NOBODY, signal: AbortSignal.abort(new DOMException(reason, 'AbortError')) };
   const isSuspended = run.status === 'suspended';
@@ -310,7 +327,7 @@ export async function cancelRun(options: CancelledRun): Promise<boolean> {
         : { lost: foldRun(run) },
     { claimed, first: isSuspended ? 'checkpoint' : 'nothing', surroundings: { scope } },
   );
-  return true;
+  return { isEnded: true, ...(turnOf === undefined ? {} : { turnOf }) };
 }
 
 /** An aborted run asks nobody. */

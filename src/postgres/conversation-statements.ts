@@ -35,7 +35,8 @@ const TEXTS = {
         RETURNING position
       ), ${tell('inbox', 'added')}
     SELECT position, true AS is_new, (SELECT count(*) FROM told) FROM added
-    UNION ALL SELECT position, false, 0 FROM known`,
+    UNION ALL SELECT position, false, 0 FROM known WHERE NOT $5
+      OR EXISTS (SELECT FROM :fleet_conversations WHERE conversation_id = $1 AND owner IS NOT DISTINCT FROM $4)`,
   hold: `
     UPDATE :fleet_conversations
     SET claim = $2, lease_end = ${NOW} + $3, is_due = true, last_write = CASE WHEN claim = $2 THEN last_write END

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
-import { type Answer, Conversations, defineTool } from 'toolwright';
+import { type Answer, Conversations, cancelRun, compensateRun, defineTool } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 
@@ -131,3 +131,34 @@ test('a process that takes a conversation which waits reads the last event of th
   // One each time that it is taken.
   expect(counts.events).toBeLessThan(10);
 });
+
+test.each([
+  ['cancelRun', (store: MemoryRunStore) => cancelRun({ store, runId: 'c1.1', reason: 'the shop is closed' })],
+  ['compensateRun', (store: MemoryRunStore) => compensateRun(store, 'c1.1', { tools: [] })],
+] as const)(
+  '%s of a turn that waits for an answer ends the turn in its conversation, too',
+  async (_, end) => {
+    const { conversations, store, paid } = await waiting('pay');
+    const events: string[] = [];
+    const telling = (async () => {
+      for await (const { event } of conversations.events('c1')) {
+        events.push(JSON.stringify(event));
+        if (event.type === 'turn-end') return;
+      }
+    })();
+    await end(store);
+    await telling;
+    expect(await conversations.idle('c1')).toMatchObject({
+      status: 'idle',
+      pending: [],
+      messages: expect.arrayContaining([expect.objectContaining({ role: 'user', content: 'Go' })]),
+    });
+    expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({
+      type: 'turn-end',
+      error: { message: expect.stringMatching(/the shop is closed|compensated/) },
+    });
+    await conversations.prompt('c1', 'And now?');
+    expect(await conversations.idle('c1')).toMatchObject({ status: 'idle' });
+    expect(paid).toEqual([]);
+  },
+);

@@ -54,4 +54,23 @@ vm.SourceTextModule = new Proxy(SourceTextModule, {
   },
 });
 
-export default TestEnvironment;
+/** Ends with a test file what it has left to happen, as where a process of a test has died: no worker waits for that. */
+export default class EndingEnvironment extends TestEnvironment {
+  #timers = new Set();
+
+  async setup() {
+    await super.setup();
+    const { setTimeout: begin } = this.global;
+    const watched = (...given) => {
+      const timer = begin(...given);
+      this.#timers.add(timer);
+      return timer;
+    };
+    this.global.setTimeout = Object.defineProperties(watched, Object.getOwnPropertyDescriptors(begin));
+  }
+
+  async teardown() {
+    for (const timer of this.#timers) clearTimeout(timer);
+    await super.teardown();
+  }
+}
