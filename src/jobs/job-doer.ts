@@ -46,9 +46,9 @@ const BEGIN_WITHIN_MS = 30_000;
 const COMPLETE_WITHIN_MS = 300_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
-/** For how long other workers may have the tool of a job, as in a rolling deploy, and how long it is kept from them. */
+/** For how long other workers may have the tool of a job, as in a rolling deploy, and how long a place for jobs rests at most. */
 const MISSING_TOOL_MS = 600_000;
-const LONGEST_HOLD_MS = 2000;
+const LONGEST_REST_MS = 2000;
 /** Jobs without a tool that are remembered. */
 const REMEMBERED = 10_000;
 
@@ -65,8 +65,8 @@ export class JobDoer {
   readonly #telling = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
   readonly #leaving = new AbortController();
-  /** Jobs whose tool is missing here: since when that is known, and how long they are kept the next time. */
-  readonly #missing = new Map<string, { readonly since: number; hold: number }>();
+  /** Jobs whose tool is missing here: since when that is known, and how long is rested the next time. */
+  readonly #missing = new Map<string, { readonly since: number; rest: number }>();
 
   constructor(work: JobWork) {
     this.#work = work;
@@ -111,7 +111,7 @@ export class JobDoer {
     const { tools, logger, missingToolMs = MISSING_TOOL_MS } = this.#work;
     if (tools.offered(tool) !== undefined) return false;
     const now = performance.now();
-    const missing = this.#missing.get(id) ?? { since: now, hold: FIRST_PAUSE_MS };
+    const missing = this.#missing.get(id) ?? { since: now, rest: FIRST_PAUSE_MS };
     this.#missing.delete(id);
     if (now - missing.since >= missingToolMs) return false;
     if (missing.since === now)
@@ -119,13 +119,11 @@ export class JobDoer {
     this.#missing.set(id, missing);
     const [oldest] = this.#missing.keys();
     if (this.#missing.size > REMEMBERED && oldest !== undefined) this.#missing.delete(oldest);
-    const { signal } = attempt;
-    // Kept for ever longer, so that it does not come again at once.
-    const stopped = AbortSignal.any([signal, this.#closing.signal]);
-    await pause(missing.hold, undefined, { signal: stopped }).catch(() => {});
-    missing.hold = Math.min(2 * missing.hold, LONGEST_HOLD_MS);
-    if (signal.aborted) throw signal.reason;
+    attempt.signal.throwIfAborted();
     await attempt.giveBack();
+    // Whoever asks next would be this process again, before another could: it rests, ever longer.
+    await pause(missing.rest, undefined, { signal: this.#closing.signal }).catch(() => {});
+    missing.rest = Math.min(2 * missing.rest, LONGEST_REST_MS);
     return true;
   }
 

@@ -54,23 +54,13 @@ vm.SourceTextModule = new Proxy(SourceTextModule, {
   },
 });
 
-/** Ends with a test file what it has left to happen, as where a process of a test has died: no worker waits for that. */
-export default class EndingEnvironment extends TestEnvironment {
-  #timers = new Set();
+const END = 2;
 
-  async setup() {
-    await super.setup();
-    const { setTimeout: begin } = this.global;
-    const watched = (...given) => {
-      const timer = begin(...given);
-      this.#timers.add(timer);
-      return timer;
-    };
-    this.global.setTimeout = Object.defineProperties(watched, Object.getOwnPropertyDescriptors(begin));
-  }
+// What jest-worker tells a worker at the end; by itself, it would wait up to half a minute for what tests leave behind:
+// deadlines of calls whose process died in a test, connections to what was killed.
+process.on('message', ([kind]) => {
+  if (kind === END) setImmediate(() => process.exit());
+});
 
-  async teardown() {
-    for (const timer of this.#timers) clearTimeout(timer);
-    await super.teardown();
-  }
-}
+// Jest demands a default export.
+export default TestEnvironment;
