@@ -14,8 +14,8 @@ const door = {
 };
 
 export default {
-  // Many tests wait for processes and sockets: with two workers more than cores, no core waits with them.
-  maxWorkers: availableParallelism() + 2,
+  // Many tests wait for processes and sockets: with four workers more than cores, no core waits with them.
+  maxWorkers: availableParallelism() + 4,
   testSequencer: '<rootDir>/test/setup/longest-first.mjs',
   // Whatever a test file leaves behind in its worker ends with that.
   workerIdleMemoryLimit: '1000MB',

@@ -4,6 +4,8 @@ import TestSequencer from '@jest/test-sequencer';
 
 /** Parts of the paths of tests that take long, or wait: for engines, browsers, compilers and other processes. */
 const LONG = [
+  'test/flow/worker-command',
+  'test/rooms/engines/broker-away',
   'test/rooms/engines/',
   'test/browser/',
   'test/rooms/inspector/page',
@@ -15,7 +17,6 @@ const LONG = [
   'test/flow/chaos',
   'test/flow/fleet-example',
   'test/flow/kill-conversations',
-  'test/flow/worker-command',
   'test/flow/conversations',
   'test/rooms/postgres/',
   'test/house/over-all-sources',
@@ -35,8 +36,19 @@ function placeOf(path) {
   return index < 0 ? LONG.length : index;
 }
 
+const isGroup = ({ path }) => path.replaceAll('\\', '/').includes('/test-groups/');
+
+// Jest demands a default export.
 export default class LongestFirst extends TestSequencer {
   sort(tests) {
-    return [...super.sort(tests)].sort((a, b) => placeOf(a.path) - placeOf(b.path));
+    const sorted = super.sort(tests);
+    const long = sorted.filter(({ path }) => isLong(path));
+    const others = sorted.filter(({ path }) => !isLong(path));
+    const rest = [...others.filter(isGroup), ...others.filter((test) => !isGroup(test))];
+    long.sort((a, b) => placeOf(a.path) - placeOf(b.path));
+    // What waits beside what computes: the ones leave the processor to the others.
+    return long
+      .flatMap((test, place) => [test, ...rest.slice(place, place + 1)])
+      .concat(rest.slice(long.length));
   }
 }
