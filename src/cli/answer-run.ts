@@ -1,11 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { parseArgs } from 'node:util';
 import type { Answer, ApprovalAnswer } from '../contract/call.js';
-import type { InboxContent, InboxEntry } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun } from '../contract/run-checkpoint.js';
 import type { RememberScope } from '../contract/standing-approvals.js';
-import { checkAnswers } from '../conversation/check-answers.js';
+import { checkAnswers, enterAnswers } from '../conversation/check-answers.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
 import { type FoldedRun, foldRun } from '../loop/fold-run.js';
@@ -58,7 +57,10 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   if (conversationId !== undefined) {
     const content = { kind: 'answers' as const, answers, ...said };
     await checkAnswers({ conversationId, content, store, config: tools });
-    await enterAnswer({ store, runId, id, conversationId, content });
+    await enterAnswers({ runId, conversationId, content, store }, async () => {
+      const now = await store.read(runId);
+      if (now !== undefined) checkWaits(now, id);
+    });
     surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
     return 0;
   }
@@ -99,7 +101,7 @@ function checkWaits(run: KeptRun, id: string): void {
   const why = [
     ...(end === undefined ? [] : [`it has ended (${end.status})`]),
     ...(isUnderWay ? ['it is under way'] : []),
-    ...(answered === undefined ? [] : [`it was answered already${by(answered, ', the last time by')}`]),
+    ...(answered === undefined ? [] : [`it was answered already${by(answered)}`]),
   ];
   throw new UserFault(`${run.runId} ${[waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ')}`, 1);
 }
@@ -109,8 +111,8 @@ interface Said {
   readonly answeredBy?: unknown;
 }
 
-function by({ answeredBy }: Said, before: string): string {
-  return answeredBy === undefined ? '' : `${before} ${JSON.stringify(answeredBy)}`;
+function by({ answeredBy }: Said): string {
+  return answeredBy === undefined ? '' : `, the last time by ${JSON.stringify(answeredBy)}`;
 }
 
 /** The last answer that is known of; without a name where nobody gave one and the calls have not gone on yet. */
@@ -161,38 +163,6 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
   const conversationId = runId.replace(/\.\d+$/, '');
   const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
   return kept?.turn?.runId === runId ? conversationId : undefined;
-}
-
-/** An answer for the inbox of a conversation. */
-interface EnteringAnswer extends Question {
-  readonly conversationId: string;
-  readonly content: InboxContent;
-}
-
-/** The key is that of the question: of two answers, one enters. One that was refused there may be given again. */
-async function enterAnswer({ store, runId, id, conversationId, content }: EnteringAnswer): Promise<void> {
-  for (let count = 1; ; count += 1) {
-    const kept = await store.conversations.read(conversationId);
-    const before = kept?.inbox.find((entry) => answersTo(entry, id));
-    if (before !== undefined)
-      throw new UserFault(
-        `${runId} waits for no answer to '${id}': it was answered already${by(before.content as Said, ', by')}`,
-        1,
-      );
-    // Read after the inbox: answers leave it when the run has them.
-    const run = await store.read(runId);
-    if (run !== undefined) checkWaits(run, id);
-    const entered = await store.conversations.enter({
-      conversationId,
-      key: `answer ${count} to ${id}`,
-      content,
-    });
-    if (entered?.isNew) return;
-  }
-}
-
-function answersTo({ content }: InboxEntry, id: string): boolean {
-  return content.kind === 'answers' && content.answers.some((answer) => answer?.id === id);
 }
 
 /** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */

@@ -43,6 +43,40 @@ export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
   await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });
 }
 
+/** Answers of an operator to a turn that waits. */
+interface OperatorAnswers extends Pick<EnteringAnswers, 'conversationId' | 'content' | 'store'> {
+  readonly runId: string;
+}
+
+/**
+ * Enters answers of an operator. The key is that of the (first) question: of two answers, one enters, whoever gave it.
+ * One that was refused in the conversation may be given again. `check` throws where the run waits for them no more.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514) where somebody was quicker.
+ */
+export async function enterAnswers(
+  { conversationId, content, store, runId }: OperatorAnswers,
+  check: () => Promise<void>,
+): Promise<void> {
+  const ids = content.answers.map((answer) => answer?.id);
+  for (let count = 1; ; count += 1) {
+    const kept = await store.conversations.read(conversationId);
+    for (const { content: before } of kept?.inbox ?? []) {
+      const same = before.kind === 'answers' && before.answers.find((answer) => ids.includes(answer?.id));
+      if (same) throw answeredBefore(`${runId} waits for no answer to '${same.id}'`, before.answeredBy);
+    }
+    // After the inbox: answers leave it when the run has them.
+    await check();
+    const key = `answer ${count} to ${ids[0]}`;
+    if ((await store.conversations.enter({ conversationId, key, content }))?.isNew) return;
+  }
+}
+
+function answeredBefore(what: string, answeredBy: unknown): ToolwrightError {
+  const by = answeredBy === undefined ? '' : `, by ${JSON.stringify(answeredBy)}`;
+  return new ToolwrightError('InvalidAnswer', `${what}: it was answered already${by}`);
+}
+
 /** Answers as the run would take them: their form, what the question asks for, and what their tools say of edits. */
 async function tryAnswers(
   { conversationId, content: { answers, owner }, config, store }: EnteringAnswers,

@@ -3,7 +3,7 @@ import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
-import { checkAnswers } from '../conversation/check-answers.js';
+import { checkAnswers, enterAnswers } from '../conversation/check-answers.js';
 import { keepsConversations } from '../conversation/conversations-options.js';
 import { isRecord } from '../kernel/json.js';
 import type { ResumeConfig } from '../loop/options.js';
@@ -162,8 +162,8 @@ export class PendingBoard {
       ...(owner === undefined ? {} : { owner }),
     } as const;
     // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
-    await checkAnswers({ conversationId, content, store, config: {} });
-    await store.conversations.enter({ conversationId, key: `inspector ${crypto.randomUUID()}`, content });
+    const check = () => checkAnswers({ conversationId, content, store, config: {} });
+    await enterAnswers({ runId, conversationId, content, store }, check);
   }
 
   async #ownersScope(owner: unknown): Promise<CallScope> {

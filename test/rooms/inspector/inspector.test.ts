@@ -398,6 +398,33 @@ describe('runs of conversations', () => {
   });
 });
 
+describe('answers to conversations that are given twice', () => {
+  test('of two answers to a question one is taken, and the other told so', async () => {
+    const store = new MemoryRunStore();
+    const tools = shop();
+    const conversations = new Conversations({
+      store,
+      config: { provider: orderScript(), model: 'm', tools },
+    });
+    await conversations.prompt('c1', 'Two of a');
+    const { pending = [] } = (await conversations.idle('c1')) ?? {};
+    // Answers stay in the inbox from here on.
+    await conversations.close();
+    const { post } = await open(tools, { store });
+    const id = pending[0]?.id;
+    const give = (approved: boolean) =>
+      post('answers', { runId: 'c1.1', answers: [{ id, approved }], goesOn: 'conversation' });
+    const told = {
+      code: 400,
+      error: `c1.1 waits for no answer to '${id}': it was answered already, by {"inspector":true}`,
+    };
+    const said = await Promise.all([give(true), give(false)]);
+    expect(said.toSorted((one, other) => one.code - other.code)).toEqual([{ code: 200 }, told]);
+    expect(await give(true)).toEqual(told);
+    expect((await conversations.snapshot('c1'))?.inbox).toMatchObject([{ key: `answer 1 to ${id}` }]);
+  });
+});
+
 describe('an inspector in a server of the application', () => {
   test('inspector.fetch and inspector.node answer below their path', async () => {
     const { inspector } = await open(shop(), { path: '/tools/inspector' });
