@@ -11,8 +11,9 @@ import {
 } from '../contract/budget-ledger.js';
 import type { CallScope, CallStatus } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { RunState } from '../contract/run-state.js';
+import { type RunState, STORED_ID } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { checkArguments } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { wrongBudget } from './budget-faults.js';
 import { inBillionths, inUnits } from './prices.js';
@@ -136,7 +137,7 @@ function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<
 /**
  * The accounts that several runs share.
  *
- * @throws InvalidOptionsError (521) where it is not said whose they are.
+ * @throws InvalidOptionsError (521) where it is not said whose they are, or in a key that no store keeps.
  */
 export function sharedAccounts(
   { conversation, by = [] }: Budget,
@@ -151,19 +152,27 @@ export function sharedAccounts(
         problem: 'it is for a conversation, and the scope has no conversationId',
         fix: "the scope { conversationId: 'c1' }",
       });
+    checkKey('scope.conversationId', conversationId);
     accounts.push(new SharedAccount(`conversation:${conversationId}`, undefined, conversation));
   }
   for (const [index, { key, windowMs, ...limits }] of by.entries()) {
     const whose = keyOf(key, scope);
+    const option = `budget.by[${index}].key`;
     if (typeof whose.key !== 'string' || whose.key === '')
       throw wrongBudget({
-        option: `budget.by[${index}].key`,
+        option,
         problem: whose.problem ?? 'the key says nobody, who would share a budget with all other nobodies',
         fix: 'a key that says whose it is, or the scope with what it reads',
       });
+    checkKey(option, whose.key);
     accounts.push(new SharedAccount(whose.key, windowMs, limits));
   }
   return accounts;
+}
+
+/** Ledgers keep keys as stores keep ids. */
+function checkKey(option: string, key: string): void {
+  checkArguments({ of: 'the loop’s config', given: { [option]: key }, rules: { [option]: STORED_ID } });
 }
 
 /** A key that fails says nobody, too: a turn that is taken again and again would fail each time. */

@@ -242,6 +242,22 @@ describe('budget', () => {
     expect(provider.requests).toEqual([]);
   });
 
+  test('takes keys as stores take ids: of at most 512 bytes, and without what no store keeps', async () => {
+    const store = new MemoryRunStore();
+    const under = (key: string) =>
+      runToolLoop({ ...setup([said()]).config, store, budget: { by: [{ key: () => key, steps: 1 }] } }, USER);
+    expect((await under('ü'.repeat(256))).status).toBe('completed');
+    const refused = (option: string, problem: string) => ({ code: 521, faults: [{ option, problem }] });
+    const long = 'budget.by[0].key has 514 bytes as UTF-8';
+    await expect(under('ü'.repeat(257))).rejects.toMatchObject(refused('budget.by[0].key', long));
+    for (const key of ['u\u0000', 'u\ud800', ' '])
+      await expect(under(key)).rejects.toMatchObject({ code: 521, faults: [{ option: 'budget.by[0].key' }] });
+    const turn = { ...setup([said()]).config, store, budget: { conversation: { steps: 1 } } };
+    await expect(runToolLoop(turn, USER, { conversationId: 'c'.repeat(513) })).rejects.toMatchObject(
+      refused('scope.conversationId', 'scope.conversationId has 513 bytes as UTF-8'),
+    );
+  });
+
   test('of a conversation is that of all its turns, and needs to know which', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
     const { config } = setup([said('One.'), said('Two.'), said('Three.')]);
