@@ -244,17 +244,25 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
 }
 
+/** Whole schemas that a value must fit: of two of them, none can stand for the other. */
+const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not']);
+
 /** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
 export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
   const names = Object.keys(said).filter((name) => {
     const { of, judges } = KEYWORDS.get(name) ?? {};
-    return schema[name] !== undefined && of !== undefined && judges === undefined;
+    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && judges === undefined));
   });
   if (names.length === 0) return said;
-  const { allOf } = schema;
-  const known = Object.fromEntries(names.map((name) => [name, schema[name]]));
-  const added = Object.fromEntries(names.map((name) => [name, said[name]]));
-  return { ...said, ...mergeKeywords(allOf === undefined ? known : { ...known, allOf }, added) };
+  // What does not fit into one keyword goes into `allOf`, which then is that of both.
+  const merged = mergeKeywords(pick(schema, [...names, 'allOf']), pick(said, [...names, 'allOf']));
+  return { ...said, ...merged };
+}
+
+function pick(schema: JsonSchema, names: readonly string[]): JsonSchema {
+  return Object.fromEntries(
+    names.flatMap((name) => (schema[name] === undefined ? [] : [[name, schema[name]]])),
+  );
 }
 
 /** The schema, or `null`: a second type where there is one type, otherwise a second branch. */

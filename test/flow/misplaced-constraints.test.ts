@@ -180,6 +180,24 @@ describe('of a keyword that @Param and the type say differently', () => {
       { fits: ['abz'], misfits: ['az', 'abb', 'bbz'] },
     ],
     [
+      'an allOf of each',
+      String,
+      {
+        schema: { type: 'string', allOf: [{ pattern: 'z$' }], pattern: 'y' },
+        ...{ allOf: [{ pattern: '^a' }], pattern: 'x' },
+      },
+      { fits: ['axyz'], misfits: ['xyz', 'axy', 'axz', 'ayz'] },
+    ],
+    [
+      'an anyOf and a not of each',
+      Number,
+      {
+        schema: { type: 'number', anyOf: [{ maximum: 3 }, { minimum: 7 }], not: { const: 1 } },
+        ...{ anyOf: [{ maximum: 2 }, { minimum: 9 }], not: { const: 2 } },
+      },
+      { fits: [0, 9], misfits: [1, 2, 3, 8] },
+    ],
+    [
       'bounds',
       Number,
       { schema: { type: 'number', minimum: 5, maximum: 9 }, minimum: 3, maximum: 7 },
