@@ -24,7 +24,7 @@ export async function pastTurns({ view, source }: AskedChat): Promise<readonly P
     Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
   );
   return history.map(({ number, key, begins }, index): PastTurn => {
-    const said = messages.slice(begins, history[index + 1]?.begins);
+    const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
     return { number, ...prompt, events: events.get(number) ?? [], messages: said };
   });

@@ -1,7 +1,14 @@
 import { addSpending, type Spending } from '../contract/budget.js';
-import type { InboxContent, KeptConversation, KeptMessage, KeptTurn } from '../contract/conversation-log.js';
+import type {
+  InboxContent,
+  KeptConversation,
+  KeptMessage,
+  KeptTurn,
+  OpenTurn,
+} from '../contract/conversation-log.js';
 import type { Message } from '../contract/llm-provider.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { turnMessage } from './events.js';
 
 /** A turn of a history, and where in its messages it begins. */
 export interface HistoryTurn extends KeptTurn {
@@ -24,6 +31,12 @@ export function historyOf({ messages }: Pick<KeptConversation, 'messages'>): Con
     return message;
   });
   return { messages: said, turns };
+}
+
+/** What the model is told of what began a turn. */
+export function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
+  const said = content.kind === 'answers' ? undefined : turnMessage(content);
+  return said === undefined ? [] : [said];
 }
 
 /** What a conversation has spent: by the turns of its history, those that they replaced, and the one that follows. */

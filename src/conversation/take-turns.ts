@@ -25,10 +25,10 @@ import type {
   TurnOwner,
 } from './conversations-options.js';
 import { errorJson, eventJson, outcomeJson } from './event-json.js';
-import { callOfContext, turnMessage } from './events.js';
+import { callOfContext } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
-import { historyOf, messagesBefore, messagesOfTurn, spentIn } from './kept-turns.js';
+import { historyOf, messagesBefore, messagesOfTurn, promptOf, spentIn } from './kept-turns.js';
 import { askForParts, type PartSources, type TurnParts } from './turn-parts.js';
 
 /** What the turns of conversations are taken with. */
@@ -238,7 +238,8 @@ async function endWithout(
   { store, signal }: { readonly store: CheckpointStore; readonly signal: AbortSignal },
 ): Promise<TurnResult> {
   const failed = parts.status === 'failed' ? { status: 'failed' as const, error: parts.error } : {};
-  if (run === undefined) return { ...abortedBefore(saidBy(next, turn), signal), ...failed };
+  if (run === undefined)
+    return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...failed };
   const { runId } = turn;
   const reason = parts.status === 'failed' ? parts.error.message : errorMessage(signal.reason);
   await endStoredRun({ store, runId, reason });
@@ -275,12 +276,7 @@ function answersOf(entry: InboxEntry | undefined, owner: unknown) {
 /** What the model is asked with first. */
 function startOf(next: NextTurn, turn: OpenTurn, { systemPrompt }: ConversationsConfig): Message[] {
   const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
-  return [...system, ...saidBy(next, turn)];
-}
-
-function saidBy({ messages }: NextTurn, { entry: { content } }: OpenTurn): Message[] {
-  const said = content.kind === 'answers' ? undefined : turnMessage(content);
-  return [...messages, ...(said ? [said] : [])];
+  return [...system, ...next.messages, ...promptOf(turn)];
 }
 
 /** Completions enter the conversation, whichever process holds it then. */

@@ -417,6 +417,25 @@ function describeFleet(fleet: () => Fleet): void {
     await expect(front.answer('c1', answers, { owner })).rejects.toMatchObject({ name: 'InvalidAnswer' });
   });
 
+  test('a snapshot has what began the turn that waits, and where it begins, for whoever reads nothing else', async () => {
+    const { open } = fleet();
+    const place = defineTool({ name: 'place', ...SAY, approval: true, execute: () => 'placed' });
+    const worker = open({}, { tools: [place] });
+    const front = open({ takesTurns: false });
+    await front.prompt('c1', 'Hi', { key: 'k1' });
+    await front.prompt('c1', 'call place', { key: 'k2' });
+    const waiting = await front.idle('c1');
+    expect(waiting).toMatchObject({ status: 'suspended', turn: { number: 2, begins: 2 } });
+    expect(waiting?.messages.map(({ role, content }) => `${role}: ${content}`)).toEqual([
+      ...['user: Hi', 'assistant: heard: Hi', 'user: call place'],
+    ]);
+    expect(waiting?.history).toMatchObject([{ number: 1, begins: 0 }]);
+    await front.answer('c1', [{ id: waiting?.pending[0]?.id ?? '', approved: true }]);
+    const ended = await worker.idle('c1');
+    expect(ended?.history).toMatchObject([{ begins: 0 }, { begins: 2 }]);
+    expect(ended?.messages.filter(({ role }) => role === 'user')).toHaveLength(2);
+  });
+
   test('of two who answer at once, one is taken, and the other is told so', async () => {
     const { open } = fleet();
     const placed: string[] = [];
