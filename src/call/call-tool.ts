@@ -389,10 +389,9 @@ function answer(call: FinishedCall, end: CallEnd): CallAnswer {
   if (call.trace !== undefined) endTrace(call.trace, call, end);
   if (!call.environment.isRecorded) return result;
   const known = callRecord(call, end);
-  const plain = call.hooked?.record(known) ?? known;
   const { journal } = call.request;
   const approved = call.standing ?? journal?.standing ?? journal?.edited;
-  const told = approved === undefined ? plain : withApproval(plain, call);
+  const told = approved === undefined ? known : withApproval(known, call);
   const isKept = call.environment.recordsKeys && call.checked !== undefined;
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };

@@ -1,4 +1,4 @@
-import type { CallRecord, CallScope, LogListener, StandingYes } from '../contract/call.js';
+import type { CallScope, HookNote, LogListener, StandingYes } from '../contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
@@ -122,8 +122,12 @@ export interface CallHooks {
   readonly isHeard: boolean;
   /** One of them has answered it in place of the tool. */
   readonly isAnswered: boolean;
-  /** The arguments as they came, before any hook: as text where there is one. */
+  /** The arguments as they came, before any hook. */
+  readonly rawArguments: unknown;
+  /** The same as text, where there is one. */
   readonly sent: unknown;
+  /** What hooks did so far. */
+  readonly notes: readonly HookNote[];
   /** The request with the arguments that the call goes on with, or why it does not. */
   before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
   /** What keeps the tool from running now, if anything does. */
@@ -132,8 +136,6 @@ export interface CallHooks {
   after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd>;
   /** What started work came to, as hooks leave it. */
   completed(call: Call, result: ToolResult): Promise<ToolResult>;
-  /** The record of the call, with what the model sent and what hooks did. */
-  record(record: CallRecord): CallRecord;
 }
 
 /** Hears why a call was stopped. */

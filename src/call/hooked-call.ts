@@ -1,4 +1,4 @@
-import type { CallRecord, CallStatus, HookMoment, HookNote } from '../contract/call.js';
+import type { CallStatus, HookMoment, HookNote } from '../contract/call.js';
 import type { EndedCall, HookedCall, Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolDefinition } from '../contract/tool.js';
@@ -94,7 +94,7 @@ export class HookedCallLife implements CallHooks {
   readonly #received: ReceivedCall;
   /** As it came, before any hook. */
   readonly #request: CallRequest;
-  readonly #rawArguments: unknown;
+  readonly rawArguments: unknown;
   readonly #notes: HookNote[] = [];
   /** Said of a call that is made again, and held until it would run: it may have been done before. */
   #refusal: BodyEnd | undefined;
@@ -105,7 +105,7 @@ export class HookedCallLife implements CallHooks {
     this.#received = received;
     this.#request = received.request;
     // Whatever the tool does to its arguments later.
-    this.#rawArguments = copyOfJson(received.request.arguments);
+    this.rawArguments = copyOfJson(received.request.arguments);
   }
 
   async before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }> {
@@ -132,7 +132,11 @@ export class HookedCallLife implements CallHooks {
   }
 
   get sent(): unknown {
-    return this.#request.text ?? this.#rawArguments;
+    return this.#request.text ?? this.rawArguments;
+  }
+
+  get notes(): readonly HookNote[] {
+    return this.#notes;
   }
 
   get #isRepeated(): boolean {
@@ -153,11 +157,6 @@ export class HookedCallLife implements CallHooks {
       return { how: 'returned', value: result };
     }
     return undefined;
-  }
-
-  record(record: CallRecord): CallRecord {
-    const rawArguments = this.#rawArguments;
-    return { ...record, rawArguments, ...(this.#notes.length === 0 ? {} : { hooks: this.#notes }) };
   }
 
   async after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd> {

@@ -28,7 +28,7 @@ export interface CallRequest {
   readonly arguments: unknown;
   /** The arguments as they were read, where the caller needed that too. */
   readonly read?: ReadArguments;
-  /** The same as JSON text, where the caller has it: what the tool does to its arguments does not reach it. */
+  /** JSON text to read them from again, mended where that was needed: what the tool does to them does not reach it. */
   readonly text?: string;
   /** What is known of the call from when it was suspended; with it, the call is made again. */
   readonly journal?: CallJournal;

@@ -1,7 +1,7 @@
 import types from 'node:util/types';
 import type { ResultChecker } from '../checking/checker.js';
 import { listFaults } from '../checking/faults.js';
-import type { CallRecord, CallScope } from '../contract/call.js';
+import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import {
@@ -356,15 +356,18 @@ interface RecordedCall {
   readonly since: number;
   readonly checked?: JsonObject;
   readonly facts?: CheckedFacts;
+  /** Where there are hooks: the arguments before any of them, and what they did. */
+  readonly hooked?: { readonly rawArguments: unknown; readonly notes: readonly HookNote[] };
 }
 
 /** The record of a call that has ended, or that was answered without being made. */
 export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
-  const { request, attempt, since, checked, facts } = call;
-  return {
+  const { request, attempt, since, checked, facts, hooked } = call;
+  const asReceived = facts === undefined ? request.arguments : facts.sent;
+  const record: CallRecord = {
     id: request.id,
     name: request.name,
-    rawArguments: facts === undefined ? request.arguments : facts.sent,
+    rawArguments: hooked === undefined ? asReceived : hooked.rawArguments,
     arguments: checked,
     repairs: facts?.repairs ?? NONE,
     removed: facts?.removed ?? NONE,
@@ -374,9 +377,12 @@ export function callRecord(call: RecordedCall, { status, result, taskId }: CallE
     taskId,
     result,
   };
+  const hooks = hooked?.notes ?? NO_NOTES;
+  return hooks.length === 0 ? record : { ...record, hooks };
 }
 
 const NONE: readonly string[] = [];
+const NO_NOTES: readonly HookNote[] = [];
 
 /** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
 export function isReady(value: unknown): boolean {
