@@ -93,8 +93,8 @@ export type {
   InboxContent,
   InboxEntry,
   KeptConversation,
+  LoggedEvent,
   NewInboxEntry,
-  NumberedEvent,
   OpenTurn,
 } from './contract/conversation-log.js';
 export {
@@ -304,6 +304,7 @@ export type {
   PromptOptions,
   TurnOwner,
 } from './conversation/conversations-options.js';
+export type { KeptEvent, NumberedEvent } from './conversation/event-json.js';
 export type { ConversationEvent, ConversationListener, Turn, TurnOrigin } from './conversation/events.js';
 export type {
   AnswerOptions,

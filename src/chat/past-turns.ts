@@ -59,7 +59,7 @@ async function eventsOfTurns(
   let open: JsonObject[] | undefined;
   for await (const { event } of conversations.events(chatId, { after, upTo, signal })) {
     if (event.type === 'turn-start') {
-      const number = Number((event.turn as JsonObject).number);
+      const { number } = event.turn;
       open = wanted.has(number) ? [] : undefined;
       if (open !== undefined) found.set(number, open);
     }

@@ -1,4 +1,4 @@
-import type { NumberedEvent } from '../contract/conversation-log.js';
+import type { LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import type { Conversations } from '../conversation/conversations.js';
@@ -11,7 +11,7 @@ export interface EventSource {
 }
 
 /** An event of a turn; one that is not `isNews` was before what the reader asked for. */
-export interface ReadEvent extends NumberedEvent {
+export interface ReadEvent extends LoggedEvent {
   readonly isNews: boolean;
 }
 
@@ -23,7 +23,7 @@ export async function* readPromptedTurn(
   const { after, ...until } = placeOf(view, key);
   let hasBegun = false;
   for await (const { number, event } of conversations.events(chatId, { after, ...until, signal })) {
-    hasBegun ||= event.type === 'turn-start' && (event.turn as JsonObject).key === key;
+    hasBegun ||= event.type === 'turn-start' && event.turn.key === key;
     if (!hasBegun) continue;
     yield { number, event, isNews: true };
     if (isPause(event)) return;

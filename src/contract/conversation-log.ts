@@ -137,8 +137,8 @@ export interface ConversationCommit {
   readonly events?: readonly JsonObject[];
 }
 
-/** Something that happened in a conversation; numbers count from 1 without a gap. */
-export interface NumberedEvent {
+/** Something that happened in a conversation, as a log keeps it; numbers count from 1 without a gap. */
+export interface LoggedEvent {
   readonly number: number;
   readonly event: JsonObject;
 }
@@ -192,7 +192,7 @@ export interface ConversationLog {
   letGo(hold: ConversationHold, seen: number): boolean | Promise<boolean>;
   /** A conversation as it stands, held or not. */
   read(conversationId: string): KeptConversation | undefined | Promise<KeptConversation | undefined>;
-  events(query: EventQuery): readonly NumberedEvent[] | Promise<readonly NumberedEvent[]>;
+  events(query: EventQuery): readonly LoggedEvent[] | Promise<readonly LoggedEvent[]>;
   /** Asks for the end of the open turn; false where there is none. */
   askAbort(conversationId: string): boolean | Promise<boolean>;
   /** Conversations that something entered or whose holder died, and that nobody holds; those that wait longest first. */

@@ -6,7 +6,6 @@ import {
   type EnteredEntry,
   type InboxContent,
   isNewsOf,
-  type NumberedEvent,
 } from '../contract/conversation-log.js';
 import type { Job } from '../contract/job-engine.js';
 import type { UserMessage } from '../contract/llm-provider.js';
@@ -38,6 +37,7 @@ import {
   PROMPT_OPTIONS,
   type PromptOptions,
 } from './conversations-options.js';
+import type { NumberedEvent } from './event-json.js';
 import { News, readEvents } from './event-reader.js';
 import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';

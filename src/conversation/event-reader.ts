@@ -1,6 +1,7 @@
-import { type ConversationLog, isNewsOf, type NumberedEvent } from '../contract/conversation-log.js';
+import { type ConversationLog, isNewsOf } from '../contract/conversation-log.js';
 import { onAbort } from '../kernel/async.js';
 import type { EventsOptions } from './conversations-options.js';
+import type { NumberedEvent } from './event-json.js';
 
 /** Events that are read at once. */
 const PAGE = 256;
@@ -28,7 +29,7 @@ export async function* readEvents(
       for (const event of page) {
         if (signal?.aborted || event.number > upTo) return undefined;
         last = event.number;
-        yield event;
+        yield event as NumberedEvent;
       }
       if (page.length > 0) continue;
       if (upTo !== Number.POSITIVE_INFINITY) return undefined;

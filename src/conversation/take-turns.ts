@@ -24,7 +24,7 @@ import type {
   NextTurn,
   TurnOwner,
 } from './conversations-options.js';
-import { errorJson, eventJson, outcomeJson } from './event-json.js';
+import { errorJson, eventJson, type KeptEvent, outcomeJson } from './event-json.js';
 import { callOfContext } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
@@ -77,7 +77,7 @@ async function takeNext(held: HeldConversation, surroundings: TurnSurroundings):
 
 async function beginTurn(held: HeldConversation, turn: OpenTurn): Promise<void> {
   const { content, position } = turn.entry;
-  const events: JsonObject[] = [{ type: 'turn-start', turn: turnJson(turn) }];
+  const events: KeptEvent[] = [{ type: 'turn-start', turn: turnJson(turn) }];
   if (content.kind === 'completion' && content.forUser) {
     const { forUser: text, tool, callId, taskId } = content;
     events.push({ type: 'user-message', text, tool, callId, ...(taskId ? { taskId } : {}) });
@@ -249,14 +249,14 @@ async function endWithout(
 }
 
 /** Readers know from it where the turn goes on with the answers that they sent, by their key. */
-function takenJson({ key, content }: InboxEntry): JsonObject {
+function takenJson({ key, content }: InboxEntry): KeptEvent {
   const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
   return plainJson({
     type: 'answers-taken',
     key,
     ids: answers.map(({ id }) => id),
     answeredBy,
-  }) as JsonObject;
+  }) as KeptEvent;
 }
 
 /** What an agent inside a call writes, letter by letter: its answer is the result of the call. */
@@ -321,7 +321,8 @@ async function commitTurn(
   const done = answers === undefined ? [] : [answers.position];
   const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
   if (result.status === 'suspended') {
-    await held.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
+    const event: KeptEvent = { type: 'turn-suspended', ...outcome };
+    await held.commit({ done, events: [event] });
     return;
   }
   const { length: keep } = messagesBefore(held.conversation, turn.entry.content);
@@ -337,12 +338,15 @@ async function commitTurn(
     ...(spentSoFar === undefined ? {} : { spentSoFar }),
   };
   const history = { keep, messages: messagesOfTurn(said, kept) };
-  await held.commit({ turn: null, history, done, events: [{ type: 'turn-end', ...outcome }] });
+  const event: KeptEvent = { type: 'turn-end', ...outcome };
+  await held.commit({ turn: null, history, done, events: [event] });
 }
 
 /** A turn that can never be run as things are. */
 async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown): Promise<void> {
-  const event = { type: 'turn-end', turn: turnJson(turn), status: 'failed', error: errorJson(error) };
+  const event: KeptEvent = {
+    ...{ type: 'turn-end', turn: turnJson(turn), status: 'failed', error: errorJson(error) },
+  };
   await held.commit({ turn: null, events: [event] });
 }
 
@@ -355,8 +359,8 @@ async function refuseAnswers(
   const isWaitedFor = ({ id }: Answer): boolean => pending.some((wait) => wait.id === id);
   // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
   const isLate = content.kind === 'answers' && !content.answers.every(isWaitedFor);
-  const events = [{ type: 'answers-refused', key, isLate, error: errorJson(error) }];
-  await held.commit({ done: [position], events });
+  const event: KeptEvent = { type: 'answers-refused', key, isLate, error: errorJson(error) };
+  await held.commit({ done: [position], events: [event] });
 }
 
 function isRefusal(error: unknown): boolean {
@@ -367,6 +371,6 @@ function nothingAsked(): ToolwrightError {
   return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
 }
 
-function turnJson({ number, entry: { key, content } }: OpenTurn): JsonObject {
+function turnJson({ number, entry: { key, content } }: OpenTurn) {
   return { number, key, kind: content.kind };
 }

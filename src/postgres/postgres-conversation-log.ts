@@ -9,8 +9,8 @@ import type {
   HoldOutcome,
   HoldRenewal,
   KeptConversation,
+  LoggedEvent,
   NewInboxEntry,
-  NumberedEvent,
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -106,7 +106,7 @@ export class PostgresConversationLog implements ConversationLog {
     return row && keptConversation(conversationId, row);
   }
 
-  async events({ conversationId, after, limit }: EventQuery): Promise<readonly NumberedEvent[]> {
+  async events({ conversationId, after, limit }: EventQuery): Promise<readonly LoggedEvent[]> {
     const { rows } = await this.#database.run(this.#sql.events, () => [conversationId, after, limit]);
     return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
   }

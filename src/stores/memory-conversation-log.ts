@@ -11,8 +11,8 @@ import type {
   InboxEntry,
   KeptConversation,
   KeptMessage,
+  LoggedEvent,
   NewInboxEntry,
-  NumberedEvent,
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -136,7 +136,7 @@ export class MemoryConversationLog implements ConversationLog {
     return row && this.#kept(row);
   }
 
-  events({ conversationId, after, limit }: EventQuery): readonly NumberedEvent[] {
+  events({ conversationId, after, limit }: EventQuery): readonly LoggedEvent[] {
     const events = this.#rows.get(conversationId)?.events ?? [];
     // Numbers have no gaps, so that the first one says where the others are.
     const from = Math.max(0, after + 1 - (events[0]?.number ?? 1));

@@ -12,8 +12,8 @@ import type {
   InboxEntry,
   KeptConversation,
   KeptMessage,
+  LoggedEvent,
   NewInboxEntry,
-  NumberedEvent,
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -210,7 +210,7 @@ export class SqliteConversationLog implements ConversationLog {
     };
   }
 
-  events({ conversationId: id, after, limit }: EventQuery): readonly NumberedEvent[] {
+  events({ conversationId: id, after, limit }: EventQuery): readonly LoggedEvent[] {
     return this.#sql.events
       .all({ id, after, limit })
       .map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));

@@ -1,12 +1,15 @@
 import {
   type CallRecord,
+  type Conversations,
   complete,
   discoverTools,
   type ErrorName,
+  type KeptEvent,
   type LogFields,
   type Logger,
   type LoopStatus,
   type Message,
+  type PendingCall,
   runToolLoop,
   type ToolCallResult,
   type ToolDefinition,
@@ -60,3 +63,28 @@ export function codeOf(thrown: unknown): number | undefined {
 }
 
 export const registry: ToolRegistry = new ToolRegistry().register(() => [...discoverTools()][0]!);
+
+/** What a reader of a conversation is told is known by its type, whichever that is. */
+export async function read(conversations: Conversations): Promise<string> {
+  for await (const { event } of conversations.events('c1')) {
+    if (event.type === 'turn-start') return `${event.turn.number.toFixed()} ${event.turn.key.trim()}`;
+    if (event.type === 'call-end')
+      return `${event.tool.trim()} ${event.result.forLLM.trim()} ${event.taskId?.trim()}`;
+    if (event.type === 'call-event' && event.event.type === 'text-delta') return event.event.text.trim();
+    if (event.type === 'turn-end')
+      return `${event.status} ${event.error?.message.trim()} ${event.content?.trim()}`;
+    if (event.type === 'answers-refused') return `${event.isLate} ${event.error.code?.toFixed()}`;
+    if (event.type === 'turn-suspended') for (const { id } of event.pending ?? []) id.trim();
+    // What no event of this type has may still be asked for, as of any JSON.
+    if (event.type === 'run-start' && event.newer === undefined) return '';
+    // @ts-expect-error There is no such event.
+    if (event.type === 'turn-begin') return '';
+  }
+  return '';
+}
+
+export type Events = [
+  Expect<Equal<Extract<KeptEvent, { type: 'call-suspended' }>['pending'], readonly PendingCall[]>>,
+  Expect<Equal<Extract<KeptEvent, { type: 'user-message' }>['text'], string>>,
+  Expect<Equal<Extract<KeptEvent, { type: 'run-end' }>['status'], LoopStatus>>,
+];

@@ -3,7 +3,7 @@ import type {
   ConversationNews,
   HoldOutcome,
   InboxEntry,
-  NumberedEvent,
+  LoggedEvent,
   OpenTurn,
 } from '../../contract/conversation-log.js';
 import { checkOptions } from '../../errors/author-fault.js';
@@ -47,7 +47,7 @@ function page(log: ConversationLog, after: number, limit = 100) {
   return log.events({ conversationId: ID, after, limit });
 }
 
-function typesOf(events: readonly NumberedEvent[]): readonly unknown[] {
+function typesOf(events: readonly LoggedEvent[]): readonly unknown[] {
   return events.map(({ number, event }) => `${number} ${String(event.type)}`);
 }
 
