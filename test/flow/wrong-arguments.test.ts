@@ -15,17 +15,14 @@ import { createMcpServer, followMcpTools, listRoots, mcpTools, sampleMessage } f
 import { ToolwrightModule, toolCallOf } from 'toolwright/nestjs';
 import { OfflineProvider } from 'toolwright/offline';
 import { OpenAIProvider } from 'toolwright/openai';
-import { PostgresConversationStore, PostgresRunStore } from 'toolwright/postgres';
 import {
   createAssistantHandler,
-  MemoryConversationStore,
   SatelliteClient,
-  SqliteConversationStore,
   toNodeHandler,
   toolRequestPrompt,
 } from 'toolwright/satellite';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { runStoreConformance, ScriptedProvider, toolHarness } from 'toolwright/testing';
+import { ScriptedProvider, toolHarness } from 'toolwright/testing';
 import { createLogger } from 'toolwright/winston';
 
 /** What a caller from JavaScript, or with a cast, may give instead of the right thing. */
@@ -248,8 +245,6 @@ const LEAVES: readonly Door[] = [
   ['toolHarness', (given) => toolHarness(Shop, { overrides: given })],
   ['toolHarness', (given) => toolHarness(Shop, { overrides: [given] })],
   ['createCurrentTimeTool', (given) => createCurrentTimeTool(given)],
-  ['MemoryConversationStore', (given) => new MemoryConversationStore(given)],
-  ['SqliteConversationStore', (given) => new SqliteConversationStore(given).close()],
   ['SatelliteClient', (given) => new SatelliteClient(given)],
   ['SatelliteClient', (given) => new SatelliteClient({ ...satellite, url: given } as never)],
   ['SatelliteClient', (given) => new SatelliteClient({ ...satellite, tools: given } as never)],
@@ -259,11 +254,6 @@ const LEAVES: readonly Door[] = [
   ['createAssistantHandler', (given) => createAssistantHandler(config)(given)],
   ['toNodeHandler', (given) => toNodeHandler(given)],
   ['toolRequestPrompt', (given) => toolRequestPrompt(given)],
-  ['MemoryRunStore', (given) => new MemoryRunStore(given)],
-  ['SqliteRunStore', (given) => new SqliteRunStore(given).close()],
-  ['PostgresConversationStore', (given) => new PostgresConversationStore(given)],
-  ['PostgresRunStore', (given) => new PostgresRunStore(given)],
-  ['runStoreConformance', (given) => runStoreConformance(given)],
   ['createMcpServer', (given) => createMcpServer(given)],
   ['createMcpServer', (given) => createMcpServer(ping(), given)],
   ['mcpTools', (given) => mcpTools(given)],
