@@ -46,8 +46,9 @@ const BEGIN_WITHIN_MS = 30_000;
 const COMPLETE_WITHIN_MS = 300_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
-/** For how long other workers may have the tool of a job, as in a rolling deploy, and how long a place for jobs rests at most. */
+/** For how long other workers may have the tool of a job, as in a rolling deploy. */
 const MISSING_TOOL_MS = 600_000;
+/** How long a place for jobs rests at most. */
 const LONGEST_REST_MS = 2000;
 /** Jobs without a tool that are remembered. */
 const REMEMBERED = 10_000;

@@ -90,6 +90,20 @@ export class AppModule {}
 Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 `;
 
+/** Engines that are away: how they are imported and made, and what is told of them. */
+const AWAY = {
+  'pg-boss': [
+    `import { pgBossEngine } from ${door('pg-boss/index.js')};`,
+    "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
+    /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/,
+  ],
+  BullMQ: [
+    `import { bullmqEngine } from ${door('bullmq/index.js')};`,
+    "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
+    /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
+  ],
+} as const;
+
 let folder: string;
 let store: SqliteRunStore;
 let conversations: Conversations;
@@ -251,52 +265,22 @@ describe('toolwright worker', () => {
   });
 
   test.each([
-    [
-      'import { pgBossEngine } from PG_BOSS;',
-      "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
-    ],
-    ['import { bullmqEngine } from BULLMQ;', "bullmqEngine({ connection: 'redis://127.0.0.1:1' })"],
-  ])('takes turns while its engine is away, and drains on SIGTERM: %s', async (imported, engine) => {
-    const line = imported
-      .replace('PG_BOSS', door('pg-boss/index.js'))
-      .replace('BULLMQ', door('bullmq/index.js'));
-    writeFileSync(join(folder, 'away.mjs'), `${line}${PLAIN}config.engine = ${engine};`);
+    ['a module', 'pg-boss'],
+    ['a module', 'BullMQ'],
+    ['a NestJS application', 'pg-boss'],
+    ['a NestJS application', 'BullMQ'],
+  ] as const)('takes turns of %s while its engine, %s, is away, and drains on SIGTERM', async (of, named) => {
+    const [imported, engine, told] = AWAY[named];
+    const isPlain = of === 'a module';
+    const rest = isPlain
+      ? `${PLAIN}config.engine = ${engine};`
+      : NEST.replace('new MemoryJobEngine()', engine);
+    writeFileSync(join(folder, 'away.mjs'), `${imported}${rest}`);
     await conversations.prompt('c1', 'hold');
-    await using worker = startWorker('away.mjs', '--store', 'runs.sqlite');
+    await using worker = startWorker('away.mjs', ...(isPlain ? ['--store', 'runs.sqlite'] : []));
     await worker.said(/worker of away\.mjs: conversations, jobs, runs\n/);
     await worker.said(/holding\n/);
-    await worker.said(
-      imported.includes('pgBoss')
-        ? /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/
-        : /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
-    );
-    worker.send('SIGTERM');
-    await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
-    worker.write('go on\n');
-    expect((await worker.ended()).exitCode).toBe(0);
-    expect((await conversations.snapshot('c1'))?.messages.at(-1)?.content).toBe('heard: went on');
-  });
-
-  test.each([
-    [
-      'import { pgBossEngine } from PG_BOSS;',
-      "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
-    ],
-    ['import { bullmqEngine } from BULLMQ;', "bullmqEngine({ connection: 'redis://127.0.0.1:1' })"],
-  ])('takes turns of a NestJS application while its engine is away: %s', async (imported, engine) => {
-    const line = imported
-      .replace('PG_BOSS', door('pg-boss/index.js'))
-      .replace('BULLMQ', door('bullmq/index.js'));
-    writeFileSync(join(folder, 'away-nest.mjs'), `${line}${NEST.replace('new MemoryJobEngine()', engine)}`);
-    await conversations.prompt('c1', 'hold');
-    await using worker = startWorker('away-nest.mjs');
-    await worker.said(/worker of away-nest\.mjs: conversations, jobs, runs\n/);
-    await worker.said(/holding\n/);
-    await worker.said(
-      imported.includes('pgBoss')
-        ? /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/
-        : /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
-    );
+    await worker.said(told);
     worker.send('SIGTERM');
     await worker.said(/SIGTERM: no new work, what is under way is waited for\n/);
     worker.write('go on\n');

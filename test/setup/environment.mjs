@@ -58,8 +58,8 @@ const END = 2;
 
 // What jest-worker tells a worker at the end; by itself, it would wait up to half a minute for what tests leave behind:
 // deadlines of calls whose process died in a test, connections to what was killed.
-process.on('message', ([kind]) => {
-  if (kind === END) setImmediate(() => process.exit());
+process.on('message', (message) => {
+  if (Array.isArray(message) && message[0] === END) setImmediate(() => process.exit());
 });
 
 // Jest demands a default export.
