@@ -1,37 +1,31 @@
 import type { RegisteredTool } from '../call/registration.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import { BUDGET } from '../contract/budget.js';
 import type { ClassType } from '../contract/declaration.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { Telemetry } from '../contract/telemetry.js';
-import type {
-  ConversationsConfig,
-  ConversationsOptions,
-  ConversationsStore,
+import {
+  type ConversationsConfig,
+  type ConversationsOptions,
+  type ConversationsStore,
+  TAKING_RULES,
+  TURN_RULES,
 } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
 import {
-  BOOLEAN,
-  COUNT_LIMIT,
   either,
   FILLED_TEXT,
-  FUNCTION,
   LIST,
   listOf,
-  MILLISECONDS,
   type OptionRule,
   objectOf,
-  oneOf,
   optionTable,
   protecting,
   RECORD,
   required,
-  TEXT,
-  WHOLE,
   withMethods,
 } from '../kernel/options.js';
-import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
+import { LOOP_ALIASES } from '../loop/options.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import type { SqliteRunStoreOptions } from '../stores/index.js';
 import type { AgentsOptions, NamedAgent } from '../toolbox/agents/index.js';
@@ -143,10 +137,7 @@ interface ConnectedClient {
 }
 
 /** How the conversations of an agent are taken that live in its store. */
-export type AgentConversations = Pick<
-  ConversationsOptions,
-  'scope' | 'takesTurns' | 'maxConcurrency' | 'jobConcurrency' | 'onUnknown' | 'leaseMs' | 'pollMs'
->;
+export type AgentConversations = Pick<ConversationsOptions, keyof typeof TAKING_RULES>;
 
 /** What an agent is made from: the options of its runs, and the parts around them. */
 export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'tools' | 'telemetry'> {
@@ -204,18 +195,7 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'agents',
 ];
 
-const {
-  store: _store,
-  engine: _engine,
-  signal: _signal,
-  runId: _runId,
-  leaseMs: _leaseMs,
-  checkpoint: _checkpoint,
-  tools: _tools,
-  provider: _provider,
-  telemetry: _telemetry,
-  ...RUN_RULES
-} = LOOP_RULES;
+const { tools: _1, provider: _2, telemetry: _3, ...RUN_RULES } = TURN_RULES;
 
 /** Names of what has one, beside toolboxes. */
 export const NAMES = {
@@ -264,9 +244,6 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
   'createAgent',
   {
     ...RUN_RULES,
-    checkpoint: oneOf('step', 'call'),
-    systemPrompt: TEXT,
-    budget: BUDGET,
     provider: required(named(NAMES.provider, "new OpenAIProvider(), or 'openai' or 'offline'")),
     folder: FILLED_TEXT,
     toolboxes: TOOLBOX_LIST,
@@ -277,18 +254,7 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
     engine: JOB_ENGINE,
     telemetry: named(NAMES.telemetry, "'opentelemetry', or openTelemetry()"),
     container: withMethods(['resolve'], 'an object with resolve(token)'),
-    conversations: objectOf<AgentConversations>(
-      {
-        scope: protecting(FUNCTION),
-        takesTurns: BOOLEAN,
-        maxConcurrency: COUNT_LIMIT,
-        jobConcurrency: WHOLE,
-        onUnknown: oneOf('ask', 'error', 'rerun'),
-        leaseMs: MILLISECONDS,
-        pollMs: MILLISECONDS,
-      },
-      { fix: '{ takesTurns: false, … }' },
-    ),
+    conversations: objectOf<AgentConversations>(TAKING_RULES, { fix: '{ takesTurns: false, … }' }),
     configFile: FILLED_TEXT,
     folderConfigFile: protecting(FILLED_TEXT),
   },

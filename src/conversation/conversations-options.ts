@@ -144,27 +144,26 @@ export function keepsConversations(store: unknown): store is ConversationsStore 
   );
 }
 
-const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...TURN_RULES } = LOOP_RULES;
+const { store: _1, engine: _2, signal: _3, runId: _4, leaseMs: _5, ...RUN_RULES } = LOOP_RULES;
+
+/** What each option of the config of turns may be. */
+export const TURN_RULES = { ...RUN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT };
 
 const BESIDE = 'beside config: new Conversations({ store, config, … })';
 
-const TURN_CONFIG = optionTable<ConversationsConfig>(
-  'the config of Conversations',
-  { ...TURN_RULES, checkpoint: oneOf('step', 'call'), systemPrompt: TEXT },
-  {
-    ...LOOP_ALIASES,
-    store: `store ${BESIDE}`,
-    engine: `engine ${BESIDE}`,
-    leaseMs: `leaseMs ${BESIDE}`,
-    scope: `scope ${BESIDE}`,
-    onUnknown: `onUnknown ${BESIDE}`,
-    runId: 'nothing: runs are called after their conversation and their turn',
-    signal: 'nothing; a turn is ended with conversations.abort(conversationId)',
-    messages:
-      'nothing; conversations.prompt(conversationId, content) says more, and the store keeps what was said',
-    id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
-  },
-);
+const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversations', TURN_RULES, {
+  ...LOOP_ALIASES,
+  store: `store ${BESIDE}`,
+  engine: `engine ${BESIDE}`,
+  leaseMs: `leaseMs ${BESIDE}`,
+  scope: `scope ${BESIDE}`,
+  onUnknown: `onUnknown ${BESIDE}`,
+  runId: 'nothing: runs are called after their conversation and their turn',
+  signal: 'nothing; a turn is ended with conversations.abort(conversationId)',
+  messages:
+    'nothing; conversations.prompt(conversationId, content) says more, and the store keeps what was said',
+  id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
+});
 
 /**
  * The config that turns are run with. What a function gives is checked at each turn.
@@ -183,11 +182,8 @@ export function turnConfigOf(config: ToolLoopConfig): ConversationsConfig {
 
 const STORE: OptionRule = { accepts: keepsConversations, fix: FIX };
 
-const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
-  store: required(STORE),
-  config: required(either(FUNCTION, RECORD)),
-  engine: JOB_ENGINE,
-  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+/** What each option may be that says how turns are taken. */
+export const TAKING_RULES = {
   scope: protecting(FUNCTION),
   takesTurns: BOOLEAN,
   maxConcurrency: COUNT_LIMIT,
@@ -195,33 +191,34 @@ const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations',
   onUnknown: oneOf('ask', 'error', 'rerun'),
   leaseMs: MILLISECONDS,
   pollMs: MILLISECONDS,
+};
+
+const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
+  store: required(STORE),
+  config: required(either(FUNCTION, RECORD)),
+  engine: JOB_ENGINE,
+  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+  ...TAKING_RULES,
   logger: LOGGER,
 });
 
-export const PROMPT_OPTIONS = optionTable<PromptOptions>('Conversations.prompt', {
-  key: STORED_ID,
-  owner: protecting(JSON_VALUE),
-  onlyOwner: protecting(BOOLEAN),
-  replaces: STORED_ID,
-});
-
-export const ANSWERS_OPTIONS = optionTable<AnswersOptions>('Conversations.answer', {
-  key: STORED_ID,
-  owner: protecting(JSON_VALUE),
-  answeredBy: JSON_VALUE,
-});
-
-export const EVENTS_OPTIONS = optionTable<EventsOptions>('Conversations.events', {
-  after: WHOLE,
-  upTo: WHOLE,
-  signal: SIGNAL,
-});
-
-export const IDLE_OPTIONS = optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL });
-
-export const CLOSE_OPTIONS = optionTable<ConversationsCloseOptions>('Conversations.close', {
-  timeoutMs: PAUSE,
-});
+/** What the options of each method may be. */
+export const METHOD_OPTIONS = {
+  prompt: optionTable<PromptOptions>('Conversations.prompt', {
+    key: STORED_ID,
+    owner: protecting(JSON_VALUE),
+    onlyOwner: protecting(BOOLEAN),
+    replaces: STORED_ID,
+  }),
+  answer: optionTable<AnswersOptions>('Conversations.answer', {
+    key: STORED_ID,
+    owner: protecting(JSON_VALUE),
+    answeredBy: JSON_VALUE,
+  }),
+  events: optionTable<EventsOptions>('Conversations.events', { after: WHOLE, upTo: WHOLE, signal: SIGNAL }),
+  idle: optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL }),
+  close: optionTable<ConversationsCloseOptions>('Conversations.close', { timeoutMs: PAUSE }),
+};
 
 /**
  * Checks what conversations are made from, and the config of their turns where it is the same for all.

@@ -22,19 +22,15 @@ import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { checkAnswers } from './check-answers.js';
 import { type ConversationView, viewOf } from './conversation-view.js';
 import {
-  ANSWERS_OPTIONS,
   type AnswersOptions,
-  CLOSE_OPTIONS,
   type ConversationIdleOptions,
   type ConversationsCloseOptions,
   type ConversationsOptions,
   checkConversations,
   checkTurnConfig,
-  EVENTS_OPTIONS,
   type EventsOptions,
-  IDLE_OPTIONS,
   jobsOfOptions,
-  PROMPT_OPTIONS,
+  METHOD_OPTIONS,
   type PromptOptions,
 } from './conversations-options.js';
 import type { NumberedEvent } from './event-json.js';
@@ -114,7 +110,7 @@ export class Conversations {
       given: { conversationId, content },
       rules: { conversationId: STORED_ID, content: CONTENT },
     });
-    checkOptions(options, PROMPT_OPTIONS);
+    checkOptions(options, METHOD_OPTIONS.prompt);
     const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
     const prompt = plainJson({ kind: 'prompt', content, replaces, ...ownerIn(options) }) as InboxContent;
     if (replaces !== undefined) checkReplaced(await this.#log.read(conversationId), { key, replaces });
@@ -144,7 +140,7 @@ export class Conversations {
       given: { conversationId, answers },
       rules: { conversationId: STORED_ID, answers: LIST },
     });
-    checkOptions(options, ANSWERS_OPTIONS);
+    checkOptions(options, METHOD_OPTIONS.answer);
     const { key = crypto.randomUUID(), answeredBy } = options;
     const content = { kind: 'answers' as const, answers, ...ownerIn(options) };
     const { store, config } = this.#options;
@@ -170,7 +166,7 @@ export class Conversations {
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkId('events', conversationId);
-    checkOptions(options, EVENTS_OPTIONS);
+    checkOptions(options, METHOD_OPTIONS.events);
     return readEvents(this.#log, { conversationId, ...options });
   }
 
@@ -187,7 +183,7 @@ export class Conversations {
     options: ConversationIdleOptions = {},
   ): Promise<ConversationView | undefined> {
     checkId('idle', conversationId);
-    checkOptions(options, IDLE_OPTIONS);
+    checkOptions(options, METHOD_OPTIONS.idle);
     const { signal } = options;
     const news = new News();
     const unwatch = this.#log.watch((told) => {
@@ -222,7 +218,7 @@ export class Conversations {
    * ```
    */
   async close(options: ConversationsCloseOptions = {}): Promise<void> {
-    checkOptions(options, CLOSE_OPTIONS);
+    checkOptions(options, METHOD_OPTIONS.close);
     const { timeoutMs } = options;
     this.#closing.abort();
     this.#unwatch();
