@@ -18,7 +18,7 @@ export function mayBeDone({ hasBegun, journal }: CallRequest): boolean {
 export function wordOn({ refused, result, outcome }: CallJournal): Obstacle | undefined {
   if (refused !== undefined) {
     const { reason = 'it was not approved', expired: isExpired = false } = refused;
-    return { how: 'refused', reason, isExpired };
+    return { how: 'refused', reason, isExpired, isAnswer: true };
   }
   if (result !== undefined) return { how: 'returned', value: givenResult(result.value) };
   return outcome?.status === 'done' ? { how: 'returned', value: givenResult(outcome.value) } : undefined;
@@ -73,7 +73,13 @@ async function obstacleOf(
 function unknownOutcome({ request, environment }: ReceivedCall): Obstacle {
   const message = `The process died while '${request.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
-    return { how: 'threw', error: new ToolwrightError('OutcomeUnknown', message) };
+    return {
+      how: 'threw',
+      error: new ToolwrightError(
+        'OutcomeUnknown',
+        `${message} Check that, or ask, before you call it again.`,
+      ),
+    };
   return { how: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
 }
 

@@ -172,7 +172,7 @@ function checkLater(
     try {
       if (end.how === 'returned') return checked(call, { tool, plan, ready: end.value as ReadyArguments });
       const told = () => finish(call, writeEnd({ ...call, tool, plan }, end));
-      if (end.how === 'aborted') return told();
+      if (end.how === 'aborted') return finish(call, writeEnd({ ...call, tool, plan }, { how: 'aborted' }));
       return unmade(call, end.how === 'threw' ? () => broken(call, end.error) : told, { tool, plan });
     } catch (cause) {
       return broken(call, cause);

@@ -157,8 +157,15 @@ export type BodyEnd =
   | { readonly how: 'returned'; readonly value: unknown }
   | { readonly how: 'threw'; readonly error: unknown }
   | { readonly how: 'timed_out'; readonly timeoutMs: number }
-  | { readonly how: 'aborted' }
-  | { readonly how: 'refused'; readonly reason: string; readonly isExpired?: boolean };
+  /** `hasBegun`: within the body, which may have done something by then. */
+  | { readonly how: 'aborted'; readonly hasBegun?: boolean }
+  | {
+      readonly how: 'refused';
+      readonly reason: string;
+      readonly isExpired?: boolean;
+      /** Whoever was asked has said so, or nobody in time. */
+      readonly isAnswer?: true;
+    };
 
 /** The call is not made before its run goes on. */
 export interface HeldEnd {

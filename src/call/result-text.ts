@@ -1,6 +1,7 @@
 import type { CallRecord } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { StoredResult } from '../contract/run-state.js';
+import type { ToolDefinition } from '../contract/tool.js';
 import { type Content, errorResult, ToolResult } from '../contract/tool-result.js';
 import type { ErrorName } from '../errors/toolwright-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -121,9 +122,18 @@ function shown(key: string): string {
   return line.length > MAX_KEY ? `${line.slice(0, MAX_KEY).toWellFormed()}…` : line;
 }
 
-/** The answer to a call that an abort of the run left open. */
-export function abortedResult(tool: string): ToolResult {
-  return failedResult('RunAborted', `The run was aborted before the tool '${tool}' had finished.`);
+/**
+ * What a model is told of a call that ends without a result: one that had begun may have been done, so that it is not
+ * simply to be made again. `asking`: its tool had stopped at a question.
+ */
+export function unendedText(
+  { name, annotations }: Pick<ToolDefinition, 'name' | 'annotations'>,
+  at: 'unmade' | 'asking' | 'begun',
+): string {
+  if (at === 'unmade') return `The tool '${name}' was not run.`;
+  if (at === 'asking' || annotations?.readOnly || annotations?.idempotent)
+    return `The tool '${name}' had not finished.`;
+  return `The tool '${name}' had begun, and nobody knows what of it was done: check that, or ask, before you call it again.`;
 }
 
 const MAX_SUGGESTED = 3;

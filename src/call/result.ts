@@ -15,19 +15,19 @@ import {
 } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import { isPlainData, parsedJson } from '../kernel/json.js';
+import { parsedJson } from '../kernel/json.js';
 import type { CheckedFacts } from './check-arguments.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
-import { abortedResult, cutResult, failedResult } from './result-text.js';
+import { cutResult, failedResult, unendedText } from './result-text.js';
 import { takeOutFiles } from './take-out-files.js';
 
 /** What the writing of a result depends on. */
 interface WrittenCall {
   /** Of one that is gone, its name. */
-  readonly tool: LimitedTool & Pick<ToolDefinition, 'isOutputInferred'>;
+  readonly tool: LimitedTool & Pick<ToolDefinition, 'isOutputInferred' | 'annotations'>;
   readonly plan?: CallPlan;
   readonly environment: CallEnvironment;
   readonly scope: CallScope;
@@ -67,6 +67,7 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
         const hint = String(message).trim() === '' ? withoutHint(tool.name) : message;
         return { status: 'rejected', result: failedResult('InvalidArguments', hint, end.error) };
       }
+      if (isAbort(end.error, scope.signal)) return aborted(tool, true);
       const status = scope.signal?.aborted ? 'aborted' : 'error';
       return { status, result: writeFailure(tool.name, end.error, environment.describeError) };
     }
@@ -77,7 +78,7 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
       };
     case 'refused':
       // Whoever decides may have waited until there was nothing left to decide.
-      if (scope.signal?.aborted) return { status: 'aborted', result: abortedResult(tool.name) };
+      if (scope.signal?.aborted && !end.isAnswer) return aborted(tool);
       return {
         status: 'refused',
         result: failedResult(
@@ -86,8 +87,19 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
         ),
       };
     case 'aborted':
-      return { status: 'aborted', result: abortedResult(tool.name) };
+      return aborted(tool, end.hasBegun);
   }
+}
+
+function aborted(tool: WrittenCall['tool'], hasBegun = false): CallEnd {
+  const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'unmade')}`;
+  return { status: 'aborted', result: failedResult('RunAborted', message) };
+}
+
+/** Whether a method only gave up because of the abort, as `fetch` does: that says nothing of what it had done. */
+function isAbort(thrown: unknown, signal: AbortSignal | undefined): boolean {
+  if (!signal?.aborted) return false;
+  return thrown === signal.reason || (thrown instanceof DOMException && thrown.name === 'AbortError');
 }
 
 function withoutHint(tool: string): string {
@@ -383,13 +395,3 @@ export function callRecord(call: RecordedCall, { status, result, taskId }: CallE
 
 const NONE: readonly string[] = [];
 const NO_NOTES: readonly HookNote[] = [];
-
-/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
-export function isReady(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
-  try {
-    return isPlainData(value);
-  } catch {
-    return false;
-  }
-}

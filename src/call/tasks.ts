@@ -33,6 +33,7 @@ export class CallTask implements CallWork {
   #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
   #completion: ToolResult | undefined;
   #isAcknowledged = false;
+  #hasBegun = false;
   #deadline: Deadline | undefined;
   #unfollow: (() => void) | undefined;
   #trace: Trace<ToolResult> | undefined;
@@ -181,6 +182,7 @@ export class CallTask implements CallWork {
   }
 
   #begun(): void {
+    this.#hasBegun = true;
     this.#setLimit();
     this.#trace = traceTask(this.#call, this.#id ?? '');
   }
@@ -208,7 +210,9 @@ export class CallTask implements CallWork {
   }
 
   readonly #abort = (): void => {
-    this.#stop(this.#call.scope.signal?.reason, () => this.#write({ how: 'aborted' }));
+    this.#stop(this.#call.scope.signal?.reason, () =>
+      this.#write({ how: 'aborted', hasBegun: this.#hasBegun }),
+    );
   };
 
   #cancel(reason: string | undefined): boolean {

@@ -60,18 +60,6 @@ export function isExpired({ expiresAt }: Pick<Wait, 'expiresAt'>, now = Date.now
   return expiresAt !== undefined && Date.parse(expiresAt) <= now;
 }
 
-/** What the model is told of a call that nobody answered in time. */
-export function expiryReason({ kind, expiresAt = '' }: Pick<Wait, 'kind' | 'expiresAt'>): string {
-  return `${UNANSWERED[kind]} until ${expiresAt}`;
-}
-
-const UNANSWERED: Readonly<Record<PendingKind, string>> = {
-  approval: 'nobody approved it',
-  question: 'nobody answered what it asks',
-  client: 'the client said nothing of it, also not whether it was done,',
-  outcome: 'nobody said what came of it',
-};
-
 /** An answer without the id that says which wait it is for. */
 export type WaitAnswer =
   | { readonly result: unknown }

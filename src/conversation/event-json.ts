@@ -1,5 +1,5 @@
 import type { CallRecord } from '../contract/call.js';
-import type { InboxContent, LoggedEvent } from '../contract/conversation-log.js';
+import type { InboxContent, InboxEntry, LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { StoredResult } from '../contract/run-state.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -139,4 +139,18 @@ function resultJson({ forLLM, forUser, silent, isError, async, content, details 
 
 function plain<Kept>(value: object): Kept {
   return plainJson(value) as Kept;
+}
+
+/**
+ * Whoever sent answers knows from it, by their key, where the turn goes on with them, or that they were `refused`: they
+ * were wrong, or too late.
+ */
+export function answersJson(
+  { key, content }: InboxEntry,
+  refused?: { readonly error: unknown; readonly isLate: boolean },
+): KeptEvent {
+  if (refused !== undefined)
+    return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
+  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
+  return plain({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy });
 }

@@ -10,7 +10,6 @@ import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { plainJson } from '../kernel/json.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import { foldRun } from '../loop/fold-run.js';
 import { abortedBefore } from '../loop/loop-run.js';
@@ -18,13 +17,14 @@ import { driveLostRun } from '../loop/recover-runs.js';
 import { driveRun } from '../loop/run.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { driveStoredRun, endStoredRun } from '../loop/stored-run.js';
+import { openWaits } from '../loop/suspend.js';
 import type {
   ConversationsConfig,
   ConversationsOptions,
   NextTurn,
   TurnOwner,
 } from './conversations-options.js';
-import { errorJson, eventJson, type KeptEvent, outcomeJson } from './event-json.js';
+import { answersJson, errorJson, eventJson, type KeptEvent, outcomeJson } from './event-json.js';
 import { callOfContext } from './events.js';
 import type { ExpiryWatch } from './expiry-watch.js';
 import type { HeldConversation } from './held-conversation.js';
@@ -99,7 +99,7 @@ async function continueTurn(
   // Where the run is not suspended, the process that took the answers died before it had told so.
   const answers = run === undefined ? undefined : await firstAnswers(held, turn);
   if (run?.status === 'ended') {
-    await commitTurn(held, turn, { result: endedRun(run), answers });
+    await commitTurn(held, turn, { result: endedRun(run), ...(await settledAnswers(held, turn, run)) });
     return true;
   }
   if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) {
@@ -114,7 +114,8 @@ async function continueTurn(
   try {
     const result = await runTurn(held, { turn, run, answers }, surroundings);
     // Where the run came to an end or a stop a moment before, or this process closes, the next look finds that.
-    if (result !== undefined) await commitTurn(held, turn, { result, answers });
+    if (result !== undefined)
+      await commitTurn(held, turn, { result, done: answers ? [answers.position] : [] });
   } catch (error) {
     held.lost.throwIfAborted();
     // Those that were taken before have done what they could.
@@ -157,10 +158,7 @@ async function tellPause(held: HeldConversation, turn: OpenTurn, run: KeptRun): 
   const { messages, iterations, usage, spent, open } = foldRun(run);
   const { content = '' } = open ?? {};
   const result: TurnResult = { status: 'suspended', content, messages, iterations, usage, pending };
-  await commitTurn(held, turn, {
-    result: spent === undefined ? result : { ...result, spent },
-    answers: undefined,
-  });
+  await commitTurn(held, turn, { result: spent === undefined ? result : { ...result, spent }, done: [] });
 }
 
 /** A run that ended before the conversation had its end. */
@@ -205,7 +203,7 @@ async function runTurn(
   const signal = held.turnSignal();
   const parts = await askForParts(next, surroundings, { signal, lost: held.lost });
   if (parts.status === 'left') return undefined;
-  if (parts.status !== 'given') return endWithout(parts, { turn, run, next }, { store, signal });
+  if (parts.status !== 'given') return endWithout(held, parts, { turn, run, next, store, signal });
   const { given } = parts;
   const config = {
     ...withCompletions(given, of, surroundings),
@@ -215,7 +213,7 @@ async function runTurn(
   const scope = { ...parts.scope, ...of };
   const sink = (event: LoopEvent) => {
     // Answers that are wrong are refused before.
-    if (event.type === 'run-start' && answers?.isTold === false) void held.events.write(takenJson(answers));
+    if (event.type === 'run-start' && answers?.isTold === false) void held.events.write(answersJson(answers));
     return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
   const turnOf = of.conversationId;
@@ -231,12 +229,18 @@ async function runTurn(
   return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
 }
 
-/** Ends a turn without what the application gives for it, so that its history is valid. */
+/** A turn that is to end, and where. */
+interface EndingTurn extends Pick<StandingTurn, 'turn' | 'run'>, Pick<TurnSurroundings, 'store'> {
+  readonly next: NextTurn;
+  readonly signal: AbortSignal;
+}
+
+/** Ends a turn without what the application gives for it; its history is valid. Nothing where that is committed. */
 async function endWithout(
+  held: HeldConversation,
   parts: Extract<TurnParts, { readonly status: 'aborted' | 'failed' }>,
-  { turn, run, next }: Pick<StandingTurn, 'turn' | 'run'> & { readonly next: NextTurn },
-  { store, signal }: { readonly store: CheckpointStore; readonly signal: AbortSignal },
-): Promise<TurnResult> {
+  { turn, run, next, store, signal }: EndingTurn,
+): Promise<TurnResult | undefined> {
   const failed = parts.status === 'failed' ? { status: 'failed' as const, error: parts.error } : {};
   if (run === undefined)
     return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...failed };
@@ -245,18 +249,32 @@ async function endWithout(
   await endStoredRun({ store, runId, reason });
   const ended = await store.read(runId);
   if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-  return { ...endedRun(ended), ...failed };
+  const settled = await settledAnswers(held, turn, ended);
+  await commitTurn(held, turn, { result: { ...endedRun(ended), ...failed }, ...settled });
+  return undefined;
 }
 
-/** Readers know from it where the turn goes on with the answers that they sent, by their key. */
-function takenJson({ key, content }: InboxEntry): KeptEvent {
-  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
-  return plainJson({
-    type: 'answers-taken',
-    key,
-    ids: answers.map(({ id }) => id),
-    answeredBy,
-  }) as KeptEvent;
+/** What becomes of answers that wait where their run has ended: it got them before that, or they are too late. */
+async function settledAnswers(
+  held: HeldConversation,
+  turn: OpenTurn,
+  { runId, state }: KeptRun,
+): Promise<Omit<TurnOutcome, 'result'>> {
+  const first = await firstAnswers(held, turn);
+  const { iterations, open } = state;
+  const waits = open === undefined ? [] : openWaits({ runId, iterations, open });
+  const left = new Set(waits.map(({ pending }) => pending.id));
+  const entries = held.conversation.inbox.filter(({ content }) => content.kind === 'answers');
+  const events = entries.flatMap((entry) => {
+    if (entry.position === first?.position && first.isTold) return [];
+    const isLate = answersIn(entry).some(({ id }) => left.has(id));
+    return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
+  });
+  return { done: entries.map(({ position }) => position), events };
+}
+
+function answersIn({ content }: InboxEntry): readonly Answer[] {
+  return content.kind === 'answers' ? content.answers : [];
 }
 
 /** What an agent inside a call writes, letter by letter: its answer is the result of the call. */
@@ -310,15 +328,17 @@ type TurnResult = Pick<
 /** What came of the run of a turn. */
 interface TurnOutcome {
   readonly result: TurnResult;
-  readonly answers: WaitingAnswers | undefined;
+  /** Entries that need no turn any more. */
+  readonly done: readonly number[];
+  /** What is told before its end. */
+  readonly events?: readonly KeptEvent[];
 }
 
 async function commitTurn(
   held: HeldConversation,
   turn: OpenTurn,
-  { result, answers }: TurnOutcome,
+  { result, done, events = [] }: TurnOutcome,
 ): Promise<void> {
-  const done = answers === undefined ? [] : [answers.position];
   const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
   if (result.status === 'suspended') {
     const event: KeptEvent = { type: 'turn-suspended', ...outcome };
@@ -339,7 +359,7 @@ async function commitTurn(
   };
   const history = { keep, messages: messagesOfTurn(said, kept) };
   const event: KeptEvent = { type: 'turn-end', ...outcome };
-  await held.commit({ turn: null, history, done, events: [event] });
+  await held.commit({ turn: null, history, done, events: [...events, event] });
 }
 
 /** A turn that can never be run as things are. */
@@ -352,15 +372,14 @@ async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown):
 
 async function refuseAnswers(
   held: HeldConversation,
-  { position, key, content }: InboxEntry,
+  entry: InboxEntry,
   { error, run }: { readonly error: unknown; readonly run: KeptRun | undefined },
 ): Promise<void> {
   const pending = run?.status === 'suspended' ? (run.state as RunState).pending : [];
   const isWaitedFor = ({ id }: Answer): boolean => pending.some((wait) => wait.id === id);
   // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
-  const isLate = content.kind === 'answers' && !content.answers.every(isWaitedFor);
-  const event: KeptEvent = { type: 'answers-refused', key, isLate, error: errorJson(error) };
-  await held.commit({ done: [position], events: [event] });
+  const isLate = !answersIn(entry).every(isWaitedFor);
+  await held.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
 }
 
 function isRefusal(error: unknown): boolean {

@@ -1,9 +1,8 @@
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { callRecord } from '../call/result.js';
-import { abortedResult, failedResult, notesOf, resultText } from '../call/result-text.js';
+import { failedResult, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { approvalNeed } from '../call/waits.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
-import type { Message } from '../contract/llm-provider.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { tellQuestion, withQuestion } from './budget-question.js';
@@ -11,7 +10,7 @@ import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
 import { InnerRuns, innerRuns } from './inner-runs.js';
 import { isToBeKept, keepResult, keptBy } from './kept-results.js';
-import { abortedRun, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
+import { abortedRun, HistoryScope, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
 import {
   assistantMessage,
   type CallingMessage,
@@ -59,10 +58,14 @@ async function answerKept(
 function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
   if (call === undefined || call.record !== undefined || call.suspension !== undefined) return false;
   const tool = tools.offered(call.name);
-  const { approved, refused, result, outcome } = call.journal ?? {};
-  const isAnswered = refused !== undefined || result !== undefined || outcome?.status === 'done';
-  const needsYes = approvalNeed(tool?.approval) === true && !approved;
-  return tool !== undefined && !isAnswered && !needsYes && tool.execution !== 'client';
+  const needsYes = approvalNeed(tool?.approval) === true && !call.journal?.approved;
+  return tool !== undefined && !hasWord(call) && !needsYes && tool.execution !== 'client';
+}
+
+/** Whether somebody has said how a call ends. */
+function hasWord({ journal }: ParsedCall): boolean {
+  const { refused, result, outcome } = journal ?? {};
+  return refused !== undefined || result !== undefined || outcome?.status === 'done';
 }
 
 /** Makes every call of a message, and goes on with one outcome for each, in call order, whatever happens. */
@@ -187,7 +190,8 @@ async function makeKept(
 }
 
 function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
-  if (scope.signal?.aborted) return abortedCall(call);
+  // What somebody has said of a call, as that it was done, counts for a run that ends, too.
+  if (scope.signal?.aborted && !hasWord(call)) return abortedCall(run, call);
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
   // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
@@ -233,7 +237,7 @@ function answerOrSuspend(
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
   if (end?.state !== undefined && run.budget?.question !== undefined)
     return tellQuestion(run, end.state).then(() => end);
-  return end ?? answerForUnanswered(run, outcomes, closed ?? notKept);
+  return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notKept(run, call)));
 }
 
 /** Adds the answers to the history. */
@@ -283,13 +287,17 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
  * where it does not.
  */
 function closedCall(
-  { signal, retries, budget }: LoopRun,
+  run: LoopRun,
   outcomes: readonly CallOutcome[],
 ): ((call: ParsedCall) => CallRecord) | undefined {
-  if (signal?.aborted) return abortedCall;
+  const { signal, retries, budget } = run;
+  if (signal?.aborted) return (call) => abortedCall(run, call);
   const error = retries.foresee(recordsAmong(outcomes)) ?? budget?.endInsteadOfAsking;
   if (error === undefined) return undefined;
-  return (call) => notRun(call, 'not_run', errorResult(`The run failed: ${error.message}`).withError(error));
+  return (call) => {
+    const told = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
+    return notRun(call, progressOf(call) === 'unmade' ? 'not_run' : 'aborted', told);
+  };
 }
 
 /** `undefined` where the run cannot be kept; then the history is as it was. */
@@ -324,7 +332,7 @@ async function answerForUnanswered(
   const { sink } = run;
   const records: CallRecord[] = [];
   for (const outcome of outcomes) {
-    const record = isUnanswered(outcome) ? answerFor(outcome.call) : outcome;
+    const record = isUnanswered(outcome) ? answerFor(withWaits(outcome)) : outcome;
     records.push(record);
     if (!isUnanswered(outcome)) continue;
     await run.keeper?.keep(outcome.call, record);
@@ -335,14 +343,38 @@ async function answerForUnanswered(
 }
 
 /** What the model may try in another way: it is told. */
-function notKept(call: ParsedCall): CallRecord {
-  const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. It was not run.`;
+function notKept(run: LoopRun, call: ParsedCall): CallRecord {
+  const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. ${unended(run, call)}`;
   return notRun(call, 'refused', failedResult('NotExecutableHere', message));
 }
 
 /** The record of a call that an abort of the run left open. */
-function abortedCall(call: ParsedCall): CallRecord {
-  return notRun(call, 'aborted', abortedResult(call.name));
+function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
+  return notRun(call, 'aborted', failedResult('RunAborted', `The run was aborted. ${unended(run, call)}`));
+}
+
+function unended({ tools }: LoopRun, call: ParsedCall): string {
+  const { name } = call;
+  return unendedText({ name, annotations: tools.offered(name)?.annotations }, progressOf(call));
+}
+
+/** How far a call has come that has no result. */
+function progressOf({
+  hasBegun,
+  suspension,
+  inner = [],
+  ...call
+}: ParsedCall): 'unmade' | 'asking' | 'begun' {
+  const { waits = [], journal = call.journal } = suspension ?? {};
+  const kinds = new Set(waits.map(({ kind }) => kind));
+  const hasDone = inner.length > 0 || Boolean(journal?.once.length);
+  if (hasBegun || hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
+  return kinds.has('question') || journal?.answers.length ? 'asking' : 'unmade';
+}
+
+/** A call with what it waits for by now. */
+function withWaits({ call, suspension, inner }: Exclude<CallOutcome, CallRecord>): ParsedCall {
+  return { ...call, ...(suspension ? { suspension } : {}), ...(inner ? { inner } : {}) };
 }
 
 /** The record of a call that was answered without being made. */
@@ -351,44 +383,4 @@ function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResu
     ...callRecord({ request: call, attempt: 0, since: 0 }, { status, result }),
     ...givenAnswers(call),
   };
-}
-
-/** A run's scope with the history up to now, which is copied only when a tool asks for it. */
-class HistoryScope implements CallScope {
-  readonly channel: CallScope['channel'];
-  readonly chatId: CallScope['chatId'];
-  readonly conversationId: CallScope['conversationId'];
-  readonly owner: CallScope['owner'];
-  readonly signal: CallScope['signal'];
-  readonly data: CallScope['data'];
-  readonly container: CallScope['container'];
-  readonly onUpdate: CallScope['onUpdate'];
-  readonly onLog: CallScope['onLog'];
-  readonly #history: readonly Message[];
-  readonly #length: number;
-  #messages: readonly Message[] | undefined;
-
-  /** `history` only grows, so that its length says what it was. */
-  constructor(
-    scope: CallScope,
-    history: readonly Message[],
-    onUpdate: UpdateListener | undefined = scope.onUpdate,
-  ) {
-    this.channel = scope.channel;
-    this.chatId = scope.chatId;
-    this.conversationId = scope.conversationId;
-    this.owner = scope.owner;
-    this.signal = scope.signal;
-    this.data = scope.data;
-    this.container = scope.container;
-    this.onUpdate = onUpdate;
-    this.onLog = scope.onLog;
-    this.#history = history;
-    this.#length = history.length;
-  }
-
-  get messages(): readonly Message[] {
-    this.#messages ??= Object.freeze(this.#history.slice(0, this.#length));
-    return this.#messages;
-  }
 }

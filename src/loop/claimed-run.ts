@@ -20,7 +20,7 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
 /** Whose a run is to be, and where it is kept. */
-export interface ClaimRequest<Store extends RunStore = RunStore> {
+interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly store: Store;
   readonly runId: string;
   readonly leaseMs: number;

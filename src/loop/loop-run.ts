@@ -1,7 +1,7 @@
 import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallWatcher } from '../call/watch-calls.js';
-import type { CallRecord, CallScope, HookNote } from '../contract/call.js';
+import type { CallRecord, CallScope, HookNote, UpdateListener } from '../contract/call.js';
 import {
   type LLMProvider,
   type LLMRequest,
@@ -266,4 +266,44 @@ export function abortedBefore(messages: readonly Message[], signal: AbortSignal 
 export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopEnd {
   const error = new ToolwrightError('RunAborted', 'The run was aborted.', { cause: signal?.reason });
   return { status: 'aborted', content, error };
+}
+
+/** A run's scope with the history up to now, which is copied only when a tool asks for it. */
+export class HistoryScope implements CallScope {
+  readonly channel: CallScope['channel'];
+  readonly chatId: CallScope['chatId'];
+  readonly conversationId: CallScope['conversationId'];
+  readonly owner: CallScope['owner'];
+  readonly signal: CallScope['signal'];
+  readonly data: CallScope['data'];
+  readonly container: CallScope['container'];
+  readonly onUpdate: CallScope['onUpdate'];
+  readonly onLog: CallScope['onLog'];
+  readonly #history: readonly Message[];
+  readonly #length: number;
+  #messages: readonly Message[] | undefined;
+
+  /** `history` only grows, so that its length says what it was. */
+  constructor(
+    scope: CallScope,
+    history: readonly Message[],
+    onUpdate: UpdateListener | undefined = scope.onUpdate,
+  ) {
+    this.channel = scope.channel;
+    this.chatId = scope.chatId;
+    this.conversationId = scope.conversationId;
+    this.owner = scope.owner;
+    this.signal = scope.signal;
+    this.data = scope.data;
+    this.container = scope.container;
+    this.onUpdate = onUpdate;
+    this.onLog = scope.onLog;
+    this.#history = history;
+    this.#length = history.length;
+  }
+
+  get messages(): readonly Message[] {
+    this.#messages ??= Object.freeze(this.#history.slice(0, this.#length));
+    return this.#messages;
+  }
 }

@@ -1,7 +1,7 @@
 import type { CheckedArguments } from '../call/edited-call.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
-import { expiryReason, isExpired, withAnswer } from '../call/waits.js';
-import type { Answer, CallJournal, Wait } from '../contract/call.js';
+import { isExpired, withAnswer } from '../call/waits.js';
+import type { Answer, CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -176,6 +176,18 @@ function expired(call: StoredWaitingCall, wait: Wait): StoredWaitingCall {
   const refused = { reason: expiryReason(wait), expired: true } as const;
   return { ...call, journal: { ...call.journal, refused }, waits: [] };
 }
+
+/** What the model is told of a call that nobody answered in time. */
+function expiryReason({ kind, expiresAt = '' }: Pick<Wait, 'kind' | 'expiresAt'>): string {
+  return `${UNANSWERED[kind]} until ${expiresAt}`;
+}
+
+const UNANSWERED: Readonly<Record<PendingKind, string>> = {
+  approval: 'nobody approved it',
+  question: 'nobody answered what it asks',
+  client: 'the client said nothing of it, also not whether it was done,',
+  outcome: 'nobody said what came of it',
+};
 
 function faultOf(
   answer: unknown,

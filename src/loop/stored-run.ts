@@ -1,4 +1,5 @@
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
+import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
 import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { checkOptions, invalidOptions } from '../errors/author-fault.js';
@@ -7,14 +8,7 @@ import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
 import { FILLED_TEXT, JSON_VALUE, optionTable, protecting, required, secret } from '../kernel/options.js';
-import {
-  ClaimedRun,
-  type ClaimRequest,
-  claimedByAnother,
-  DEFAULT_LEASE_MS,
-  LEASE,
-  lookAgain,
-} from './claimed-run.js';
+import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
@@ -22,6 +16,7 @@ import type { RunSurroundings } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { type Resumption, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, keepsSteps } from './run.js';
+import { isSameOwner } from './run-owner.js';
 import { signState } from './suspend.js';
 
 /** A suspended run that a store keeps. */
@@ -157,7 +152,9 @@ interface Claimed<Store extends RunStore> {
  *
  * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517).
  */
-async function claimRun<Store extends RunStore>(request: ClaimRequest<Store>): Promise<Claimed<Store>> {
+async function claimRun<Store extends RunStore>(
+  request: ConstructorParameters<typeof ClaimedRun<Store>>[0],
+): Promise<Claimed<Store>> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const since = performance.now();
@@ -319,15 +316,49 @@ export async function endStoredRun({
   const scope = owner === undefined ? {} : { owner };
   const config = { ...NOBODY, signal: AbortSignal.abort(new DOMException(reason, 'AbortError')) };
   const isSuspended = run.status === 'suspended';
-  await driveClaimed(
-    config,
-    () =>
-      isSuspended
-        ? resumeWith(config, run.state as RunState, { answers: [], scope, isCertain: true })
-        : { lost: foldRun(run) },
-    { claimed, first: isSuspended ? 'checkpoint' : 'nothing', surroundings: { scope } },
-  );
+  const suspended = async () =>
+    resumeWith(config, await withEntered(store, run.state as RunState), {
+      answers: [],
+      scope,
+      isCertain: true,
+    });
+  await driveClaimed(config, () => (isSuspended ? suspended() : { lost: foldRun(run) }), {
+    claimed,
+    first: isSuspended ? 'checkpoint' : 'nothing',
+    surroundings: { scope },
+  });
   return { isEnded: true, ...(turnOf === undefined ? {} : { turnOf }) };
+}
+
+/**
+ * The state of a turn with what was said to its conversation of calls that nobody makes any more: that one was done, and
+ * what it gave, or that it is not to be made. The history of a run that is ended tells it.
+ */
+async function withEntered(store: CheckpointStore, given: RunState): Promise<RunState> {
+  const { owner, turnOf } = given;
+  const { conversations } = store as { readonly conversations?: unknown };
+  if (turnOf === undefined || !CONVERSATION_LOG.accepts(conversations)) return given;
+  let state = given;
+  const conversation = await (conversations as ConversationLog).read(turnOf);
+  for (const { content } of conversation?.inbox ?? []) {
+    if (content.kind !== 'answers') continue;
+    const { answers, answeredBy, owner: named } = content;
+    const ends = answers.filter((answer) => 'outcome' in answer || 'result' in answer || isNo(answer));
+    if (ends.length === 0 || !isSameOwner(owner, named)) continue;
+    const scope = owner === undefined ? {} : { owner };
+    try {
+      const start = await resumeWith({}, state, { answers: ends, answeredBy, scope, isCertain: true });
+      if ('suspended' in start) state = start.suspended as RunState;
+    } catch (error) {
+      // Whoever has the conversation tells that they were too late, or wrong.
+      if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') throw error;
+    }
+  }
+  return state;
+}
+
+function isNo(answer: Answer): boolean {
+  return 'approved' in answer && !answer.approved;
 }
 
 /** An aborted run asks nobody. */

@@ -162,3 +162,27 @@ test.each([
     expect(paid).toEqual([]);
   },
 );
+
+test('a yes that came before cancelRun, and that nobody has used, is told as too late', async () => {
+  const { conversations, store, config, paid, id } = await waiting('pay');
+  await conversations.close();
+  const front = new Conversations({ store, config, takesTurns: false });
+  await front.answer('c1', [{ id, approved: true }], { key: 'yes' });
+  await cancelRun({ store, runId: 'c1.1' });
+  const next = new Conversations({ store, config });
+  opened.push(front, next);
+  const view = await next.idle('c1');
+  expect(view?.messages.at(-1)).toMatchObject({
+    content: "The run was aborted. The tool 'pay' was not run.",
+  });
+  const told: unknown[] = [];
+  for await (const { event } of next.events('c1')) {
+    if (/answers-|turn-end/.test(String(event.type))) told.push([event.type, event.key, event.isLate]);
+    if (event.type === 'turn-end') break;
+  }
+  expect(told).toEqual([
+    ['answers-refused', 'yes', true],
+    ['turn-end', undefined, undefined],
+  ]);
+  expect(paid).toEqual([]);
+});

@@ -4,6 +4,7 @@ import {
   Conversations,
   type ConversationsOptions,
   type ConversationView,
+  cancelRun,
   defineTool,
   type LLMProvider,
   type ToolAnnotations,
@@ -318,3 +319,41 @@ test('Conversations.close with `timeoutMs` waits for no longer than it has to, a
   const wrong = { timeoutMs: -1 };
   await expect(front.close(wrong)).rejects.toMatchObject({ code: 521 });
 });
+
+const away = async () => {
+  throw new Error('the database is away');
+};
+
+test.each<[string, (fleet: Fleet) => Promise<unknown>, Start]>([
+  ['an abort', ({ front }) => front.abort('c1'), {}],
+  ['an abort where its config cannot be had', ({ front }) => front.abort('c1'), { config: away }],
+  ['cancelRun', ({ store }) => cancelRun({ store, runId: 'c1.1' }), {}],
+])(
+  'an answer that a call was done, which came before %s, is in the history, and told as taken',
+  async (_, end, start) => {
+    const fleet = new Fleet();
+    const { front, payments } = fleet;
+    await front.prompt('c1', 'Pay');
+    const first = fleet.start(() => NEVER);
+    await fleet.paid(1);
+    first.die();
+    const second = fleet.start(() => 'paid');
+    const [wait] = (await front.idle('c1'))?.pending ?? [];
+    await second.conversations.close();
+    await front.answer('c1', [{ id: wait?.id ?? '', outcome: 'done', result: 'paid at noon' }], {
+      key: 'a1',
+    });
+    await end(fleet);
+    const third = fleet.start(() => 'paid', start);
+    const view = await front.idle('c1');
+    expect(view?.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid at noon' });
+    expect(historyFaults(view?.messages ?? [])).toEqual([]);
+    const events = await fleet.events();
+    expect(events.filter((type) => /answers-|turn-end/.test(String(type)))).toEqual([
+      'answers-taken',
+      'turn-end',
+    ]);
+    expect(payments).toHaveLength(1);
+    await third.conversations.close();
+  },
+);

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   type Answer,
+  answerStoredRun,
+  cancelRun,
   defineTool,
   type Effect,
+  foldRun,
   type Hooks,
   type JsonSchema,
   type LLMProvider,
@@ -45,10 +48,11 @@ class LostCall {
     this.#beginPaying = resolve;
   });
 
-  constructor(args: unknown = { to: 'ann' }) {
+  constructor(args: unknown = { to: 'ann' }, names: readonly string[] = ['pay']) {
+    const calls = names.map((name, index) => ({ id: `c${index + 1}`, name, arguments: args as object }));
     this.#provider = {
       chat: async ({ messages }) => {
-        const toolCalls = messages.length === 1 ? [{ id: 'c1', name: 'pay', arguments: args as object }] : [];
+        const toolCalls = messages.length === 1 ? calls : [];
         return { content: 'Done', toolCalls: toolCalls as never, finishReason: 'stop' };
       },
     };
@@ -119,9 +123,19 @@ class LostCall {
     );
   }
 
+  /** Ends the run from outside, and tells what its calls were answered with. */
+  async cancel(): Promise<readonly unknown[]> {
+    const { store } = this;
+    await cancelRun({ store, runId: 'r' });
+    const run = store.read('r');
+    return (run ? foldRun(run).messages : []).flatMap(({ role, content }) =>
+      role === 'tool' ? [content] : [],
+    );
+  }
+
   #config(version: Version | undefined) {
     const { engine, store } = this;
-    const other = defineTool({ name: 'other', description: 'Other', execute: () => 1 });
+    const other = defineTool({ name: 'ask', description: 'Asks first', approval: true, execute: () => 1 });
     const hasEngine = version?.background && version.engineOf === undefined;
     return {
       provider: this.#provider,
@@ -347,3 +361,36 @@ test.each<[string, Version]>([
     expect((await jobs.listJobs()).jobs).toHaveLength(1);
   },
 );
+
+const doubt =
+  "The tool 'pay' had begun, and nobody knows what of it was done: check that, or ask, before you call it again.";
+
+describe('a call that had begun, in a run that is cancelled', () => {
+  test('is not told as one that was not done: the model is to check, or to ask', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    expect(await lost.cancel()).toEqual([`The run was aborted. ${doubt}`]);
+  });
+
+  test('is told so also where somebody had been asked what came of it', async () => {
+    const lost = new LostCall();
+    await lost.die();
+    expect(await lost.recover(GONE)).toEqual(waits);
+    expect(await lost.cancel()).toEqual([`The run was aborted. ${doubt}`]);
+  });
+
+  test.each([
+    [{ outcome: 'done', result: 'paid at noon' }, 'paid at noon'],
+    [{ outcome: 'not-done' }, "The run was aborted. The tool 'pay' was not run."],
+    [{ approved: false, reason: 'leave it' }, "The tool 'pay' was refused: leave it"],
+  ])('is told as somebody has said before, although another call waits still: %j', async (answer, told) => {
+    const lost = new LostCall({ to: 'ann' }, ['pay', 'ask']);
+    await lost.die();
+    await lost.recover();
+    const { store } = lost;
+    const [pay] = store.load('r')?.pending ?? [];
+    const left = await answerStoredRun({ store, runId: 'r' }, [{ id: pay?.id, ...answer } as Answer]);
+    expect(left).toMatchObject([{ tool: 'ask' }]);
+    expect(await lost.cancel()).toEqual([told, "The run was aborted. The tool 'ask' was not run."]);
+  });
+});

@@ -190,7 +190,11 @@ describe('recoverRuns', () => {
     expect(end).toMatchObject({
       messages: [
         { role: 'assistant' },
-        { role: 'tool', content: "The process died while 'work' ran. It is not known whether it was done." },
+        {
+          role: 'tool',
+          content:
+            "The process died while 'work' ran. It is not known whether it was done. Check that, or ask, before you call it again.",
+        },
         { role: 'assistant' },
       ],
     });

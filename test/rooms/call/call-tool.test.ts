@@ -163,8 +163,24 @@ describe('the staircase of a call', () => {
     expect(lines.at(-1)).toMatchObject({
       level: 'warn',
       message: 'Tool call aborted',
-      fields: { reason: "The run was aborted before the tool 'work' had finished." },
+      fields: { reason: expect.stringContaining("The run was aborted. The tool 'work' had begun") },
     });
+  });
+
+  const unknown =
+    'had begun, and nobody knows what of it was done: check that, or ask, before you call it again.';
+  const givingUp: ToolDefinition['execute'] = (_args, { signal }) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  test.each<[string, Partial<ToolDefinition>, string]>([
+    ['has begun', {}, unknown],
+    ['gives up with the abort', { execute: givingUp, observesSignal: true }, unknown],
+    ['has begun and only reads', { annotations: { readOnly: true } }, 'had not finished.'],
+    ['has begun and may be repeated', { annotations: { idempotent: true } }, 'had not finished.'],
+    ['is not approved yet', { approval: () => new Promise<boolean>(() => {}) }, 'was not run.'],
+  ])('run: an abort of a call that %s tells how far it had come', async (_what, more, told) => {
+    const tool = plainTool(() => new Promise(() => {}), more);
+    const { result } = await call(tool, {}, { scope: { signal: AbortSignal.timeout(5) } });
+    expect(result.forLLM).toBe(`The run was aborted. The tool 'work' ${told}`);
   });
 
   test('run: the values of an async generator are progress, and what it returns is the result', async () => {

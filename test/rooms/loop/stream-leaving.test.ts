@@ -150,8 +150,8 @@ describe('leaving the iteration aborts the run', () => {
     expect(heard).toMatchObject([{ name: 'AbortError', message: 'The reader of the run has left.' }]);
     expect((await run.result).toolCalls.map(({ result }) => result.forLLM)).toEqual([
       'Download cancelled',
-      "The run was aborted before the tool 'a' had finished.",
-      "The run was aborted before the tool 'a' had finished.",
+      "The run was aborted. The tool 'a' was not run.",
+      "The run was aborted. The tool 'a' was not run.",
     ]);
   });
 
