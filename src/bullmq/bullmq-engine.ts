@@ -19,12 +19,13 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
-import { checkOptions } from '../errors/author-fault.js';
+import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { isRecord } from '../kernel/json.js';
 import {
   FUNCTION,
   LOGGER,
@@ -36,6 +37,7 @@ import {
   secret,
 } from '../kernel/options.js';
 import { BrokerNews, ENGINE_CLOSED } from './broker-news.js';
+import { connectionFaults } from './connection-rules.js';
 import { close, closeOrCut, dropUnready, outlivingCuts } from './cut-connections.js';
 
 /** Options of {@link bullmqEngine}. */
@@ -67,8 +69,7 @@ const QUEUE_NAME: OptionRule = {
 const OPTIONS = optionTable<BullmqEngineOptions>('bullmqEngine', {
   connection: required(
     secret({
-      accepts: (value) =>
-        typeof value === 'string' ? URL.canParse(value) : typeof value === 'object' && value !== null,
+      accepts: (value) => typeof value === 'string' || isRecord(value),
       fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client",
     }),
   ),
@@ -107,7 +108,9 @@ interface Payload {
  * ```
  */
 export function bullmqEngine(options: BullmqEngineOptions): JobEngine {
-  checkOptions(options, OPTIONS);
+  const { connection, backend } = Object(options) as Partial<BullmqEngineOptions>;
+  const faults = connectionFaults(connection, backend).map((fault) => ({ where: OPTIONS.of, ...fault }));
+  refuseOptions([...invalidOptions(options, OPTIONS), ...faults]);
   return new BullmqEngine(options);
 }
 

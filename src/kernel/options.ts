@@ -51,14 +51,14 @@ export function wrongValues(given: object, table: OptionTable, path = ''): reado
 }
 
 /** Of names that are no options only those that are often given instead, or that are an option's but for a slip. */
-export function mistakenNames(given: object, table: OptionTable): readonly OptionFault[] {
+export function mistakenNames(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
   const others = Object.keys(given).filter((name) => !table.rules.has(name));
   if (others.length === 0) return NO_FAULTS;
   const known = Array.from(table.rules.keys());
   const mistaken = others.filter(
     (name) => Object.hasOwn(table.meant, name) || misspeltName(name, known) !== undefined,
   );
-  return mistaken.map((name) => describeUnknown(name, table, ''));
+  return mistaken.map((name) => describeUnknown(name, table, path));
 }
 
 /** Options within options. */

@@ -26,6 +26,7 @@ import {
   secret,
   withMethods,
 } from '../kernel/options.js';
+import { serverAddress } from '../kernel/server-address.js';
 import { BossNews } from './boss-news.js';
 import { BossQueue } from './boss-queue.js';
 import { BossWorker } from './boss-worker.js';
@@ -69,17 +70,11 @@ const SCHEMA_NAME: OptionRule = {
 
 const PG_BOSS = withMethods(['start', 'send', 'fetch', 'complete', 'fail', 'getDb'], 'a PgBoss');
 
-/** Or the folder of a socket; `pg` takes any other text for a host called `base`. */
-function isAddress(value: unknown): boolean {
-  return typeof value === 'string' && /^(postgres(ql)?:\/\/|socket:|\/)./i.test(value);
-}
+const ADDRESS = serverAddress('postgres', "'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })");
 
 const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
   connection: required(
-    secret({
-      accepts: (value) => isAddress(value) || PG_BOSS.accepts(value),
-      fix: "'postgres://shop@127.0.0.1/shop', or new PgBoss({ … })",
-    }),
+    secret({ ...ADDRESS, accepts: (value) => ADDRESS.accepts(value) || PG_BOSS.accepts(value) }),
   ),
   schema: SCHEMA_NAME,
   queue: QUEUE_NAME,

@@ -6,9 +6,9 @@ import {
   type OptionTable,
   PAUSE,
   type RulesOf,
-  secret,
   withMethods,
 } from '../kernel/options.js';
+import { serverAddress } from '../kernel/server-address.js';
 import { checkTables, migrate } from './migrations.js';
 import {
   connectionOf,
@@ -41,20 +41,10 @@ const SCHEMA: OptionRule = {
   fix: "'toolwright': up to 40 small letters, digits and underscores",
 };
 
-/** An address, or the folder of a socket, as `pg` reads them; it takes any other text for a host called `base`. */
-const CONNECTION: OptionRule = {
-  accepts: (value) => typeof value === 'string' && (isAddress(value) || /^(\/|socket:)./.test(value)),
-  fix: "'postgres://user@host:5432/database'",
-};
-
-function isAddress(text: string): boolean {
-  return /^postgres(ql)?:\/\//i.test(text) && URL.canParse(text.replace('@/', '@localhost/'));
-}
-
 /** What each of them may be. */
 export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
   pool: withMethods(['query', 'connect'], 'new pg.Pool({ … })'),
-  connectionString: secret(CONNECTION),
+  connectionString: serverAddress('postgres', "'postgres://user@host:5432/database'"),
   schema: SCHEMA,
   statementTimeoutMs: MILLISECONDS,
   reconnectMs: PAUSE,

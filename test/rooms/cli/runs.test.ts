@@ -695,11 +695,11 @@ test('a store that is not there is a mistake of one line', async () => {
     ['//nobody@127.0.0.1:1/none?schema=My', "schema is 'My'"],
     [
       '//nobody@127.0.0.1:port/none',
-      "connectionString is a text of 37 characters. Write instead: connectionString: 'postgres://user@",
+      "connectionString has a port that is no number. Write instead: connectionString: 'postgres://user@",
     ],
     ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
     ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
-    ['//hello there', 'connectionString is a text of 22 characters'],
+    ['//hello there', 'connectionString cannot be read'],
   ]) {
     const { code, error } = await runCommand(['runs', 'list', '--store', `postgres:${where}`], folder);
     expect(code).toBeGreaterThan(0);

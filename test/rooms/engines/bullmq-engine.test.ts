@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createPostgresBackend, Queue, runMigrations } from 'bullmq';
 import pg from 'pg';
 import type { JobEngine } from 'toolwright';
-import { bullmqEngine } from 'toolwright/bullmq';
+import { type BullmqEngineOptions, bullmqEngine } from 'toolwright/bullmq';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { LosingProxy } from '../postgres/losing-proxy.js';
 import { JOB, testAll } from './engine-tests.js';
@@ -185,6 +187,97 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
     await pool.end();
   });
 });
+
+const REDIS_FIX = "connection: 'redis://127.0.0.1:6379'";
+
+test.each<[unknown, string]>([
+  [
+    { hots: '10.0.0.7' },
+    'connection.hots is no option of a connection to Redis (did you mean `connection.host`?)',
+  ],
+  [
+    { hostname: '10.0.0.7', port: 6379 },
+    "connection.hostname is no option of a connection to Redis.\n   Write instead: host: '127.0.0.1'",
+  ],
+  [{ host: '10.0.0.7', pasword: 'secret' }, 'did you mean `connection.password`?'],
+  [{ host: undefined, port: 6379 }, 'connection.host is there, but undefined'],
+  [{ host: '', port: 'abc' }, "connection.port is 'abc'"],
+  [{ port: Number.NaN }, 'connection.port is NaN'],
+  [{ url: 'http://10.0.0.7' }, 'connection.url does not begin with redis:// or rediss://, but with http://'],
+  [{}, 'connection does not say where the broker is'],
+  [{ socket: { host: '10.0.0.7' } }, 'connection.socket is no option'],
+  [{ password: 'secret', db: 2 }, 'connection does not say where the broker is'],
+  [new URL('redis://:secret@10.0.0.7'), 'connection does not say where the broker is'],
+  [new pg.Pool(), 'connection does not say where the broker is'],
+  [[], REDIS_FIX],
+  ['', 'connection is empty'],
+  ['localhost:6379', 'connection does not begin with redis:// or rediss://'],
+  ['http://10.0.0.7', 'connection does not begin with redis:// or rediss://, but with http://'],
+  ['postgres://10.0.0.7/d', 'of PostgreSQL with backend: createPostgresBackend'],
+  ['redis://10.0.0.7:99999', 'connection has the port 99999, and the highest is 65535'],
+  ['redis://', 'connection names no host'],
+  [
+    'redis://:sec#ret@10.0.0.7',
+    "connection has a '#' where its host is to be: in a password, '#' is written %23",
+  ],
+])('bullmqEngine does not take %j for this machine, and says what is wrong', (connection, problem) => {
+  const open = () => bullmqEngine({ connection });
+  expect(open).toThrow(problem);
+  expect(open).toThrow(expect.objectContaining({ code: 521 }));
+  expect(open).not.toThrow(/secret|sec#ret/);
+});
+
+test.each<[unknown, string]>([
+  [{ hots: 'db', database: 'd' }, 'did you mean `connection.host`?'],
+  [{ host: 'db', username: 'app' }, 'Write instead: user: …'],
+  [{ connectionString: undefined }, 'connection.connectionString is there, but undefined'],
+  [{ connectionString: 'db.internal' }, 'connection.connectionString does not begin with postgres://'],
+  [{ connectionString: 'postgres://u:se/cret@db/d' }, "has a '/' where its host is to be"],
+  ['redis://10.0.0.7', 'does not begin with postgres:// or postgresql://, but with redis://'],
+  [new URL('postgres://db/d'), 'connection does not say where the broker is'],
+])('bullmqEngine on PostgreSQL says what is wrong with the connection %j', (connection, problem) => {
+  const open = () => bullmqEngine({ connection, backend: createPostgresBackend });
+  expect(open).toThrow(problem);
+  expect(open).not.toThrow('se/cret');
+});
+
+test.each<Omit<BullmqEngineOptions, 'queue'>>([
+  { connection: 'redis://127.0.0.1:1' },
+  { connection: 'rediss://user:p%23w@127.0.0.1:1/2' },
+  { connection: { host: '127.0.0.1', port: '1', username: undefined, password: undefined } },
+  { connection: { path: '/run/redis.sock' } },
+  { connection: { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'shop' } },
+  { connection: { host: '127.0.0.1', optionOfTheNextVersion: true } },
+  { connection: { connect() {}, disconnect() {}, duplicate() {} } },
+  { connection: 'postgres://u:p%23w@127.0.0.1:1/d', backend: createPostgresBackend },
+  { connection: { schema: 'bull' }, backend: createPostgresBackend },
+])('bullmqEngine takes %j', async (options) => {
+  await expect(bullmqEngine(options).close()).resolves.toBeUndefined();
+});
+
+test('bullmqEngine takes every option of ioredis and of a pool of pg', () => {
+  const redis = namesIn(
+    'ioredis/built/redis/RedisOptions.d.ts',
+    'ioredis/built/connectors/SentinelConnector/index.d.ts',
+  );
+  const pool = namesIn('@types/pg/index.d.ts');
+  expect(redis).toContain('retryStrategy');
+  expect(pool).toContain('idleTimeoutMillis');
+  for (const name of redis) {
+    const connection = { host: 'h', [name]: name === 'sentinels' ? [] : '1' };
+    expect(() => bullmqEngine({ connection })).not.toThrow();
+  }
+  for (const name of pool) {
+    const connection = { host: 'h', [name]: name === 'connectionString' ? 'postgres://h/d' : '1' };
+    expect(() => bullmqEngine({ connection, backend: createPostgresBackend })).not.toThrow();
+  }
+});
+
+/** The options that the types of a package declare. */
+function namesIn(...paths: readonly string[]): readonly string[] {
+  const declared = paths.map((path) => readFileSync(join('node_modules', path), 'utf8'));
+  return declared.flatMap((text) => Array.from(text.matchAll(/^ {4}(\w+)\?: /gm), ([, name = '']) => name));
+}
 
 /** What failed because its connection was cut is done again, as callers do. */
 async function again<Value>(work: () => Promise<Value>): Promise<Value> {

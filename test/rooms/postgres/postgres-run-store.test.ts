@@ -47,7 +47,23 @@ test.each(['hello there', 'shop', 'postgress://u:pass@h/d', 'postgres:/h/d', 'po
 );
 
 test.each([
+  [
+    'postgres://u:12#34@h/d',
+    "connectionString has a '#' where its host is to be: in a password, '#' is written %23",
+  ],
+  ['postgres://u:pa ss@h:99999/d', 'connectionString has the port 99999, and the highest is 65535'],
+  [
+    'postgress://h/d',
+    'connectionString does not begin with postgres:// or postgresql://, but with postgress://',
+  ],
+  ['', 'connectionString is empty'],
+])('PostgresRunStore says what is wrong with the address %j', (connectionString, problem) => {
+  expect(() => new PostgresRunStore({ connectionString })).toThrow(problem);
+});
+
+test.each([
   'postgres://h/d',
+  'postgres://h:5432/d?application_name=shop@1',
   'postgresql://u:p%20w@h:5432/d?sslmode=disable',
   'postgres://u@/d?host=/run/postgresql',
   'postgres:///d',
