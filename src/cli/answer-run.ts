@@ -78,7 +78,9 @@ export async function answerRun(call: AnswerCall): Promise<number> {
 function questionOf(run: KeptRun, to: string | undefined): string {
   const [only, ...others] = questionsOf(run);
   if (to === undefined && others.length > 0)
-    throw new UserFault(`the run waits for several answers: --to one of ${[only, ...others].join(', ')}`);
+    throw new UserFault(
+      `the run waits for several answers: --to one of ${[only, ...others].join(', ')}; runs show ${run.runId} says what they are`,
+    );
   const id = to ?? only ?? '';
   checkWaits(run, id);
   return id;
@@ -168,7 +170,10 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
 /** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */
 async function checkedWith({ options, surroundings }: AnswerCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
   const { arguments: edited, remember, module: named } = options;
-  if (edited === undefined && remember === undefined) return {};
+  if (edited === undefined && remember === undefined) {
+    if (named !== undefined) throw new UserFault('--module goes with --arguments or --remember');
+    return {};
+  }
   const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)
     throw new UserFault(
@@ -182,6 +187,7 @@ function answerOf(id: string, options: AnswerOptions): Answer {
   const { approve, refuse, value, result, done, reason, arguments: edited } = options;
   const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
   if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
+  if (reason !== undefined && !refuse) throw new UserFault('--reason goes with --refuse');
   const stands = rememberOf(options);
   const given: Answer[] = [
     ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),

@@ -6,6 +6,7 @@ import type { ScheduleStore } from '../contract/schedule-store.js';
 import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { misspeltName } from '../kernel/nearest-name.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import { SqliteRunStore } from '../stores/index.js';
 import { checkRunsFile } from '../stores/sqlite-runs-schema.js';
@@ -55,6 +56,7 @@ export async function openStore(
 }
 
 async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
+  checkQuery(name);
   try {
     const { PostgresRunStore } = await import('../postgres/index.js');
     const store = new PostgresRunStore(placeIn(name));
@@ -95,6 +97,13 @@ function isAway(error: unknown): boolean {
 
 function wrongStore(error: unknown): UserFault {
   return new UserFault(`--store: ${errorMessage(error).replace(/\s*\n\s*/g, ' ')}`, 1);
+}
+
+/** `pg` passes over what it does not know, and the schema would be another one than was meant. */
+function checkQuery(name: string): void {
+  for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
+    if (option !== 'schema' && misspeltName(option, ['schema']))
+      throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
 }
 
 /** `?schema=shop` is for the store, and nothing that `pg` knows. */

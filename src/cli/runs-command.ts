@@ -16,8 +16,8 @@ import { hasCode, type OpenStore, openStore } from './open-store.js';
 interface RunsCall {
   readonly store: OpenStore;
   readonly options: RunsOptions;
-  /** The run, or the module. */
-  readonly named: string | undefined;
+  /** The run, the module, …; empty where the part takes none. */
+  readonly named: string;
   readonly surroundings: CommandSurroundings;
 }
 
@@ -33,16 +33,31 @@ const OPTIONS = {
 
 type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-const PARTS: Readonly<Record<string, (call: RunsCall) => Promise<number>>> = {
-  list: listRuns,
-  show: showRun,
-  answer: async (call) => answerRun({ ...call, run: await readRun(call) }),
-  cancel: cancel,
-  recover: recover,
-  approvals: listApprovals,
-  revoke: revokeApproval,
-  schedules: listSchedules,
-  unschedule: cancelSchedule,
+/** One thing that the command does. */
+interface RunsPart {
+  /** What it is done to. */
+  readonly to?: 'the id of the run' | 'the id of the approval' | 'the id of the schedule' | 'the module';
+  /** Beside `--store`. */
+  readonly takes: readonly (keyof RunsOptions)[];
+  run(call: RunsCall): Promise<number>;
+}
+
+const RUN = 'the id of the run';
+
+const PARTS: Readonly<Record<string, RunsPart>> = {
+  list: { takes: ['status', 'limit', 'after', 'json'], run: listRuns },
+  show: { to: RUN, takes: ['json'], run: showRun },
+  answer: {
+    to: RUN,
+    takes: Object.keys(ANSWER_OPTIONS) as (keyof typeof ANSWER_OPTIONS)[],
+    run: async (call) => answerRun({ ...call, run: await readRun(call) }),
+  },
+  cancel: { to: RUN, takes: ['reason'], run: cancel },
+  recover: { to: 'the module', takes: ['on-unknown'], run: recover },
+  approvals: { takes: ['json'], run: listApprovals },
+  revoke: { to: 'the id of the approval', takes: [], run: revokeApproval },
+  schedules: { takes: ['json'], run: listSchedules },
+  unschedule: { to: 'the id of the schedule', takes: [], run: cancelSchedule },
 };
 
 /** `toolwright runs`: what an operator does with the runs of a store, its standing approvals and its schedules. */
@@ -53,15 +68,20 @@ export const runsCommand: Command = {
       options: OPTIONS,
       allowPositionals: true,
     });
-    const [name = '', named, third] = positionals;
+    const [name = '', named = '', ...more] = positionals;
     const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
-    if (part === undefined || third !== undefined)
+    if (part === undefined)
       throw new UserFault(
         `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
       );
+    checkLine(name, part, { options, given: part.to === undefined ? positionals.slice(1) : more });
+    if (part.to !== undefined && named === '')
+      throw new UserFault(
+        `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
+      );
     const store = await openStore(options.store, surroundings);
     try {
-      return await part({ store, options, named, surroundings });
+      return await part.run({ store, options, named, surroundings });
     } catch (error) {
       // What the store or the run refuses is the answer to what was asked.
       if (!(ToolwrightError.is(error) || hasCode(error))) throw error;
@@ -71,6 +91,26 @@ export const runsCommand: Command = {
     }
   },
 };
+
+/** What stands on the command line, beside what the part is done to. */
+interface GivenLine {
+  readonly options: RunsOptions;
+  readonly given: readonly string[];
+}
+
+/** What a part would not look at is a mistake: whoever wrote it believes that it counts. */
+function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] }: GivenLine): void {
+  if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
+  for (const [option, value] of Object.entries(options)) {
+    const takesIt = ({ takes }: Pick<RunsPart, 'takes'>) => takes.some((taken) => taken === option);
+    if (option === 'store') continue;
+    if (!takesIt({ takes })) {
+      const others = Object.keys(PARTS).filter((other) => PARTS[other] && takesIt(PARTS[other]));
+      throw new UserFault(`--${option} goes with runs ${others.join(', ')}, and not with runs ${name}`);
+    }
+    if (value === '') throw new UserFault(`--${option} is empty: say something, or leave it out`);
+  }
+}
 
 const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
 
@@ -162,8 +202,6 @@ async function listApprovals({ store, options, surroundings }: RunsCall): Promis
 }
 
 async function revokeApproval({ store, named, surroundings }: RunsCall): Promise<number> {
-  if (named === undefined)
-    throw new UserFault('the id of the approval is missing: toolwright runs revoke <approval> --store …');
   const isRevoked = await store.approvals.revokeApproval(named);
   surroundings.out(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}\n`);
   return isRevoked ? 0 : 1;
@@ -190,15 +228,12 @@ function timingOf(timing: ScheduleTiming): string {
 }
 
 async function cancelSchedule({ store, named, surroundings }: RunsCall): Promise<number> {
-  if (named === undefined)
-    throw new UserFault('the id of the schedule is missing: toolwright runs unschedule <schedule> --store …');
   const isCancelled = await store.schedules.cancelSchedule(named);
   surroundings.out(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}\n`);
   return isCancelled ? 0 : 1;
 }
 
-async function cancel({ store, named, options, surroundings }: RunsCall): Promise<number> {
-  const runId = runIn(named);
+async function cancel({ store, named: runId, options, surroundings }: RunsCall): Promise<number> {
   const { reason } = options;
   const isCancelled = await cancelRun({ store, runId, ...(reason === undefined ? {} : { reason }) });
   surroundings.out(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}\n`);
@@ -211,10 +246,6 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
   const onUnknown = options['on-unknown'] ?? 'ask';
   if (!UNKNOWN.includes(onUnknown))
     throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
-  if (named === undefined)
-    throw new UserFault(
-      'runs recover takes the module with the config: toolwright runs recover dist/worker.js --store …',
-    );
   const module = await openModule(named, surroundings.folder);
   try {
     const config = configOfModule(named, module.exports);
@@ -229,16 +260,10 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
   }
 }
 
-async function readRun({ store, named }: RunsCall): Promise<KeptRun> {
-  const runId = runIn(named);
+async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {
   const run = await store.read(runId);
   if (run === undefined) throw new UserFault(`the store has no run '${runId}'`, 1);
   return run;
-}
-
-function runIn(named: string | undefined): string {
-  if (named !== undefined) return named;
-  throw new UserFault('the id of the run is missing: toolwright runs show <run> --store …');
 }
 
 /** What models and clients have written stays in its line. */

@@ -231,6 +231,20 @@ function testRuns(): void {
     });
   });
 
+  test('options of an answer that would do nothing are refused, and nothing is answered', async () => {
+    const [first = ''] = await suspend();
+    for (const [more, problem] of [
+      [['--approve', '--reason', 'it is cheap'], '--reason goes with --refuse'],
+      [['--approve', '--module', 'worker.mjs'], '--module goes with --arguments or --remember'],
+    ] as const)
+      expect(await runs('answer', 'r1', '--to', first, ...more)).toEqual({
+        code: 2,
+        out: '',
+        error: `toolwright: ${problem}\n`,
+      });
+    expect(JSON.parse((await runs('show', 'r1', '--json')).out).pending).toHaveLength(2);
+  });
+
   test('a yes may stand for later calls, as far as the tool of the module allows', async () => {
     const [first = '', second = ''] = await suspend({ remember: { scopes: ['user'], by: [] } });
     const stand = (scope: string, ...more: readonly string[]) =>
@@ -524,7 +538,21 @@ function testRuns(): void {
     [['cancel', 'r9'], "The store has no run 'r9'"],
     [['answer', 'r9', '--approve'], "the store has no run 'r9'"],
     [['odd'], 'runs takes one of list, show, answer, cancel, recover'],
-    [['recover'], 'runs recover takes the module'],
+    [['recover'], 'the module is missing: toolwright runs recover <module>'],
+    [['show', ''], 'the id of the run is missing: toolwright runs show <run>'],
+    [['list', 'r1'], "runs list takes no 'r1'"],
+    [['show', 'r1', 'r2'], "runs show takes no 'r2'"],
+    [['list', '--approve'], '--approve goes with runs answer, and not with runs list'],
+    [
+      ['answer', 'r1', '--approve', '--json'],
+      '--json goes with runs list, show, approvals, schedules, and not',
+    ],
+    [['show', 'r1', '--reason', 'why'], '--reason goes with runs answer, cancel, and not with runs show'],
+    [['schedules', '--limit', '5'], '--limit goes with runs list, and not with runs schedules'],
+    [['cancel', 'r1', '--on-unknown', 'ask'], '--on-unknown goes with runs recover'],
+    [['answer', 'r1', '--approve', '--by', ''], '--by is empty'],
+    [['cancel', 'r1', '--reason', ''], '--reason is empty'],
+    [['list', '--after', ''], '--after is empty'],
     [['recover', 'nowhere.mjs'], 'there is no module nowhere.mjs'],
   ])('%j is a mistake of one line', async (args, message) => {
     const { code, out, error } = await runs(...args);
@@ -696,6 +724,10 @@ test('a store that is not there is a mistake of one line', async () => {
     [
       '//nobody@127.0.0.1:port/none',
       "connectionString has a port that is no number. Write instead: connectionString: 'postgres://user@",
+    ],
+    [
+      '//nobody@127.0.0.1:1/none?sslmode=disable&schma=shop',
+      '--store has ?schma=, which says nothing: did you mean ?schema=',
     ],
     ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
     ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
