@@ -237,7 +237,10 @@ export interface ParamOptions extends SchemaConstraints {
   readonly default?: unknown;
   /** Makes the parameter a record: the type or schema of its values, or `true` for any. */
   readonly additionalProperties?: boolean | JsonSchema | TypeReference;
-  /** Explicit schema; wins over everything else that is known of the type. */
+  /**
+   * Explicit schema; wins over everything else that is known of the type. Constraints beside it hold, too; `type`,
+   * `items`, `enum` and `additionalProperties` would say the type again, and are refused.
+   */
   readonly schema?: SchemaSource;
 }
 

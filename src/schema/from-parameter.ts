@@ -14,6 +14,7 @@ import {
   wrongValues,
 } from '../kernel/options.js';
 import { misplacedFault } from './applicable-keywords.js';
+import { allSchemas } from './keywords.js';
 import { readSchemaSource } from './schema-source.js';
 import {
   enumValues,
@@ -122,40 +123,85 @@ export function typeFromOptions(
   options: ParamOptions,
   { designType, groups }: OptionSurroundings,
 ): TypeResult | undefined {
-  if (options.schema !== undefined) return fromSource(options.schema);
-  const inArray = designType === Array || options.items !== undefined;
+  if (options.schema !== undefined) return fromSource(options.schema, 'schema');
+  const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);
+  const isArray = type?.ok && type.type.kind === 'array';
+  const inArray = designType === Array || options.items !== undefined || isArray;
   if (options.enum !== undefined) {
     const values: ValueType = { kind: 'enum', values: enumValues(options.enum) };
     return knownType(inArray ? { kind: 'array', items: values } : values);
   }
   if (options.items !== undefined) {
-    return mapType(fromReference(options.items, groups), (items) => ({ kind: 'array', items }));
-  }
-  if (options.type !== undefined) {
-    const type = resolveTypeReference(options.type, groups);
-    const isItem = designType === Array && type.ok && type.type.kind !== 'array';
-    return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
+    return mapType(fromReference('items', options.items, groups), (items) => ({ kind: 'array', items }));
   }
   const { additionalProperties: values } = options;
-  if (values === undefined || values === false) return undefined;
-  const type = values === true ? knownType({ kind: 'any' }) : fromReference(values, groups);
-  return mapType(type, (ofValues) => ({ kind: 'record', values: ofValues }));
+  const isRecord = values !== undefined && values !== false;
+  if (type !== undefined && !(isRecord && isAnyObject(type))) {
+    if (isRecord && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
+    const isItem = designType === Array && !isArray;
+    return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
+  }
+  if (!isRecord) return undefined;
+  const ofValues =
+    values === true ? knownType({ kind: 'any' }) : fromReference('additionalProperties', values, groups);
+  return mapType(ofValues, (known) => ({ kind: 'record', values: known }));
 }
+
+/** `type: () => Object` */
+function isAnyObject(type: TypeResult): boolean {
+  return type.ok && type.type.kind === 'schema';
+}
+
+/** Names of other libraries, which `@Param` itself tells of: in a schema they would do nothing. */
+const OF_OTHERS = ['min', 'max', 'isArray'];
+
+type SchemaOption = 'schema' | 'items' | 'additionalProperties';
 
 /** An object that is no function is a schema; everything else names a type. */
-function fromReference(reference: object | string, groups: readonly string[] | undefined): TypeResult {
-  const isSchema = '~standard' in Object(reference) || isPlainObject(reference);
-  return isSchema ? fromSource(reference as SchemaSource) : resolveTypeReference(reference, groups);
+function fromReference(
+  option: SchemaOption,
+  reference: object | string,
+  groups: readonly string[] | undefined,
+): TypeResult {
+  return isSchemaSource(reference)
+    ? fromSource(reference as SchemaSource, option)
+    : resolveTypeReference(reference, groups);
 }
 
-function fromSource(source: SchemaSource): TypeResult {
+function isSchemaSource(reference: unknown): boolean {
+  const isObject = typeof reference === 'object' && reference !== null && !Array.isArray(reference);
+  return isObject || '~standard' in Object(reference);
+}
+
+function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
   const read = readSchemaSource(source);
-  if (read.ok) return knownType({ kind: 'schema', schema: read.schema, standard: read.standard });
-  return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
+  if (!read.ok)
+    return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
+  const { schema, standard } = read;
+  const parts = standard === undefined ? [...allSchemas(schema)] : [];
+  const name = OF_OTHERS.find((other) => parts.some((part) => Object.hasOwn(part, other)));
+  if (name === undefined) return knownType({ kind: 'schema', schema, standard });
+  const problem = `\`${name}\` in its \`${option}\` is no keyword of JSON Schema`;
+  return { ok: false, problem, causes: [], fix: String(PARAM.meant[name]) };
 }
 
-function isPlainObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Each option that says which values there are, and those that it leaves unheard. */
+function unheardFault({ schema, enum: values, items, type, additionalProperties }: ParamOptions) {
+  const ofValues = additionalProperties === false ? undefined : additionalProperties;
+  const said = { type, items, enum: values, additionalProperties: ofValues };
+  const [beside] = Object.entries(said).filter(([, value]) => value !== undefined);
+  if (schema !== undefined && beside !== undefined)
+    return unheard(beside[0], 'schema', `schema: { …, ${beside[0]}: … }`);
+  if (values !== undefined && isSchemaSource(items))
+    return unheard('items', 'enum', 'items: { …, enum: […] }');
+  const other = values !== undefined ? 'enum' : items !== undefined ? 'items' : undefined;
+  if (other === undefined || ofValues === undefined) return undefined;
+  return unheard('additionalProperties', other, 'no additionalProperties');
+}
+
+function unheard(option: string, beside: string, fix: string): TypeFault {
+  const problem = `its \`${option}\` is not heard beside its \`${beside}\`, which says what the value is`;
+  return { ok: false, problem, causes: [], fix };
 }
 
 /** Options that decide about the type or the property as a whole; all others are keywords of JSON Schema. */
@@ -269,9 +315,10 @@ const PARAM = optionTable<ParamOptions>(
 
 /** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
-  if (areRight(options, PARAM)) return undefined;
-  const faults = [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
-  if (faults.length === 0) return undefined;
+  const faults = areRight(options, PARAM)
+    ? []
+    : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
+  if (faults.length === 0) return unheardFault(options);
   return {
     ok: false,
     problem: faults.map(({ problem }) => problem).join(', '),

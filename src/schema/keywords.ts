@@ -244,8 +244,8 @@ export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema
   return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
 }
 
-/** Whole schemas that a value must fit: of two of them, none can stand for the other. */
-const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not']);
+/** What a value must fit as a whole: of two of them, none can stand for the other. */
+const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'const']);
 
 /** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
 export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {

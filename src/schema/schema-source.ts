@@ -2,7 +2,7 @@ import type { JsonSchema, SchemaSource, StandardSchema } from '../contract/json-
 import type { AuthorFault } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { UNLOADED_SCHEMA } from '../metadata/tool-option-faults.js';
-import { eachSubschema, isSchemaNode } from './keywords.js';
+import { eachSubschema, isSchemaNode, KEYWORDS } from './keywords.js';
 
 /** JSON Schema of an explicit schema, or why there is none. `problem` continues a sentence: "its schema …". */
 type ReadSchema =
@@ -92,7 +92,7 @@ function plainCopy(source: object): JsonSchema {
 }
 
 /** Of the keywords that hold no schemas, those that would let everything pass where they say nothing. */
-const JUDGING = ['enum', 'const'];
+const JUDGING: ReadonlySet<string> = new Set(['enum', 'const']);
 /** Enough to see which file it is. */
 const MOST_TOLD = 5;
 
@@ -101,29 +101,55 @@ const MOST_TOLD = 5;
  * undefined out, and nothing would be checked there. Continues "its schema …".
  */
 export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | undefined {
-  const paths = undefinedPaths(schema).slice(0, MOST_TOLD);
-  if (paths.length === 0) return undefined;
+  const { missing, functions } = unwrittenPaths(schema);
+  if (missing.length > 0)
+    return {
+      problem: `is undefined at ${listed(missing)}`,
+      causes: UNLOADED_SCHEMA,
+      fix: 'the schema in a file of its own; or no such key where it has nothing to say',
+    };
+  if (functions.length === 0) return undefined;
   return {
-    problem: `is undefined at ${paths.map((path) => `\`${path}\``).join(' and ')}`,
-    causes: UNLOADED_SCHEMA,
-    fix: 'the schema in a file of its own; or no such key where it has nothing to say',
+    problem: `is a function at ${listed(functions)}, of which JSON shows nothing`,
+    causes: [],
+    fix: "what JSON Schema says there: { type: 'number' } and not { type: () => Number }",
   };
 }
 
-function undefinedPaths(root: object): readonly string[] {
-  if (!isSchemaNode(root)) return [];
-  const found: string[] = [];
-  const places = new Map([[root, '']]);
+function listed(paths: readonly string[]): string {
+  return paths
+    .slice(0, MOST_TOLD)
+    .map((path) => `\`${path}\``)
+    .join(' and ');
+}
+
+/** Where a schema has what JSON leaves out. */
+interface UnwrittenPaths {
+  readonly missing: readonly string[];
+  readonly functions: readonly string[];
+}
+
+function unwrittenPaths(root: object): UnwrittenPaths {
+  const missing: string[] = [];
+  const functions: string[] = [];
+  const places = new Map(isSchemaNode(root) ? [[root, '']] : []);
   for (const [schema, within] of places) {
     // What writes itself has its own say of what it leaves out.
     if (typeof schema.toJSON === 'function') continue;
-    for (const name of JUDGING)
-      if (Object.hasOwn(schema, name) && schema[name] === undefined) found.push(within + name);
+    for (const name of Object.keys(schema)) {
+      if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);
+      if (KEYWORDS.has(name) && isUnwritten(schema[name])) functions.push(within + name);
+    }
     eachSubschema(schema, ({ node, name, key }) => {
       const path = key === undefined ? within + name : `${within}${name}.${key}`;
-      if (node === undefined) found.push(path);
+      if (node === undefined) missing.push(path);
+      else if (key !== undefined && isUnwritten(node)) functions.push(path);
       else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
     });
   }
-  return found;
+  return { missing, functions };
+}
+
+function isUnwritten(value: unknown): boolean {
+  return typeof value === 'function' && !('toJSON' in value);
 }

@@ -152,6 +152,72 @@ describe('discoverTools', () => {
   });
 });
 
+describe('of options of @Param that say twice what the value is', () => {
+  test.each<[ParamOptions, string, string]>([
+    [{ schema: { type: 'string' }, enum: ['a'] }, 'enum', 'schema'],
+    [{ schema: { type: 'string' }, type: () => Number }, 'type', 'schema'],
+    [{ schema: { type: 'array' }, items: () => Number }, 'items', 'schema'],
+    [{ schema: { type: 'object' }, additionalProperties: () => Number }, 'additionalProperties', 'schema'],
+    [{ enum: ['a'], items: { type: 'string', maxLength: 3 } }, 'items', 'enum'],
+    [{ enum: ['a'], additionalProperties: () => Number }, 'additionalProperties', 'enum'],
+    [{ items: () => String, additionalProperties: true }, 'additionalProperties', 'items'],
+    [{ type: () => Map, items: () => String, additionalProperties: {} }, 'additionalProperties', 'items'],
+    [{ type: () => String, additionalProperties: () => Number }, 'additionalProperties', 'type'],
+  ])('%j: what would not be heard is refused', (options, unheard, beside) => {
+    const message = `its \`${unheard}\` is not heard beside its \`${beside}\``;
+    expect(told(toolsetWith(Object, options))).toContain(message);
+    class Order {
+      @Param(options) value!: unknown;
+    }
+    expect(told(toolsetWith(Order, {}))).toContain(`property Order.value: ${message}`);
+  });
+
+  test.each<[ParamOptions, JsonSchema]>([
+    [
+      { type: () => Object, additionalProperties: () => Number },
+      { type: 'object', additionalProperties: { type: 'number' } },
+    ],
+    [
+      { type: () => [String], enum: ['a'] },
+      { type: 'array', items: { type: 'string', enum: ['a'] } },
+    ],
+    [
+      { items: () => String, enum: ['a'] },
+      { type: 'array', items: { type: 'string', enum: ['a'] } },
+    ],
+    [
+      { type: () => String, enum: ['a'] },
+      { type: 'string', enum: ['a'] },
+    ],
+  ])('%j: what both say is offered', (options, schema) => {
+    const tools = discoverTools({ toolsets: [toolsetWith(Object, options)], logger: quiet });
+    expect(tools[0]?.parameters.properties).toEqual({ value: schema });
+  });
+});
+
+describe('of schemas within @Param', () => {
+  test.each<[ParamOptions, string]>([
+    [{ items: { type: 'number', min: 1 } }, '`min` in its `items` is no keyword of JSON Schema'],
+    [{ additionalProperties: { max: 1 } }, '`max` in its `additionalProperties` is no keyword'],
+    [{ schema: { properties: { a: { isArray: true } } } }, '`isArray` in its `schema` is no keyword'],
+    [{ items: { type: () => Number } as unknown as JsonSchema }, 'its schema is a function at `type`'],
+    [{ items: { properties: { a: String } } as unknown as JsonSchema }, 'a function at `properties.a`'],
+  ])('%j: what JSON Schema does not have, and would do nothing, is refused', (options, problem) => {
+    expect(told(toolsetWith(Object, options))).toContain(problem);
+  });
+
+  test('constraints of items are in the schema, and hold', async () => {
+    const toolset = toolsetWith(Array, { items: { type: 'number', minimum: 1 } });
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [toolset], logger: quiet }));
+    expect(tools.getDefinitions()[0]?.function.parameters.properties?.value).toEqual({
+      type: 'array',
+      items: { type: 'number', minimum: 1 },
+    });
+    expect((await tools.execute('take', { value: [1, 2] })).isError).toBe(false);
+    expect((await tools.execute('take', { value: [1, 0] })).isError).toBe(true);
+  });
+});
+
 describe('of a keyword that @Param and the type say differently', () => {
   const toolWith = (designType: unknown, options: ParamOptions) => {
     const toolset = toolsetWith(designType, options);
@@ -202,6 +268,12 @@ describe('of a keyword that @Param and the type say differently', () => {
       Number,
       { schema: { type: 'number', minimum: 5, maximum: 9 }, minimum: 3, maximum: 7 },
       { fits: [5, 7], misfits: [4, 8] },
+    ],
+    [
+      'a const',
+      String,
+      { schema: { type: 'string', const: 'a' }, const: 'b' },
+      { fits: [], misfits: ['a', 'b'] },
     ],
     ['formats', String, { schema: { format: 'email' }, format: 'uri' }, { fits: [], misfits: ['a@b.co'] }],
   ])('both hold: %s', async (_, designType, options, { fits, misfits }) => {

@@ -65,7 +65,7 @@ export class ShopTools {
       },
     })
     by: string | { atLeast: number },
-    @Param({ type: () => Object, schema: { type: 'object', properties: { size: { type: 'integer' } } } })
+    @Param({ schema: { type: 'object', properties: { size: { type: 'integer' } } } })
     page: { size: number } = { size: 20 },
     context?: ToolContext,
   ): { found: string; at: string } {
