@@ -392,7 +392,7 @@ function answer(call: FinishedCall, end: CallEnd): CallAnswer {
   const { journal } = call.request;
   const approved = call.standing ?? journal?.standing ?? journal?.edited;
   const told = approved === undefined ? known : withApproval(known, call);
-  const isKept = call.environment.recordsKeys && call.checked !== undefined;
+  const isKept = call.environment.recordsKeys && call.checked !== undefined && !end.isUnmade;
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };

@@ -183,6 +183,8 @@ export interface CallEnd {
   readonly status: CallStatus;
   /** Of a suspended call: the error that stands for it where nobody can be asked. */
   readonly result: ToolResult;
+  /** An abort came before its method: there is no effect that a key could name. */
+  readonly isUnmade?: true;
   /** Only with status `suspended`. */
   readonly suspension?: Suspension;
   /** Of the work that completes later. */

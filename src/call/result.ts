@@ -93,7 +93,8 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
 
 function aborted(tool: WrittenCall['tool'], hasBegun = false): CallEnd {
   const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'unmade')}`;
-  return { status: 'aborted', result: failedResult('RunAborted', message) };
+  const end: CallEnd = { status: 'aborted', result: failedResult('RunAborted', message) };
+  return hasBegun ? end : { ...end, isUnmade: true };
 }
 
 /** Whether a method only gave up because of the abort, as `fetch` does: that says nothing of what it had done. */

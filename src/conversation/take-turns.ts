@@ -246,7 +246,7 @@ async function endWithout(
     return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...failed };
   const { runId } = turn;
   const reason = parts.status === 'failed' ? parts.error.message : errorMessage(signal.reason);
-  await endStoredRun({ store, runId, reason });
+  await endStoredRun({ store, runId, reason, from: 'anybody' });
   const ended = await store.read(runId);
   if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   const settled = await settledAnswers(held, turn, ended);

@@ -1,3 +1,4 @@
+import { effectKey } from '../call/effect-key.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { callRecord } from '../call/result.js';
 import { failedResult, notesOf, resultText, unendedText } from '../call/result-text.js';
@@ -296,7 +297,8 @@ function closedCall(
   if (error === undefined) return undefined;
   return (call) => {
     const told = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
-    return notRun(call, progressOf(call) === 'unmade' ? 'not_run' : 'aborted', told);
+    const status = progressOf(call) === 'unmade' ? 'not_run' : 'aborted';
+    return withKey(run, call, notRun(call, status, told));
   };
 }
 
@@ -350,7 +352,17 @@ function notKept(run: LoopRun, call: ParsedCall): CallRecord {
 
 /** The record of a call that an abort of the run left open. */
 function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
-  return notRun(call, 'aborted', failedResult('RunAborted', `The run was aborted. ${unended(run, call)}`));
+  const result = failedResult('RunAborted', `The run was aborted. ${unended(run, call)}`);
+  return withKey(run, call, notRun(call, 'aborted', result));
+}
+
+/** With the key of what the call may have done, where the steps of the run are kept. */
+function withKey({ keeper }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
+  if (keeper === undefined || progressOf(call) !== 'begun') return record;
+  const { place: of, name: tool, journal, read } = call;
+  const sent = read.ok ? read.value : {};
+  const args = journal?.edited === undefined ? sent : journal.arguments;
+  return { ...record, idempotencyKey: effectKey({ of, tool, arguments: args }) };
 }
 
 function unended({ tools }: LoopRun, call: ParsedCall): string {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
-import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
+import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
 import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
@@ -227,15 +227,20 @@ const LOOK_FOR_MS = 3_000;
 
 /**
  * Makes a conversation due whose turn was ended from outside: where the turn waited for answers, nothing else would.
- * Who holds it may have looked at the run a moment before; one that runs the turn finds its run taken.
+ * Who holds it may have looked at the run a moment before; one that runs the turn finds its run taken. Nothing is to be
+ * done where the conversation knows that the turn is over.
  */
-export async function lookAgain(store: CheckpointStore, conversationId: string | undefined): Promise<void> {
+export async function lookAgain(
+  store: CheckpointStore,
+  { runId, turnOf: conversationId }: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
+): Promise<void> {
   const { conversations } = store as { readonly conversations?: unknown };
   if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
   const log = conversations as ConversationLog;
   const hold = { conversationId, claim: crypto.randomUUID() };
   const until = performance.now() + LOOK_FOR_MS;
   for (;;) {
+    if ((await log.read(conversationId))?.turn?.runId !== runId) return;
     const outcome = await log.hold({ ...hold, leaseMs: LOOK_FOR_MS });
     // Less than its revision: as if something had entered since.
     if (outcome.status === 'held') await log.letGo(hold, outcome.conversation.revision - 1);

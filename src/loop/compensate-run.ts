@@ -3,7 +3,7 @@ import type { RegisteredTool } from '../call/registration.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type CallRecord, type CallScope, SCOPE_OPTION } from '../contract/call.js';
 import type { Logger } from '../contract/ports.js';
-import { CHECKPOINT_STORE, type CheckpointStore, type RunEntry } from '../contract/run-checkpoint.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { RUN_ID } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { toDefinition } from '../discovery/define-tool.js';
@@ -14,6 +14,7 @@ import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { TOOLS } from './options.js';
 import { checkOwner } from './run-owner.js';
+import { endStoredRun } from './stored-run.js';
 import { restoredRecord } from './suspend.js';
 
 /** With what the effects of a run are undone. */
@@ -36,7 +37,7 @@ export interface Compensation {
   readonly idempotencyKey?: string;
   /**
    * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
-   * `compensate`; `unknown`: the call is not settled, so that nobody knows whether there is an effect.
+   * `compensate`; `unknown`: the call was cut off or goes on, so that nobody knows whether there is an effect.
    */
   readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'unknown';
   /** What the compensation gave, or why it failed. */
@@ -83,7 +84,7 @@ export async function compensateRun(
   } finally {
     claimed.leave();
     await claimed.write({ write: (kept, claim) => kept.end(claim, []) }).catch(() => {});
-    await lookAgain(store, run.turnOf);
+    await lookAgain(store, run);
   }
 }
 
@@ -92,37 +93,34 @@ interface ClaimedEnd {
   readonly claimed: ClaimedRun<CheckpointStore>;
 }
 
-/** Claims a run that has ended; one that has not is ended first. */
+/** Claims a run that has ended; one that has not is ended first, as by somebody who cancels it. */
 async function claimEnded(
   request: ConstructorParameters<typeof ClaimedRun<CheckpointStore>>[0],
   scope: CallScope = {},
 ): Promise<ClaimedEnd> {
   const { store, runId, leaseMs } = request;
+  const known = await store.read(runId);
+  if (known === undefined) throw notFound(runId);
+  const { owner } = known.state;
+  checkOwner({ owner, isCertain: true }, { owner, ...scope });
+  if (known.status !== 'ended')
+    await endStoredRun({ store, runId, reason: 'its effects are compensated', from: 'nobody' });
   const claimed = new ClaimedRun(request);
   const since = performance.now();
   const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
-  if (taken.status === 'missing')
-    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'missing') throw notFound(runId);
   if (taken.status === 'taken') throw claimedByAnother(runId);
   claimed.hold(since);
-  const { owner } = taken.run.state;
   try {
-    checkOwner({ owner, isCertain: true }, { owner, ...scope });
-    const run = foldRun(taken.run);
-    if (run.end !== undefined) return { run, claimed };
-    await claimed.write({ write: (kept, claim) => kept.end(claim, [stopped(run)]) });
-    claimed.leave();
+    return { run: foldRun(taken.run), claimed };
   } catch (error) {
     await claimed.giveBack();
     throw error;
   }
-  return claimEnded(request, scope);
 }
 
-function stopped({ iterations, usage }: FoldedRun): RunEntry {
-  const message = 'The run was ended so that its effects can be compensated.';
-  const error = { name: 'RunAborted', code: 508, message };
-  return { type: 'end', messages: [], status: 'aborted', content: '', iterations, usage, error };
+function notFound(runId: string): ToolwrightError {
+  return new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
 }
 
 async function compensateAll(
@@ -138,13 +136,13 @@ async function compensateAll(
   );
   for (const record of run.toolCalls.map(restoredRecord).reverse()) {
     const { id: callId, name, idempotencyKey } = record;
-    if (idempotencyKey === undefined || (record.status !== 'success' && record.status !== 'started'))
-      continue;
+    if (idempotencyKey === undefined || !MAY_BE_DONE.has(record.status)) continue;
     const tool = registry.get(name);
     const about = { callId, tool: name, idempotencyKey };
     const before = run.compensated.get(idempotencyKey);
     if (before?.isError === false) done.push({ ...about, status: 'before', text: before.text });
-    else if (record.status === 'started') done.push({ ...about, status: 'unknown' });
+    else if (record.status !== 'success' && !tool?.annotations?.readOnly)
+      done.push({ ...about, status: 'unknown' });
     else if (tool?.compensate === undefined) done.push({ ...about, status: 'none' });
     else {
       const result = await undo(tool, { ...record, idempotencyKey }, { run, scope: surroundings, logger });
@@ -156,6 +154,14 @@ async function compensateAll(
   }
   return done;
 }
+
+/** Of calls with a key, which those do not have that were aborted before they had begun. */
+const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
+  'success',
+  'started',
+  'aborted',
+  'timed_out',
+]);
 
 /** Where something is undone. */
 interface UndoSurroundings {

@@ -65,6 +65,7 @@ function apply(run: Growing, entry: RunEntry): void {
       return;
     case 'compensated':
       run.compensated.set(entry.idempotencyKey, entry);
+      if (!entry.isError) tellUndone(run, entry);
       return;
     case 'end':
       if (run.end === undefined) endRun(run, entry);
@@ -116,4 +117,19 @@ function withOnce(call: StoredCall, entry: Extract<RunEntry, { readonly type: 'o
   const known = journal !== undefined && isSame ? journal : { arguments: args, answers: [], once: [] };
   const once = [...known.once.filter(({ key }) => key !== done.key), done];
   return { ...call, journal: { ...known, once } };
+}
+
+/** Whoever goes on from the history is to know: the result of the call says that something was done. */
+function tellUndone(
+  run: Growing,
+  { idempotencyKey, text }: Extract<RunEntry, { readonly type: 'compensated' }>,
+): void {
+  const { messages, toolCalls } = run;
+  const index = toolCalls.findIndex((record) => record.idempotencyKey === idempotencyKey);
+  const answers = messages.flatMap(({ role }, at) => (role === 'tool' ? [at] : []));
+  // Earlier turns have answers, too.
+  const at = index === -1 ? undefined : answers.at(index - toolCalls.length);
+  const message = at === undefined ? undefined : messages[at];
+  if (at === undefined || message?.role !== 'tool') return;
+  messages[at] = { ...message, content: `${message.content}\n\nThis was undone afterwards: ${text}` };
 }

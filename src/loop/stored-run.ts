@@ -1,6 +1,11 @@
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
-import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
+import {
+  CHECKPOINT_STORE,
+  type CheckpointStore,
+  type RunCheckpoint,
+  type SeizeLease,
+} from '../contract/run-checkpoint.js';
 import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { checkOptions, invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -290,21 +295,27 @@ const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
  */
 export async function cancelRun(options: CancelledRun): Promise<boolean> {
   checkOptions(options, CANCELLED_RUN);
-  const { isEnded, turnOf } = await endStoredRun(options);
-  await lookAgain(options.store, turnOf);
+  const { store, runId } = options;
+  const { isEnded, turnOf } = await endStoredRun({ ...options, from: 'anybody' });
+  if (turnOf !== undefined) await lookAgain(store, { runId, turnOf });
   return isEnded;
 }
 
-/** The same, by whoever holds the conversation whose turn the run is: `isEnded` is false where it had ended before. */
+/** The same for those who tell its conversation themselves: `isEnded` is false where the run had ended before. */
 export async function endStoredRun({
   store,
   runId,
   reason = 'the run was cancelled',
-}: CancelledRun): Promise<{ readonly isEnded: boolean; readonly turnOf?: string }> {
+  from,
+}: CancelledRun & Pick<SeizeLease, 'from'>): Promise<{
+  readonly isEnded: boolean;
+  readonly turnOf?: string;
+}> {
   const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
   const since = performance.now();
-  const taken = await store.seize({ ...claimed.claim, leaseMs: LEASE_MS, from: 'anybody' });
-  if (taken.status !== 'claimed')
+  const taken = await store.seize({ ...claimed.claim, leaseMs: LEASE_MS, from });
+  if (taken.status === 'taken') throw claimedByAnother(runId);
+  if (taken.status === 'missing')
     throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   claimed.hold(since);
   const { run } = taken;

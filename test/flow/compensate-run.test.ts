@@ -17,6 +17,7 @@ import {
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { historyFaults } from './strict-history.js';
 
 const messages = [{ role: 'user', content: 'Go' }] as const;
 
@@ -185,10 +186,12 @@ describe('compensateRun', () => {
     const begun = new Promise<void>((resolve) => {
       began = resolve;
     });
+    const keys: string[] = [];
     const hang = defineTool({
       name: 'hang',
       description: 'Hangs',
-      execute: () => {
+      execute: (_args, { idempotencyKey }) => {
+        keys.push(idempotencyKey);
         began();
         return new Promise(() => {});
       },
@@ -200,10 +203,24 @@ describe('compensateRun', () => {
     runToolLoop({ ...config, toolTimeoutMs: Number.POSITIVE_INFINITY }, messages).catch(() => {});
     await begun;
     now = 60_000;
-    expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([
-      { callId: 'c1', tool: 'hang', status: 'unknown' },
-    ]);
+    const unknown = { callId: 'c1', tool: 'hang', idempotencyKey: keys[0], status: 'unknown' };
+    expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
+    expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
     expect(await recoverRuns({ store, config })).toEqual([]);
+  });
+
+  test('tells whoever goes on from the history what was done, and that it was undone', async () => {
+    const shop = new Shop();
+    const tools = [shop.tool('reserve'), shop.tool('approve', { approval: true })];
+    await shop.sell([[0], [2, 1]], tools);
+    await compensateRun(shop.store, 'r', { tools });
+    const run = foldRun(shop.store.read('r')!);
+    expect(historyFaults(run.messages)).toEqual([]);
+    expect(run.messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []))).toEqual([
+      'reserve 0\n\nThis was undone afterwards: undid 0',
+      'reserve 2\n\nThis was undone afterwards: undid 2',
+      "The run was aborted. The tool 'approve' was not run.",
+    ]);
   });
 });
 

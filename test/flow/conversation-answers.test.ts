@@ -36,7 +36,7 @@ async function waiting(tool: 'pay' | 'book') {
   ]);
   const store = new MemoryRunStore();
   const config = { provider, model: 'm', tools: [pay, book] };
-  const conversations = new Conversations({ store, config });
+  const conversations = new Conversations({ store, config, pollMs: 20 });
   opened.push(conversations);
   await conversations.prompt('c1', 'Go');
   const [wait] = (await conversations.idle('c1'))?.pending ?? [];
@@ -185,4 +185,56 @@ test('a yes that came before cancelRun, and that nobody has used, is told as too
     ['turn-end', undefined, undefined],
   ]);
   expect(paid).toEqual([]);
+});
+
+/** A conversation that waits for a yes to `pay`, and has reserved a table in the same reply. */
+async function reserved() {
+  const undone: unknown[] = [];
+  const reserve = defineTool({
+    name: 'reserve',
+    description: 'Reserves',
+    execute: () => 'reserved table 4',
+    compensate: () => `freed ${undone.push('table 4')} table`,
+  });
+  const pay = defineTool({ name: 'pay', description: 'Pays', approval: true, execute: () => 'paid' });
+  const toolCalls = ['reserve', 'pay'].map((name) => ({ name, arguments: {} }));
+  const provider = new ScriptedProvider([{ toolCalls }, { content: 'done' }]);
+  const store = new MemoryRunStore();
+  const tools = [reserve, pay];
+  const config = { provider, model: 'm', tools };
+  const conversations = new Conversations({ store, config, pollMs: 20 });
+  opened.push(conversations);
+  await conversations.prompt('c1', 'Go');
+  await conversations.idle('c1');
+  return { conversations, store, tools, undone };
+}
+
+test('compensateRun of a turn that waits leaves in the conversation what it had done, and that it was undone', async () => {
+  const { conversations, store, tools, undone } = await reserved();
+  await compensateRun(store, 'c1.1', { tools });
+  expect(undone).toEqual(['table 4']);
+  const view = await conversations.idle('c1');
+  expect(view?.messages.map(({ content }) => content)).toEqual([
+    'Go',
+    '',
+    'reserved table 4\n\nThis was undone afterwards: freed 1 table',
+    "The run was aborted. The tool 'pay' was not run.",
+  ]);
+});
+
+test('compensateRun of a turn that had ended leaves its conversation alone, whoever holds that', async () => {
+  const { conversations, store, tools } = await reserved();
+  await cancelRun({ store, runId: 'c1.1' });
+  await conversations.idle('c1');
+  await conversations.close();
+  const lease = { conversationId: 'c1', claim: 'another turn', leaseMs: 60_000 };
+  expect(store.conversations.hold(lease)).toMatchObject({ status: 'held' });
+  const hold = store.conversations.hold.bind(store.conversations);
+  let asked = 0;
+  store.conversations.hold = (wanted) => {
+    asked += 1;
+    return hold(wanted);
+  };
+  expect(await compensateRun(store, 'c1.1', { tools })).toMatchObject([{ status: 'compensated' }]);
+  expect(asked).toBe(0);
 });
