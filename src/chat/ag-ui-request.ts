@@ -129,7 +129,7 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
 }
 
 /** Ids of the calls of which the client has results: it needs to be told of no other. */
-export function outputsIn({ messages }: AgUiInput): readonly string[] {
+function outputsIn({ messages }: AgUiInput): readonly string[] {
   return messages.flatMap(({ role, toolCallId }) =>
     role === 'tool' && typeof toolCallId === 'string' ? [toolCallId] : [],
   );
@@ -182,9 +182,10 @@ function textOf(content: unknown): string {
     .join('\n');
 }
 
-/** The client's messages, for snapshots. */
-export function messagesIn({ messages }: AgUiInput) {
-  return clientMessages(messages);
+/** A run as its client calls it, and what the client has. */
+export function agUiRunOf(input: AgUiInput) {
+  const { threadId, runId, state, messages } = input;
+  return { threadId, runId, state, messages: clientMessages(messages), given: outputsIn(input) };
 }
 
 const ROLES = ['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'];

@@ -2,7 +2,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import type { AgUiEvent, AgUiMessage } from './ag-ui-events.js';
-import { decideAgUi, messagesIn, outputsIn, readAgUiInput } from './ag-ui-request.js';
+import { agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
 import { AgUiTeller } from './ag-ui-teller.js';
 import type { AskedChat, ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
 import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
@@ -58,17 +58,9 @@ function agUi(describeError: DescribeError): ChatProtocol {
     headers: SSE_HEADERS,
     readPost: (body) => {
       const input = readAgUiInput(body);
-      const { threadId, runId, state } = input;
-      const run = {
-        threadId,
-        runId,
-        state,
-        describeError,
-        messages: messagesIn(input),
-        given: outputsIn(input),
-      };
+      const run = { ...agUiRunOf(input), describeError };
       return {
-        chatId: threadId,
+        chatId: run.threadId,
         decide: (asked) => decideAgUi(input, asked),
         frames: (events) => agUiFrames(events, run),
         refuse: ({ message }) =>

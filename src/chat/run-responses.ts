@@ -14,7 +14,7 @@ import {
   withMethods,
 } from '../kernel/options.js';
 import type { ToolLoopStream } from '../loop/events.js';
-import { agUiAnswersIn, messagesIn, outputsIn, readAgUiInput } from './ag-ui-request.js';
+import { agUiAnswersIn, agUiRunOf, readAgUiInput } from './ag-ui-request.js';
 import {
   ANY_ERROR,
   agUiFrames,
@@ -103,17 +103,8 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
   checkRun('toAgUiResponse', run);
   checkOptions(options, AG_UI_OPTIONS);
   const { describeError = ANY_ERROR } = options;
-  const input = readAgUiInput(options.input);
-  const { threadId, runId, state } = input;
+  const told = { ...agUiRunOf(readAgUiInput(options.input)), describeError };
   const { events, leave } = eventsOf(run, { type: 'turn-start' });
-  const told = {
-    threadId,
-    runId,
-    state,
-    describeError,
-    messages: messagesIn(input),
-    given: outputsIn(input),
-  };
   return responseOf(agUiFrames(events, told), { ...options, leave, headers: SSE_HEADERS });
 }
 

@@ -11,7 +11,7 @@ import type {
   UnsentQuery,
 } from '../contract/job-store.js';
 import type { StoredResult } from '../contract/run-state.js';
-import { jobPage, readJobQuery } from '../errors/job-checks.js';
+import { jobPage, readJobQuery } from '../errors/list-pages.js';
 import { checkAge } from '../errors/store-checks.js';
 import type { Database } from './database.js';
 import type { PostgresRows } from './pool.js';
@@ -138,8 +138,8 @@ export class PostgresJobs implements JobStore {
 
   async listJobs(query: JobQuery = {}): Promise<JobPage> {
     const { status, after, limit } = readJobQuery(query);
-    const { changedAt, jobId } = after ?? { changedAt: Number.MAX_SAFE_INTEGER, jobId: '' };
-    const place = [changedAt, jobId, limit + 1];
+    const { changedAt, id } = after ?? { changedAt: Number.MAX_SAFE_INTEGER, id: '' };
+    const place = [changedAt, id, limit + 1];
     const found =
       status === undefined ? this.#run('job_list', place) : this.#run('job_list_of', [...place, status]);
     return jobPage((await found).rows.map(read), limit);

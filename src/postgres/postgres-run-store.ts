@@ -20,14 +20,8 @@ import type {
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
-import {
-  checkAge,
-  expiryOf,
-  pageAfter,
-  readQuery,
-  refusedBegin,
-  refusedSave,
-} from '../errors/store-checks.js';
+import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { optionTable } from '../kernel/options.js';
 import {
   checkPostgresOptions,
@@ -231,7 +225,7 @@ export class PostgresRunStore
   /** Throws `InvalidOptions` (521) for a query that is not one. */
   async list(query: RunQuery = {}): Promise<RunPage> {
     const { status, after, limit } = readQuery(query);
-    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.runId ?? '', limit + 1];
+    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
     const { rows } = await (status === undefined
       ? this.#database.run(this.#sql.list, () => place)
       : this.#database.run(this.#sql.listByStatus, () => [...place, status]));

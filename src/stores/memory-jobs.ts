@@ -11,7 +11,7 @@ import type {
   UnsentQuery,
 } from '../contract/job-store.js';
 import type { StoredResult } from '../contract/run-state.js';
-import { jobPage, readJobQuery } from '../errors/job-checks.js';
+import { jobPage, readJobQuery } from '../errors/list-pages.js';
 import { checkAge } from '../errors/store-checks.js';
 
 /** What is JSON stands as text: what is given out must not change what is kept. */
@@ -87,7 +87,7 @@ export class MemoryJobs implements JobStore {
       .sort((one, other) => other.changedAt - one.changedAt || (one.id < other.id ? -1 : 1))
       .filter(({ id, changedAt }) => {
         if (after === undefined || changedAt < after.changedAt) return true;
-        return changedAt === after.changedAt && id > after.jobId;
+        return changedAt === after.changedAt && id > after.id;
       });
     return jobPage(found.slice(0, limit + 1).map(read), limit);
   }

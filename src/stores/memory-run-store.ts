@@ -20,14 +20,8 @@ import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '.
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
-import {
-  checkAge,
-  expiryOf,
-  pageAfter,
-  readQuery,
-  refusedBegin,
-  refusedSave,
-} from '../errors/store-checks.js';
+import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { MemoryApprovals } from './memory-approvals.js';
 import { MemoryBudgets } from './memory-budgets.js';
@@ -211,9 +205,10 @@ export class MemoryRunStore
   /** Throws `InvalidOptions` (521) for a query that is wrong. */
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit } = readQuery(query);
+    const place = after && { ...after, runId: after.id };
     const runs = [...this.#runs.values()]
       .filter((run) => status === undefined || run.status === status)
-      .filter((run) => after === undefined || latestFirst(after, run) < 0)
+      .filter((run) => place === undefined || latestFirst(place, run) < 0)
       .sort(latestFirst);
     return pageAfter(runs.slice(0, limit + 1).map(summaryOf), limit);
   }

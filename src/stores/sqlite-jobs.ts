@@ -11,7 +11,7 @@ import type {
   UnsentQuery,
 } from '../contract/job-store.js';
 import type { StoredResult } from '../contract/run-state.js';
-import { jobPage, readJobQuery } from '../errors/job-checks.js';
+import { jobPage, readJobQuery } from '../errors/list-pages.js';
 import { checkAge } from '../errors/store-checks.js';
 import { type Prepared, preparedIn } from './open-database.js';
 import type { SqliteConversationLog } from './sqlite-conversation-log.js';
@@ -125,7 +125,7 @@ export class SqliteJobs implements JobStore {
 
   listJobs(query: JobQuery = {}): JobPage {
     const { status, after, limit } = readJobQuery(query);
-    const { changedAt, jobId } = after ?? { changedAt: Number.MAX_VALUE, jobId: '' };
+    const { changedAt, id: jobId } = after ?? { changedAt: Number.MAX_VALUE, id: '' };
     const place = { changedAt, jobId, limit: limit + 1 };
     const jobs =
       status === undefined ? this.#rows('list', place) : this.#rows('listOf', { ...place, status });

@@ -21,14 +21,8 @@ import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
-import {
-  checkAge,
-  expiryOf,
-  pageAfter,
-  readQuery,
-  refusedBegin,
-  refusedSave,
-} from '../errors/store-checks.js';
+import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase, type Prepared, preparedIn } from './open-database.js';
 import { SqliteApprovals } from './sqlite-approvals.js';
@@ -298,7 +292,7 @@ export class SqliteRunStore
   /** Throws `InvalidOptions` (521) for a query that is not one. */
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit } = readQuery(query);
-    const place = { before: after?.changedAt ?? Number.MAX_VALUE, after: after?.runId ?? '' };
+    const place = { before: after?.changedAt ?? Number.MAX_VALUE, after: after?.id ?? '' };
     const wanted = { ...place, limit: limit + 1 };
     const rows =
       status === undefined

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../kernel/visible-text.js';
-import { Action, Json, readJson, Text, useFieldId } from './parts.js';
+import { Action, CodeField, Json, readJson, Text, useFieldId } from './parts.js';
 import { firstValue, type Schema } from './schema.js';
 import { SchemaField } from './schema-form.js';
 
@@ -87,7 +87,6 @@ function mayDecide({ decisions }: CallWait, decision: string): boolean {
 function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
   const [edited, setEdited] = useState<string>();
   const [remember, setRemember] = useState<Remember>();
-  const id = useFieldId();
   const approve = () =>
     onAnswer({
       approved: true,
@@ -99,17 +98,7 @@ function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
       {edited === undefined ? (
         <Json label={`Arguments of ${wait.tool}`} value={wait.arguments} />
       ) : (
-        <div class="field">
-          <label for={id}>Edited arguments</label>
-          <textarea
-            id={id}
-            class="code"
-            rows={5}
-            spellcheck={false}
-            value={edited}
-            onInput={({ currentTarget }) => setEdited(currentTarget.value)}
-          />
-        </div>
+        <CodeField label="Edited arguments" rows={5} value={edited} onWrite={setEdited} />
       )}
       {wait.mayRemember !== undefined && <Standing may={wait.mayRemember} onChange={setRemember} />}
       {(edited !== undefined || mayDecide(wait, 'approve')) && (
@@ -194,20 +183,9 @@ function Written({
   onSend(value: unknown): Promise<unknown>;
 }) {
   const [text, setText] = useState('');
-  const id = useFieldId();
   return (
     <>
-      <div class="field">
-        <label for={id}>{label}, as JSON</label>
-        <textarea
-          id={id}
-          class="code"
-          rows={3}
-          spellcheck={false}
-          value={text}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
-        />
-      </div>
+      <CodeField label={`${label}, as JSON`} rows={3} value={text} onWrite={setText} />
       <Action onDo={() => onSend(readJson(text, label) ?? null)}>{send}</Action>
     </>
   );

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { type CallDetail, CallResult } from './call-result.js';
-import { Fault, readJson, useFieldId } from './parts.js';
+import { CodeField, Fault, readJson, useFieldId } from './parts.js';
 import { post } from './remote.js';
 import { firstValue, type Schema } from './schema.js';
 import { SchemaField } from './schema-form.js';
@@ -69,17 +69,7 @@ export function CallForm({ tool, schema }: { tool: string; schema: Schema }) {
           onChange={setValue}
         />
       ) : (
-        <div class="field">
-          <label for={`${id}-text`}>Arguments as text</label>
-          <textarea
-            id={`${id}-text`}
-            class="code"
-            rows={6}
-            spellcheck={false}
-            value={written}
-            onInput={({ currentTarget }) => setWritten(currentTarget.value)}
-          />
-        </div>
+        <CodeField label="Arguments as text" rows={6} value={written} onWrite={setWritten} />
       )}
       <ScopeFields texts={scope} onChange={setScope} />
       <p>

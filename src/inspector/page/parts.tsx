@@ -137,3 +137,40 @@ export function useFieldId(): string {
   });
   return id;
 }
+
+/** A field for code: JSON, or lines of a test. */
+export function CodeField({
+  label,
+  hint,
+  rows,
+  value,
+  onWrite,
+}: {
+  label: string;
+  hint?: string;
+  rows: number;
+  value: string;
+  onWrite(text: string): void;
+}) {
+  const id = useFieldId();
+  const hintId = hint === undefined ? undefined : `${id}-hint`;
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {hint !== undefined && (
+        <p class="hint" id={hintId}>
+          {hint}
+        </p>
+      )}
+      <textarea
+        id={id}
+        class="code"
+        rows={rows}
+        spellcheck={false}
+        aria-describedby={hintId}
+        value={value}
+        onInput={({ currentTarget }) => onWrite(currentTarget.value)}
+      />
+    </div>
+  );
+}

@@ -1,7 +1,7 @@
 import { diffLines } from 'diff';
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../kernel/visible-text.js';
-import { Action, Copy, Status, Text, useFieldId } from './parts.js';
+import { Action, CodeField, Copy, Status, Text } from './parts.js';
 import { post, useRemote } from './remote.js';
 
 /** A call, a run of this process or a kept recording. */
@@ -100,22 +100,16 @@ interface TestProps {
 
 function TestText({ test, source, about, onSaved }: TestProps) {
   const [setup, setSetup] = useState(about?.tests?.setup ?? '');
-  const id = useFieldId();
   const write = async (save: boolean) => onSaved(await post('tests', { ...source, setup, save }));
   return (
     <section aria-label="Test">
       <h3>{visibleText(test.path ?? test.name)}</h3>
-      <div class="field">
-        <label for={id}>Lines that give the test its registry, as tools</label>
-        <textarea
-          id={id}
-          class="code"
-          rows={2}
-          spellcheck={false}
-          value={setup}
-          onInput={({ currentTarget }) => setSetup(currentTarget.value)}
-        />
-      </div>
+      <CodeField
+        label="Lines that give the test its registry, as tools"
+        rows={2}
+        value={setup}
+        onWrite={setSetup}
+      />
       <Text label="The test" value={test.text} />
       <Copy text={test.text} what="test" /> <Action onDo={() => write(false)}>Write with these lines</Action>
       {about?.tests && <Action onDo={() => write(true)}>Save as test</Action>}

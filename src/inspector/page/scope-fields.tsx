@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { readJson, useFieldId } from './parts.js';
+import { CodeField, readJson } from './parts.js';
 
 /** What was written of a scope, as text. */
 export interface ScopeTexts {
@@ -47,27 +47,17 @@ const FIELDS = [
 ] as const;
 
 export function ScopeFields({ texts, onChange }: { texts: ScopeTexts; onChange(texts: ScopeTexts): void }) {
-  const id = useFieldId();
   const isSet = Object.values(texts).some((text) => text !== '');
   return (
     <details class="scope">
       <summary>Scope: {isSet ? 'as written here' : 'nothing set'}</summary>
       {FIELDS.map(([name, label, hint]) => (
-        <div class="field" key={name}>
-          <label for={`${id}-${name}`}>{label}</label>
-          <p class="hint" id={`${id}-${name}-hint`}>
-            {hint}
-          </p>
-          <textarea
-            id={`${id}-${name}`}
-            class="code"
-            rows={1}
-            spellcheck={false}
-            aria-describedby={`${id}-${name}-hint`}
-            value={texts[name]}
-            onInput={({ currentTarget }) => onChange({ ...texts, [name]: currentTarget.value })}
-          />
-        </div>
+        <CodeField
+          key={name}
+          rows={1}
+          {...{ label, hint, value: texts[name] }}
+          onWrite={(text) => onChange({ ...texts, [name]: text })}
+        />
       ))}
     </details>
   );

@@ -41,7 +41,7 @@ export function globReaches(pattern: string): PathMatcher {
   const alternatives = expandBraces(pattern).map((one) => partsOf(one));
   return (path) => {
     const names = path === '.' ? [] : path.split('/').map((name) => Array.from(name));
-    return alternatives.some((parts) => leadsInto(parts, names));
+    return alternatives.some((parts) => placesAfter(parts, names, fitsName).size > 0);
   };
 }
 
@@ -53,19 +53,7 @@ export function globMeets(pattern: string): PathMatcher {
   const alternatives = expandBraces(pattern).map((one) => partsOf(one));
   return (shell) => {
     const names = partsOf(shell).filter((part) => part !== '**');
-    return alternatives.some((parts) => {
-      let places = reached(parts, new Set([0]));
-      for (const name of names) {
-        const next = new Set<number>();
-        for (const place of places) {
-          const part = parts[place];
-          if (part === '**') next.add(place);
-          else if (part !== undefined && meetsName(part, name)) next.add(place + 1);
-        }
-        places = reached(parts, next);
-      }
-      return places.has(parts.length);
-    });
+    return alternatives.some((parts) => placesAfter(parts, names, meetsName).has(parts.length));
   };
 }
 
@@ -95,18 +83,22 @@ function mayBeSame(one: Place, other: Place): boolean {
 }
 
 /** All places of a pattern at which one may be after some names; at any of them it may go on to a path below. */
-function leadsInto(parts: readonly Part[], names: readonly (readonly string[])[]): boolean {
+function placesAfter<Name>(
+  parts: readonly Part[],
+  names: readonly Name[],
+  mayBe: (part: readonly Place[], name: Name) => boolean,
+): ReadonlySet<number> {
   let places = reached(parts, new Set([0]));
   for (const name of names) {
     const next = new Set<number>();
     for (const place of places) {
       const part = parts[place];
       if (part === '**') next.add(place);
-      else if (part !== undefined && fitsName(part, name)) next.add(place + 1);
+      else if (part !== undefined && mayBe(part, name)) next.add(place + 1);
     }
     places = reached(parts, next);
   }
-  return places.size > 0;
+  return places;
 }
 
 function reached(parts: readonly Part[], places: Set<number>): Set<number> {

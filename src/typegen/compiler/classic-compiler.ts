@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import {
   type CheckerPart,
+  type CommonChecker,
   type Compiler,
   type CompilerView,
   fileOf,
@@ -203,23 +204,14 @@ interface ClassicSignature {
 }
 
 /** The checker of the classic API. */
-interface ClassicChecker {
+interface ClassicChecker extends CommonChecker<ClassicType, ClassicSymbol> {
   getSymbolAtLocation(node: SyntaxNode): ClassicSymbol | undefined;
   getTypeAtLocation(node: SyntaxNode): ClassicType;
   getTypeFromTypeNode(node: SyntaxNode): ClassicType;
   getTypeOfSymbol(symbol: SymbolHandle): ClassicType;
-  getDeclaredTypeOfSymbol(symbol: SymbolHandle): ClassicType;
-  getAliasedSymbol(symbol: SymbolHandle): ClassicSymbol;
-  getExportsOfModule(symbol: SymbolHandle): readonly ClassicSymbol[];
-  isArrayType(type: TypeHandle): boolean;
-  isTupleType(type: TypeHandle): boolean;
-  getTypeArguments(type: TypeHandle): readonly ClassicType[];
-  getPropertiesOfType(type: TypeHandle): readonly ClassicSymbol[];
-  getBaseTypes(type: TypeHandle): readonly ClassicType[];
   getIndexInfosOfType(
     type: TypeHandle,
   ): readonly { readonly keyType: ClassicType; readonly type: ClassicType }[];
   getSignaturesOfType(type: TypeHandle, kind: number): readonly ClassicSignature[];
   getReturnTypeOfSignature(signature: SignatureHandle): ClassicType;
-  typeToString(type: TypeHandle): string;
 }

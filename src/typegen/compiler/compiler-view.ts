@@ -77,6 +77,19 @@ export interface CheckerPart {
   textOf(type: TypeHandle): string;
 }
 
+/** What the checkers of both compilers are asked in the same way. */
+export interface CommonChecker<Type extends TypeHandle, Named extends SymbolHandle> {
+  getDeclaredTypeOfSymbol(symbol: SymbolHandle): Type;
+  getAliasedSymbol(symbol: SymbolHandle): Named;
+  getExportsOfModule(symbol: SymbolHandle): readonly Named[];
+  isArrayType(type: TypeHandle): boolean;
+  isTupleType(type: TypeHandle): boolean;
+  getTypeArguments(type: TypeHandle): readonly Type[];
+  getPropertiesOfType(type: TypeHandle): readonly Named[];
+  getBaseTypes(type: TypeHandle): readonly Type[];
+  typeToString(type: TypeHandle): string;
+}
+
 /**
  * What the analyser asks a compiler: the small common part of the classic API (TypeScript 5.9, 6.0) and of
  * the API of TypeScript 7. Flags and syntax kinds are looked up by name.

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import {
   type CheckerPart,
+  type CommonChecker,
   type Compiler,
   type CompilerView,
   fileOf,
@@ -313,7 +314,7 @@ interface NativeSignature {
 }
 
 /** The checker of TypeScript 7. */
-interface NativeChecker {
+interface NativeChecker extends CommonChecker<NativeType, NativeSymbol> {
   getSymbolAtLocation(node: SyntaxNode): NativeSymbol | undefined;
   getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeSymbol | undefined)[];
   getTypeAtLocation(node: SyntaxNode): NativeType | undefined;
@@ -321,19 +322,10 @@ interface NativeChecker {
   getTypeFromTypeNode(node: SyntaxNode): NativeType | undefined;
   getTypeOfSymbol(symbol: SymbolHandle): NativeType | undefined;
   getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (NativeType | undefined)[];
-  getDeclaredTypeOfSymbol(symbol: SymbolHandle): NativeType;
-  getAliasedSymbol(symbol: SymbolHandle): NativeSymbol;
-  getExportsOfModule(symbol: SymbolHandle): readonly NativeSymbol[];
   getAnyType(): NativeType;
-  isArrayType(type: TypeHandle): boolean;
-  isTupleType(type: TypeHandle): boolean;
-  getTypeArguments(type: TypeHandle): readonly NativeType[];
-  getPropertiesOfType(type: TypeHandle): readonly NativeSymbol[];
-  getBaseTypes(type: TypeHandle): readonly NativeType[];
   getIndexInfosOfType(
     type: TypeHandle,
   ): readonly { readonly keyType: NativeType; readonly valueType: NativeType }[];
   getSignaturesOfType(type: TypeHandle, kind: number): readonly NativeSignature[];
   getReturnTypeOfSignature(signature: object): NativeType | undefined;
-  typeToString(type: TypeHandle): string;
 }
