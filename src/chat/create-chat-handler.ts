@@ -1,4 +1,4 @@
-import type { Answer } from '../contract/call.js';
+import { type Answer, isNobody } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -223,21 +223,6 @@ class ChatService {
       this.#options.logger?.warn('A turn whose reader has left could not be ended', { error });
     }
   }
-}
-
-/** Also `{ user: undefined }` and its like: all who are not signed in would share their chats. */
-function isNobody(owner: unknown): boolean {
-  try {
-    return isEmpty(JSON.parse(JSON.stringify(owner) ?? 'null'));
-  } catch {
-    // No JSON: the author is told of it.
-    return false;
-  }
-}
-
-function isEmpty(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.values(value).every(isEmpty);
-  return value === null || value === '' || value === false;
 }
 
 /** What a client is told of an error that it has made. */

@@ -54,6 +54,24 @@ export interface CallScope {
   readonly container?: Pick<InstanceResolver, 'resolve'>;
 }
 
+/**
+ * Whether an owner is nobody, as of a session without a user: `null`, `''`, `false`, and JSON in which there is nothing
+ * else. All who are not signed in would be one owner.
+ */
+export function isNobody(owner: unknown): boolean {
+  try {
+    return saysNothing(JSON.parse(JSON.stringify(owner) ?? 'null'));
+  } catch {
+    // It is no JSON, which is another mistake.
+    return false;
+  }
+}
+
+function saysNothing(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).every(saysNothing);
+  return value === null || value === '' || value === false;
+}
+
 /** What each part of a scope may be. */
 export const SCOPE_RULES: RulesOf<CallScope> = {
   channel: TEXT,

@@ -1,4 +1,4 @@
-import type { CallScope } from '../contract/call.js';
+import { type CallScope, isNobody } from '../contract/call.js';
 import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, isPlainObject, isRecord } from '../kernel/json.js';
@@ -27,14 +27,12 @@ export function ownerOf(scope: CallScope): unknown {
 export function ownerFaults(scope: CallScope | undefined): readonly InvalidOption[] {
   const owner = scope?.owner;
   if (owner === undefined) return [];
+  const odd = oddMembers(owner, 'owner', []);
   // An id that was not found, as in `session.user ?? null`, would make all strangers one owner.
-  const problems = isNobody(owner) ? [`owner is ${JSON.stringify(owner)}`] : oddMembers(owner, 'owner', []);
+  const isAnybody = odd.length === 0 && isNobody(owner);
+  const problems = isAnybody ? [`owner is ${JSON.stringify(owner)}, which is nobody`] : odd;
   const fix = "owner: JSON that says who it is: { user: 'u1' }";
   return problems.map((problem) => ({ where: 'scope', option: 'owner', problem, fix }));
-}
-
-function isNobody(owner: unknown): boolean {
-  return owner === null || owner === '' || (isPlain(owner) && Object.keys(owner).length === 0);
 }
 
 /** Members that JSON would show as something else, or as nothing: a promise and a `Map` are both `{}` to it. */

@@ -246,6 +246,10 @@ function describeFleet(fleet: () => Fleet): void {
     const refused = { code: 521, faults: [expect.objectContaining(fault)] };
     await expect(conversations.prompt('c1', 'Hi', { owner: undefined })).rejects.toMatchObject(refused);
     await expect(conversations.answer('c1', [], { owner: undefined })).rejects.toMatchObject(refused);
+    for (const owner of [null, { user: null }, { user: '' }]) {
+      await expect(conversations.prompt('c1', 'Hi', { owner })).rejects.toMatchObject({ code: 521 });
+      await expect(conversations.answer('c1', [], { owner })).rejects.toMatchObject({ code: 521 });
+    }
     expect(await conversations.snapshot('c1')).toBeUndefined();
   });
 

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { isNobody } from '../../contract/call.js';
 import type { ConversationLog } from '../../contract/conversation-log.js';
 import { STORED_ID } from '../../contract/run-state.js';
 import {
@@ -99,7 +100,10 @@ const OPTIONS = optionTable<SchedulesOptions>('Schedules', {
 
 const OWNER_RULES: RulesOf<ScheduleOwner> = {
   conversationId: required(STORED_ID),
-  owner: protecting(JSON_VALUE),
+  owner: protecting({
+    accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),
+    fix: "JSON that says who it is: { user: 'u1' }",
+  }),
 };
 const SCHEDULE_OWNER = optionTable<ScheduleOwner>('whose schedules', OWNER_RULES);
 const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {

@@ -549,6 +549,7 @@ function testRuns(): void {
     ],
     [['show', 'r1', '--reason', 'why'], '--reason goes with runs answer, cancel, and not with runs show'],
     [['schedules', '--limit', '5'], '--limit goes with runs list, and not with runs schedules'],
+    [['cancel', 'r1', '--by', 'me'], '--by goes with runs answer, and not with runs cancel'],
     [['cancel', 'r1', '--on-unknown', 'ask'], '--on-unknown goes with runs recover'],
     [['answer', 'r1', '--approve', '--by', ''], '--by is empty'],
     [['cancel', 'r1', '--reason', ''], '--reason is empty'],

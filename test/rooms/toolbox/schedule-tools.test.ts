@@ -213,6 +213,8 @@ describe('Schedules', () => {
     const nobodys = { conversationId: 'c', owner: undefined };
     await expect(schedules.list(nobodys)).rejects.toThrow('owner is there, but undefined');
     await expect(schedules.cancel('s', nobodys)).rejects.toMatchObject({ code: 521 });
+    const strangers = { conversationId: 'c', owner: { user: null }, text: 'Look', inMinutes: 5 };
+    await expect(schedules.add(strangers)).rejects.toMatchObject({ faults: [{ option: 'owner' }] });
     const wrong = { conversationId: 'a\u0000', text: 5, in: 5 } as never;
     await expect(schedules.add(wrong)).rejects.toMatchObject({
       code: 521,
