@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
@@ -7,6 +7,7 @@ import type { ApprovalStore } from '../contract/standing-approvals.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { misspeltName } from '../kernel/nearest-name.js';
+import { serverAddress } from '../kernel/server-address.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import { SqliteRunStore } from '../stores/index.js';
 import { checkRunsFile } from '../stores/sqlite-runs-schema.js';
@@ -32,11 +33,11 @@ export async function openStore(
   { folder, error: say }: Pick<CommandSurroundings, 'folder' | 'error'>,
   user: StoreUser = 'operator',
 ): Promise<OpenStore> {
-  if (name === undefined)
+  if (name === undefined || name === '')
     throw new UserFault(
-      '--store is missing: postgres://user@host:5432/database, or the path of an SQLite file',
+      `--store is ${name === '' ? 'empty' : 'missing'}: postgres://user@host:5432/database, or the path of an SQLite file`,
     );
-  if (/^postgres(ql)?:\/\//.test(name)) return openPostgres(name, user);
+  if (/^postgres(ql)?:\/\//i.test(name)) return openPostgres(name, user);
   const [scheme] = /^(?!sqlite:)\w{2,}:\/+/i.exec(name) ?? [];
   if (scheme !== undefined)
     throw new UserFault(
@@ -44,6 +45,8 @@ export async function openStore(
     );
   const path = resolve(folder, name.replace(/^sqlite:/, ''));
   const isThere = existsSync(path);
+  if (isThere && statSync(path).isDirectory())
+    throw new UserFault(`--store: ${path} is a folder: name the file of the store in it`);
   if (!isThere && user === 'operator') throw new UserFault(`--store: there is no file ${path}`, 1);
   try {
     if (user === 'operator') checkRunsFile(path);
@@ -55,7 +58,11 @@ export async function openStore(
   }
 }
 
+const ADDRESS = serverAddress('postgres', 'postgres://user:password@host:5432/database');
+
 async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
+  const [wrong] = ADDRESS.explain?.(name, '--store') ?? [];
+  if (wrong !== undefined) throw new UserFault(`${wrong.problem}: ${ADDRESS.fix}`);
   checkQuery(name);
   try {
     const { PostgresRunStore } = await import('../postgres/index.js');
@@ -68,7 +75,10 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
     });
     return store;
   } catch (error) {
-    if (error instanceof InvalidOptionsError) throw wrongStore(error);
+    if (error instanceof InvalidOptionsError)
+      throw new UserFault(
+        error.faults.map(({ problem, fix }) => `--store: ${problem}: write ${fix}`).join('; '),
+      );
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
   }

@@ -24,7 +24,10 @@ export function refusedSave(runId: string): ToolwrightError {
 
 /** Why a run does not begin. */
 export function refusedBegin(runId: string): ToolwrightError {
-  return new ToolwrightError('RunClaimed', `A run '${runId}' is kept already.`);
+  return new ToolwrightError(
+    'RunClaimed',
+    `The store has a run '${runId}' already, and this one was not begun: give it another runId, or see with store.read('${runId}') what became of the other.`,
+  );
 }
 
 /** What a store keeps beside a state, so that it finds the runs whose answers come too late. */

@@ -132,8 +132,10 @@ export const ERROR_TABLE = {
   },
   RunClaimed: {
     code: 517,
-    happened: 'Another process is resuming the run, or took it over when the claim had run out, or ended it.',
-    remedy: 'Nothing: the other one goes on with it. Load the run again to see what came of it.',
+    happened:
+      'Another process is resuming the run, or took it over when the claim had run out, or ended it; or a run was to begin with the `runId` of another.',
+    remedy:
+      'Nothing: the other one goes on with it. Load the run again to see what came of it. A run that is to begin needs a `runId` of its own.',
   },
   RunStoreFailed: {
     code: 518,

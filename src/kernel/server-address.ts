@@ -57,3 +57,11 @@ const CODES = "'#' is written %23, '/' %2F, '?' %3F and '@' %40";
 function withHost(text: string): string {
   return text.replace('@/', '@localhost/');
 }
+
+/** Which server, and which of its databases, without what is secret: `127.0.0.1:5432/shop`. */
+export function placeIn(address: string): string {
+  if (!URL.canParse(withHost(address))) return address.replace(/[?#].*$/s, '');
+  const { hostname, port, pathname, searchParams } = new URL(withHost(address));
+  const host = searchParams.get('host') ?? hostname;
+  return `${host}${port === '' ? '' : `:${port}`}${pathname === '/' ? '' : pathname}`;
+}

@@ -60,21 +60,19 @@ export class StepKeeper implements RunKeeper {
     const checkpoint = checkpointOf(run);
     const lease = { ...this.#claimed.claim, leaseMs: this.#claimed.leaseMs };
     const since = performance.now();
-    let refusal: unknown;
     const write = async (store: CheckpointStore): Promise<boolean> => {
       try {
         await store.begin(lease, checkpoint);
         return true;
       } catch (error) {
         if (!ToolwrightError.is(error) || error.name !== 'RunClaimed') throw error;
-        refusal = error;
-        // A write before this one may have been done all the same.
-        return store.renew(lease);
+        // A write before this one may have been done all the same. Otherwise the run is another one.
+        if (await store.renew(lease)) return true;
+        this.#claimed.abandon(error);
+        throw error;
       }
     };
-    await this.#claimed.write({ write }).catch((error) => {
-      throw refusal ?? error;
-    });
+    await this.#claimed.write({ write });
     this.#claimed.hold(since);
     this.#first = 'done';
   }

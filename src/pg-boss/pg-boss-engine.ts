@@ -26,7 +26,7 @@ import {
   secret,
   withMethods,
 } from '../kernel/options.js';
-import { serverAddress } from '../kernel/server-address.js';
+import { placeIn, serverAddress } from '../kernel/server-address.js';
 import { BossNews } from './boss-news.js';
 import { BossQueue } from './boss-queue.js';
 import { BossWorker } from './boss-worker.js';
@@ -155,13 +155,14 @@ class PgBossEngine implements JobEngine {
   #hearsWords: Promise<unknown> | undefined;
 
   constructor(options: PgBossEngineOptions) {
-    const { queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
+    const { connection, queue = 'toolwright', heartbeatSeconds = 30, schema = 'pgboss' } = options;
     this.#options = options;
     const { stream } = this.#connections;
+    const placed = typeof connection === 'string' ? ` at ${placeIn(connection)}` : '';
     const boss = bossOf(options, { stream, onError: this.#onError });
     this.#queue = new BossQueue(boss, { name: queue, heartbeatSeconds });
     this.#trouble = new EngineTrouble({
-      name: `pg-boss, queue '${queue}' in PostgreSQL`,
+      name: `pg-boss, queue '${queue}' in PostgreSQL${placed}`,
       ask: async () => {
         await this.#queue.ready();
         await this.#queue.database.executeSql('SELECT 1');

@@ -8,16 +8,16 @@ import {
   type RulesOf,
   withMethods,
 } from '../kernel/options.js';
-import { serverAddress } from '../kernel/server-address.js';
+import { placeIn, serverAddress } from '../kernel/server-address.js';
 import { checkTables, migrate } from './migrations.js';
 import {
   connectionOf,
   isConnectionLost,
-  type OwnPool,
   openPool,
   type PostgresClient,
   type PostgresPool,
   type PostgresRows,
+  withPlace,
 } from './pool.js';
 import type { Statement } from './statements.js';
 
@@ -81,7 +81,8 @@ const LONGEST_PAUSE_MS = 500;
 export class Database {
   readonly schema: string;
   readonly #pool: PostgresPool;
-  readonly #ownPool: OwnPool | undefined;
+  readonly #ownPool: ReturnType<typeof openPool> | undefined;
+  readonly #place: string | undefined;
   readonly #timeoutMs: number;
   readonly #reconnectMs: number;
   #ready: Promise<void> | undefined;
@@ -93,7 +94,8 @@ export class Database {
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
     this.#ownPool = pool === undefined ? openPool(connectionString, statementTimeoutMs) : undefined;
-    this.#pool = pool ?? (this.#ownPool as OwnPool);
+    this.#pool = pool ?? (this.#ownPool as PostgresPool);
+    this.#place = connectionString === undefined ? undefined : placeIn(connectionString);
   }
 
   /** Brings the tables up to date, once; another process may do so at the same time. */
@@ -154,7 +156,11 @@ export class Database {
   /** A connection for as long as somebody needs it. */
   async connect(): Promise<PostgresClient> {
     await this.migrate();
-    return connectionOf(this.#pool);
+    try {
+      return await connectionOf(this.#pool);
+    } catch (error) {
+      throw withPlace(error, this.#place);
+    }
   }
 
   /** Ends the pool, unless it is the application's. */
@@ -169,7 +175,8 @@ export class Database {
       try {
         return await work(isRepeated);
       } catch (error) {
-        if (!isConnectionLost(error) || performance.now() + pauseMs > end) throw error;
+        if (!isConnectionLost(error) || performance.now() + pauseMs > end)
+          throw withPlace(error, this.#place);
       }
       await delay(pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);

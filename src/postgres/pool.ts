@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { errorMessage } from '../kernel/error-message.js';
 
 /** What the stores ask of `pg`'s `Pool`. */
 export interface PostgresPool {
@@ -7,7 +8,7 @@ export interface PostgresPool {
 }
 
 /** A pool of a store's own: what is asked of `pg`'s, whose types a user of other stores does not have. */
-export interface OwnPool extends PostgresPool {
+interface OwnPool extends PostgresPool {
   readonly ending: boolean;
   end(): Promise<void>;
 }
@@ -96,4 +97,19 @@ const LOST_MESSAGES =
 export function isConnectionLost(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
+}
+
+/** Not let in, no such database, or what Node and TLS say of a connection that is not made. */
+const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
+
+/** An error of the connection says to what, without what is secret; others are as they were. */
+export function withPlace(error: unknown, place: string | undefined): unknown {
+  if (place === undefined || typeof error !== 'object' || error === null) return error;
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const told = ` (PostgreSQL at ${place})`;
+  // One error may be told to several who waited for the same connection.
+  if (typeof message !== 'string' || message.endsWith(told)) return error;
+  if (isConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
+    Object.assign(error, { message: `${errorMessage(error)}${told}` });
+  return error;
 }

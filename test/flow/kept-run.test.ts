@@ -162,7 +162,9 @@ describe('checkpoint', () => {
     await expect(
       runToolLoop({ ...config, provider: new ScriptedProvider([done]) }, messages),
     ).rejects.toMatchObject({
-      name: 'RunClaimed',
+      code: 517,
+      message:
+        "The store has a run 'r' already, and this one was not begun: give it another runId, or see with store.read('r') what became of the other.",
     });
     expect(config.store.read('r')).toEqual(before);
   });

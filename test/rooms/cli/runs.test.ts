@@ -720,11 +720,18 @@ test('a store that is not there is a mistake of one line', async () => {
     ),
   });
   for (const [where, problem] of [
-    ['//nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
     ['//nobody@127.0.0.1:1/none?schema=My', "schema is 'My'"],
+    ['//nobody@127.0.0.1:1/none', 'connect ECONNREFUSED 127.0.0.1:1 (PostgreSQL at 127.0.0.1:1/none)'],
+    ['//u:hidden@localhost:1/none?sslmode=disable', ' (PostgreSQL at localhost:1/none)'],
+    ['//u:hidden@no-such-host.invalid/d', ' (PostgreSQL at no-such-host.invalid/d)'],
     [
       '//nobody@127.0.0.1:port/none',
-      "connectionString has a port that is no number. Write instead: connectionString: 'postgres://user@",
+      '--store has a port that is no number: postgres://user:password@host:5432/database',
+    ],
+    ['//u:hidden@127.0.0.1:99999/none', '--store has the port 99999, and the highest is 65535'],
+    [
+      '//u:hid#den@127.0.0.1/none',
+      "--store has a '#' where its host is to be: in a password, '#' is written %23",
     ],
     [
       '//nobody@127.0.0.1:1/none?sslmode=disable&schma=shop',
@@ -732,12 +739,22 @@ test('a store that is not there is a mistake of one line', async () => {
     ],
     ['/127.0.0.1/none', 'there are no stores at postgres:/…: postgres://…, or the path'],
     ['//nobody@127.0.0.1:1/none?schema=%zz', "schema is '%zz'"],
-    ['//hello there', 'connectionString cannot be read'],
+    ['//hello there', '--store cannot be read'],
   ]) {
     const { code, error } = await runCommand(['runs', 'list', '--store', `postgres:${where}`], folder);
     expect(code).toBeGreaterThan(0);
     expect(error).toContain(problem);
     expect(error).toMatch(/^toolwright: [^\n]+\n$/);
+    expect(error).not.toMatch(/hid#?den/);
   }
+  expect(await runCommand(['runs', 'list', '--store', ''], folder)).toMatchObject({
+    code: 2,
+    error: expect.stringContaining('--store is empty: postgres://user@host'),
+  });
+  expect(await runCommand(['runs', 'list', '--store', '.'], folder)).toEqual({
+    code: 2,
+    out: '',
+    error: `toolwright: --store: ${folder} is a folder: name the file of the store in it\n`,
+  });
   rmSync(folder, { recursive: true });
 });

@@ -231,8 +231,10 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     await runner.close();
     await engine.close();
     postgres.leave();
-    const place = `pg-boss, queue '${queue}' in PostgreSQL`;
-    expect(heard).toEqual([expect.stringContaining(`${place} is away: `), `${place} is back`]);
+    const place = new RegExp(
+      `^pg-boss, queue '${queue}' in PostgreSQL at [^:@]+:\\d+/\\w+ is (away: |back$)`,
+    );
+    expect(heard).toEqual([expect.stringMatching(place), expect.stringMatching(place)]);
   });
 
   test('closes where it never said anything, and what waited for it is told so', async () => {
