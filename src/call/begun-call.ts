@@ -36,15 +36,15 @@ function givenResult(value: unknown): unknown {
 export async function wordOnUnmade(call: Call): Promise<Obstacle | undefined> {
   const { request, tool } = call;
   const word = request.journal && wordOn(request.journal);
-  if (word !== undefined || !request.hasBegun || tool.annotations?.readOnly) return word;
+  if (word !== undefined || !request.hasBegun || request.readOnly || tool.annotations?.readOnly) return word;
   return obstacleOf(call, { isMakeable: false });
 }
 
 /** The same of a call whose tool is gone. */
 export function wordOnGone(received: ReceivedCall): Obstacle | undefined {
-  const { journal, hasBegun } = received.request;
+  const { journal, hasBegun, readOnly } = received.request;
   const word = journal && wordOn(journal);
-  return word ?? (hasBegun ? unknownOutcome(received) : undefined);
+  return word ?? (hasBegun && !readOnly ? unknownOutcome(received) : undefined);
 }
 
 /**

@@ -40,6 +40,8 @@ export interface CallRequest {
   readonly hasBegun?: boolean;
   /** Whether it was to be a job then; where nobody says, as its tool is now. */
   readonly asJob?: boolean;
+  /** Its tool only read then. */
+  readonly readOnly?: true;
   /** Keeps what `context.once` has done before the tool goes on. */
   readonly keepOnce?: KeepOnce;
   /** Where it came as a message of the Model Context Protocol. */

@@ -97,6 +97,8 @@ interface StoredBegunCall extends SentCall {
   readonly inner?: readonly StoredInnerRun[];
   /** Its tool was not to run in the call, but as a job under the key of the call. */
   readonly asJob?: true;
+  /** Its tool only read: nothing was done, also where the tool is gone by now. */
+  readonly readOnly?: true;
 }
 
 /** One call of the open assistant message. */

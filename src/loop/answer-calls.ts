@@ -367,7 +367,7 @@ function withKey({ keeper }: LoopRun, call: ParsedCall, record: CallRecord): Cal
 
 function unended({ tools }: LoopRun, call: ParsedCall): string {
   const { name } = call;
-  return unendedText({ name, annotations: tools.offered(name)?.annotations }, progressOf(call));
+  return unendedText({ name, annotations: tools.offered(name)?.annotations ?? call }, progressOf(call));
 }
 
 /** How far a call has come that has no result. */

@@ -84,6 +84,8 @@ export interface ParsedCall extends ToolCall {
   readonly hasBegun?: true;
   /** Whether it had begun as a job. */
   readonly asJob?: boolean;
+  /** Its tool only read when it had begun. */
+  readonly readOnly?: true;
   readonly place: CallPlace;
   /** As the model made it, where it called this tool through another one. */
   readonly wire?: WireCall;

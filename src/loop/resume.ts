@@ -10,7 +10,7 @@ import type { RunStart } from './loop-run.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
-import { isSignedWith, type OpenWait, openWaits, type ValidState, validateState } from './suspend.js';
+import { isSignedWith, openWaits, type ValidState, validateState } from './suspend.js';
 
 /** With what a run goes on. */
 export interface Resumption extends ResumeOptions {
@@ -110,7 +110,7 @@ function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly
 
 function answerCall(
   call: StoredWaitingCall,
-  waits: readonly OpenWait[],
+  waits: ValidState['waits'],
   { answers, answeredBy, faults, label }: GivenAnswers,
 ): StoredWaitingCall {
   let current = call;
@@ -137,7 +137,7 @@ function answerCall(
 /** The answers to what runs inside a call wait for; what they wait for then is what the call waits for. */
 function answerInner(
   call: StoredWaitingCall,
-  waits: readonly OpenWait[],
+  waits: ValidState['waits'],
   given: GivenAnswers,
 ): StoredWaitingCall {
   const inner = (call.inner ?? []).map(({ run, state, result }): StoredInnerRun => {

@@ -204,7 +204,9 @@ export class StepKeeper implements RunKeeper {
       return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
     const known = journal === undefined ? {} : { journal: ofRerun(journal) };
     const isJob = this.#run !== undefined && startsJob(this.#run, call);
-    return { ...stored, status: 'begun', ...known, ...runs, ...(isJob ? { asJob: true } : {}) };
+    const { readOnly } = this.#run?.tools.offered(call.name)?.annotations ?? call;
+    const marks = { ...(isJob ? { asJob: true as const } : {}), ...(readOnly ? { readOnly } : {}) };
+    return { ...stored, status: 'begun', ...known, ...runs, ...marks };
   }
 
   #tell(index: number, call: StoredCall): void {

@@ -112,7 +112,11 @@ export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
   if (stored.status === 'held') return call;
   const known = { ...call, ...(stored.inner === undefined ? {} : { inner: stored.inner }) };
   if (stored.status === 'begun')
-    return { ...known, journal: stored.journal, hasBegun: true, asJob: stored.asJob ?? false };
+    return {
+      ...known,
+      ...{ journal: stored.journal, hasBegun: true, asJob: stored.asJob ?? false },
+      ...(stored.readOnly ? { readOnly: true } : {}),
+    };
   const { waits, journal } = stored;
   return waits.length > 0 ? { ...known, journal, suspension: { waits, journal } } : { ...known, journal };
 }
@@ -144,7 +148,7 @@ function sentArguments({ arguments: args, text }: ParsedCall): ParsedCall['argum
 }
 
 /** One wait of a suspended run, with the call that has it. */
-export interface OpenWait {
+interface OpenWait {
   readonly pending: PendingCall;
   readonly call: StoredWaitingCall;
   readonly wait: Wait;

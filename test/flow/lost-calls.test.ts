@@ -222,6 +222,9 @@ describe('recoverRuns of a call that had begun', () => {
     const one = new LostCall();
     await one.die({ annotations: { idempotent: true } });
     expect(await one.recover({ ...UNFIT, annotations: { idempotent: true } })).toEqual(waits);
+    const gone = new LostCall();
+    await gone.die({ annotations: { readOnly: true } });
+    expect(await gone.recover(GONE)).toMatchObject(told('tool not found: pay'));
     const other = new LostCall();
     await other.die({ annotations: { readOnly: true } });
     expect(await other.recover({ ...UNFIT, annotations: { readOnly: true } })).toMatchObject(
@@ -370,6 +373,12 @@ describe('a call that had begun, in a run that is cancelled', () => {
     const lost = new LostCall();
     await lost.die();
     expect(await lost.cancel()).toEqual([`The run was aborted. ${doubt}`]);
+  });
+
+  test('is told plainly where its tool only read', async () => {
+    const lost = new LostCall();
+    await lost.die({ annotations: { readOnly: true } });
+    expect(await lost.cancel()).toEqual(["The run was aborted. The tool 'pay' had not finished."]);
   });
 
   test('is told so also where somebody had been asked what came of it', async () => {
