@@ -7,6 +7,7 @@ import type { RememberScope } from '../contract/standing-approvals.js';
 import { checkAnswers, enterAnswers } from '../conversation/check-answers.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
+import { visibleLine } from '../kernel/visible-text.js';
 import { type FoldedRun, foldRun } from '../loop/fold-run.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { answerStoredRun } from '../loop/stored-run.js';
@@ -38,12 +39,13 @@ interface AnswerCall {
   readonly store: OpenStore;
   readonly run: KeptRun;
   readonly options: AnswerOptions;
+  readonly say: (line: string) => void;
   readonly surroundings: CommandSurroundings;
 }
 
 /** `toolwright runs answer`: of several who answer the same question, the first is taken, and the others are told so. */
 export async function answerRun(call: AnswerCall): Promise<number> {
-  const { store, options, surroundings, run } = call;
+  const { store, options, say, run } = call;
   const { runId, state } = run;
   const id = questionOf(run, options.to);
   const answers = [answerOf(id, options)];
@@ -61,7 +63,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
       const now = await store.read(runId);
       if (now !== undefined) checkWaits(now, id);
     });
-    surroundings.out(`${id}: the answer is in the inbox of conversation ${conversationId}\n`);
+    say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
     return 0;
   }
   const answer = () => answerStoredRun({ store, runId }, answers, { ...said, ...tools });
@@ -70,7 +72,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
     left.length === 0
       ? 'a worker goes on with it'
       : `it still waits for ${left.map((item) => item.id).join(', ')}`;
-  surroundings.out(`${runId}: ${rest}\n`);
+  say(`${runId}: ${rest}`);
   return 0;
 }
 
@@ -105,7 +107,8 @@ function checkWaits(run: KeptRun, id: string): void {
     ...(isUnderWay ? ['it is under way'] : []),
     ...(answered === undefined ? [] : [`it was answered already${by(answered)}`]),
   ];
-  throw new UserFault(`${run.runId} ${[waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ')}`, 1);
+  const told = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
+  throw new UserFault(visibleLine(`${run.runId} ${told}`), 1);
 }
 
 /** Who said something, where that is known. */
@@ -179,7 +182,7 @@ async function checkedWith({ options, surroundings }: AnswerCall): Promise<Pick<
     throw new UserFault(
       `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs`,
     );
-  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder)).exports);
+  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder, 'operator')).exports);
   return tools === undefined ? {} : { tools };
 }
 

@@ -33,8 +33,13 @@ export interface OpenModule {
  * Loads a module as the user names it. Of a NestJS application the registry is what counts, and only the
  * application has it: the exported module class is started, without a server, as far as its hooks go.
  */
-export async function openModule(name: string, folder: string): Promise<OpenModule> {
-  const exports = await loadModule(name, folder);
+export async function openModule(
+  name: string,
+  folder: string,
+  user: 'author' | 'operator' = 'author',
+): Promise<OpenModule> {
+  const load = () => loadModule(name, folder);
+  const exports = await (user === 'operator' ? withoutAdvice(load) : load());
   const exported = Object.values(exports);
   const [module, second] = new Set(exported.filter(isNestModule));
   if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
@@ -42,6 +47,20 @@ export async function openModule(name: string, folder: string): Promise<OpenModu
     throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
   const application = await startApplication(module, name);
   return { ...application, nestModule: module, exports: { ...exports, ...application.exports } };
+}
+
+/** What a module could declare better is for its author: whoever operates it can do nothing about it. */
+async function withoutAdvice<Value>(work: () => Promise<Value>): Promise<Value> {
+  const { emitWarning } = process;
+  process.emitWarning = (...given: readonly unknown[]) => {
+    const { type } = Object(given[1]) as { readonly type?: unknown };
+    if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
+  };
+  try {
+    return await work();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }
 
 const NEST_KEYS = ['imports', 'providers', 'controllers', 'exports'];

@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
+import type { StoredCallRecord } from '../contract/run-state.js';
 import type { ScheduleTiming } from '../contract/schedule-store.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { visibleLine } from '../kernel/visible-text.js';
-import { foldRun } from '../loop/fold-run.js';
+import { type FoldedRun, foldRun } from '../loop/fold-run.js';
 import { recoverRuns } from '../loop/recover-runs.js';
 import { cancelRun } from '../loop/stored-run.js';
 import { ANSWER_OPTIONS, answerRun } from './answer-run.js';
@@ -18,6 +19,8 @@ interface RunsCall {
   readonly options: RunsOptions;
   /** The run, the module, …; empty where the part takes none. */
   readonly named: string;
+  /** Writes one line: what models, clients and tools have written cannot end it, and a terminal obeys none of it. */
+  readonly say: (line: string) => void;
   readonly surroundings: CommandSurroundings;
 }
 
@@ -80,12 +83,15 @@ export const runsCommand: Command = {
         `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
       );
     const store = await openStore(options.store, surroundings);
+    const say = (line: string) => surroundings.out(`${visibleLine(line)}\n`);
     try {
-      return await part.run({ store, options, named, surroundings });
+      return await part.run({ store, options, named, say, surroundings });
     } catch (error) {
       // What the store or the run refuses is the answer to what was asked.
-      if (!(ToolwrightError.is(error) || hasCode(error))) throw error;
-      throw new UserFault(errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' '), 1);
+      const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
+      if (!isAnswer) throw error;
+      const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
+      throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
     } finally {
       await store.close();
     }
@@ -114,7 +120,7 @@ function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] 
 
 const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
 
-async function listRuns({ store, options, surroundings }: RunsCall): Promise<number> {
+async function listRuns({ store, options, say, surroundings }: RunsCall): Promise<number> {
   const { status, after, limit = '50', json } = options;
   if (status !== undefined && !STATUSES.includes(status))
     throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
@@ -127,15 +133,15 @@ async function listRuns({ store, options, surroundings }: RunsCall): Promise<num
   };
   const { runs, next } = await store.list(query);
   if (json) {
-    for (const run of runs) surroundings.out(`${JSON.stringify(run)}\n`);
+    for (const run of runs) say(JSON.stringify(run));
   } else {
     const rows = runs.map(({ runId, status: state, changedAt, leaseEnd }) => [
       ...[runId, state, new Date(changedAt).toISOString()],
       state === 'running' ? holderOf(leaseEnd) : '',
     ]);
-    surroundings.out(table([['run', 'status', 'changed', ''], ...rows]));
+    sayTable(say, [['run', 'status', 'changed', ''], ...rows]);
   }
-  if (next !== undefined) surroundings.error(`toolwright: more with --after '${next}'\n`);
+  if (next !== undefined) surroundings.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
   return 0;
 }
 
@@ -144,52 +150,60 @@ function holderOf(leaseEnd: number | undefined): string {
 }
 
 async function showRun(call: RunsCall): Promise<number> {
-  const { options, surroundings } = call;
+  const { options, say } = call;
   const run = await readRun(call);
   const folded = foldRun(run);
   const { messages, open, toolCalls, iterations, usage, owner, model, end } = folded;
   const pending = 'pending' in run.state ? run.state.pending : [];
   const { runId, status, generation, changedAt } = run;
-  const told = {
-    runId,
-    status,
-    generation,
-    changedAt,
-    owner,
-    model,
-    iterations,
-    usage,
-    messages,
-    open,
-    toolCalls,
-    pending,
-    end,
-  };
+  const compensated = Array.from(folded.compensated.values(), ({ type: _, ...entry }) => entry);
+  const kept = { runId, status, generation, changedAt, owner, model, iterations, usage, messages };
+  const told = { ...kept, open, toolCalls, pending, end, compensated };
   if (options.json) {
-    surroundings.out(`${JSON.stringify(told)}\n`);
+    say(JSON.stringify(told));
     return 0;
   }
-  const lines = [
+  say(
     `${runId}: ${status}, ${iterations} requests to ${model}, ${messages.length} messages, ${toolCalls.length} calls`,
-    ...(owner === undefined ? [] : [`owner: ${JSON.stringify(owner)}`]),
-    ...(end === undefined ? [] : [`ended: ${end.status}${end.error ? ` (${end.error.message})` : ''}`]),
-    ...(open?.calls ?? []).map(
-      (item) => `call: ${'name' in item ? item.name : item.record.name} ${item.status}`,
-    ),
-    ...pending.map(
-      ({ id, kind, tool, arguments: args, message, title, risk, expiresAt }) =>
-        `waits: ${[id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`, expiresAt && `until ${expiresAt}`].filter(Boolean).join(' ')}`,
-    ),
-  ];
-  surroundings.out(`${lines.map(visibleLine).join('\n')}\n`);
+  );
+  if (usage.totalTokens > 0) say(`tokens: ${usage.totalTokens}`);
+  if (owner !== undefined) say(`owner: ${JSON.stringify(owner)}`);
+  if (end !== undefined) say(`ended: ${end.status}${end.error ? ` (${end.error.message})` : ''}`);
+  for (const record of toolCalls) sayCall(say, record, folded);
+  for (const item of open?.calls ?? [])
+    if ('name' in item) say(`call: ${item.name} ${item.status}`);
+    else sayCall(say, item.record, folded);
+  for (const { id, kind, tool, arguments: args, message, title, risk, expiresAt } of pending)
+    say(
+      `waits: ${[id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`, expiresAt && `until ${expiresAt}`].filter(Boolean).join(' ')}`,
+    );
+  const last = messages.at(-1);
+  if (end !== undefined && last?.role === 'assistant' && last.content) say(`said: ${headOf(last.content)}`);
   return 0;
 }
 
+/** What was called, what came of it, and whether it was undone. */
+function sayCall(say: RunsCall['say'], record: StoredCallRecord, { compensated }: FoldedRun): void {
+  const { name, status, rawArguments, arguments: args = rawArguments, answeredBy, result } = record;
+  const undone = compensated.get(record.idempotencyKey ?? '');
+  const by = answeredBy === undefined ? '' : `, answered by ${JSON.stringify(answeredBy)}`;
+  say(`call: ${name} ${status} ${headOf(JSON.stringify(args) ?? '')}: ${headOf(result.forLLM)}${by}`);
+  if (undone !== undefined)
+    say(`${undone.isError ? 'not undone' : 'undone'}: ${name}: ${headOf(undone.text)}`);
+}
+
+const HEAD = 120;
+
+/** `--json` has all of it. */
+function headOf(text: string): string {
+  return text.length <= HEAD ? text : `${text.slice(0, HEAD).toWellFormed()}…`;
+}
+
 /** Answers that stand for later calls, too. */
-async function listApprovals({ store, options, surroundings }: RunsCall): Promise<number> {
+async function listApprovals({ store, options, say }: RunsCall): Promise<number> {
   const standing = await store.approvals.listApprovals();
   if (options.json) {
-    for (const approval of standing) surroundings.out(`${JSON.stringify(approval)}\n`);
+    for (const approval of standing) say(JSON.stringify(approval));
     return 0;
   }
   const rows = standing.map(({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
@@ -197,28 +211,28 @@ async function listApprovals({ store, options, surroundings }: RunsCall): Promis
     ...[JSON.stringify(pattern), answeredBy === undefined ? '' : JSON.stringify(answeredBy)],
     expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),
   ]);
-  surroundings.out(table([['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'], ...rows]));
+  sayTable(say, [['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'], ...rows]);
   return 0;
 }
 
-async function revokeApproval({ store, named, surroundings }: RunsCall): Promise<number> {
+async function revokeApproval({ store, named, say }: RunsCall): Promise<number> {
   const isRevoked = await store.approvals.revokeApproval(named);
-  surroundings.out(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}\n`);
+  say(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}`);
   return isRevoked ? 0 : 1;
 }
 
 /** Prompts that enter conversations later. */
-async function listSchedules({ store, options, surroundings }: RunsCall): Promise<number> {
+async function listSchedules({ store, options, say }: RunsCall): Promise<number> {
   const scheduled = await store.schedules.listSchedules({ limit: 1_000 });
   if (options.json) {
-    for (const schedule of scheduled) surroundings.out(`${JSON.stringify(schedule)}\n`);
+    for (const schedule of scheduled) say(JSON.stringify(schedule));
     return 0;
   }
   const rows = scheduled.map(({ id, conversationId, owner, timing, dueAt, text }) => [
     ...[id, conversationId, owner === undefined ? '' : JSON.stringify(owner)],
     ...[new Date(dueAt).toISOString(), timingOf(timing), JSON.stringify(text)],
   ]);
-  surroundings.out(table([['schedule', 'conversation', 'owner', 'due', 'again', 'text'], ...rows]));
+  sayTable(say, [['schedule', 'conversation', 'owner', 'due', 'again', 'text'], ...rows]);
   return 0;
 }
 
@@ -227,33 +241,31 @@ function timingOf(timing: ScheduleTiming): string {
   return timing.kind === 'every' ? `every ${timing.everyMs} ms` : `${timing.cron} ${timing.timeZone}`;
 }
 
-async function cancelSchedule({ store, named, surroundings }: RunsCall): Promise<number> {
+async function cancelSchedule({ store, named, say }: RunsCall): Promise<number> {
   const isCancelled = await store.schedules.cancelSchedule(named);
-  surroundings.out(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}\n`);
+  say(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}`);
   return isCancelled ? 0 : 1;
 }
 
-async function cancel({ store, named: runId, options, surroundings }: RunsCall): Promise<number> {
+async function cancel({ store, named: runId, options, say }: RunsCall): Promise<number> {
   const { reason } = options;
   const isCancelled = await cancelRun({ store, runId, ...(reason === undefined ? {} : { reason }) });
-  surroundings.out(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}\n`);
+  say(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}`);
   return isCancelled ? 0 : 1;
 }
 
 const UNKNOWN: readonly string[] = ['ask', 'error', 'rerun'];
 
-async function recover({ store, named, options, surroundings }: RunsCall): Promise<number> {
+async function recover({ store, named, options, say, surroundings }: RunsCall): Promise<number> {
   const onUnknown = options['on-unknown'] ?? 'ask';
   if (!UNKNOWN.includes(onUnknown))
     throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
-  const module = await openModule(named, surroundings.folder);
+  const module = await openModule(named, surroundings.folder, 'operator');
   try {
     const config = configOfModule(named, module.exports);
     const recovered = await recoverRuns({ store, config, onUnknown: onUnknown as 'ask' });
     for (const item of recovered)
-      surroundings.out(
-        `${item.runId}: ${'result' in item ? item.result.status : visibleLine(errorMessage(item.error))}\n`,
-      );
+      say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
     return recovered.every((item) => 'result' in item) ? 0 : 1;
   } finally {
     await module.close();
@@ -262,19 +274,21 @@ async function recover({ store, named, options, surroundings }: RunsCall): Promi
 
 async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {
   const run = await store.read(runId);
-  if (run === undefined) throw new UserFault(`the store has no run '${runId}'`, 1);
+  if (run === undefined) throw new UserFault(`the store has no run '${visibleLine(runId)}'`, 1);
   return run;
 }
 
-/** What models and clients have written stays in its line. */
-function table(given: readonly (readonly string[])[]): string {
+/** A longer cell moves what stands beside it, and nothing in other lines. */
+const WIDEST = 40;
+
+function sayTable(say: RunsCall['say'], given: readonly (readonly string[])[]): void {
   const rows = given.map((row) => row.map(visibleLine));
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-  return `${lines.join('\n')}\n`;
+  const widths = (rows[0] ?? []).map((_, column) => {
+    const lengths = rows.map((row) => row[column]?.length ?? 0);
+    return Math.max(...lengths.filter((length) => length <= WIDEST));
+  });
+  for (const row of rows) {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+    say(cells.join('  ').trimEnd());
+  }
 }

@@ -35,9 +35,13 @@ export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
     throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
   const ids = new Set(run.pending.map(({ id }) => id));
   const unknown = answers.filter((answer) => !ids.has(answer?.id)).map((answer) => `'${answer?.id}'`);
-  if (unknown.length > 0) {
+  if (unknown.length > 0 || answers.length === 0) {
     const waits = [...ids].map((id) => `'${id}'`).join(', ');
-    const message = `The conversation does not wait for ${unknown.join(', ')}; it waits for ${waits}.`;
+    const wrong =
+      answers.length === 0
+        ? 'No answer was given'
+        : `The conversation does not wait for ${unknown.join(', ')}`;
+    const message = `${wrong}; it waits for ${waits}.`;
     throw new ToolwrightError('InvalidAnswer', message);
   }
   await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });

@@ -230,6 +230,11 @@ export async function answerStoredRun(
   checkOptions(run, ANSWERED_RUN);
   checkOptions(options, ANSWER_OPTIONS);
   const { store, runId } = run;
+  if (Array.isArray(answers) && answers.length === 0)
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
+    );
   const { owner, answeredBy, stateSecret, tools } = options;
   const { claimed, state } = await claimRun({ store, runId, leaseMs: LEASE_MS });
   try {

@@ -50,6 +50,7 @@ test.each<[string, 'pay' | 'book', (id: string) => readonly object[], string]>([
   ['a yes and a no', 'pay', (id) => [true, false].map((approved) => ({ id, approved })), 'answered twice'],
   ['a slip of arguments', 'pay', (id) => [{ id, approved: true, argument: { amount: 1 } }], 'argument'],
   ['edits with a no', 'pay', (id) => [{ id, approved: false, arguments: { amount: 1 } }], 'only a yes'],
+  ['no answer', 'pay', () => [], 'No answer was given; it waits for'],
   ['a value that is too great', 'book', (id) => [{ id, value: 99 }], 'must be <= 4'],
   ['a value of another type', 'book', (id) => [{ id, value: 'four' }], 'must be integer'],
 ])('Conversations.answer refuses at once %s, and the turn waits on', async (_, tool, answers, told) => {

@@ -7,6 +7,7 @@ import {
   type Approval,
   answerStoredRun,
   Conversations,
+  compensateRun,
   defineTool,
   recoverRuns,
   runToolLoop,
@@ -331,6 +332,96 @@ function testRuns(): void {
     const listed = await runs('schedules');
     expect(listed.out.trimEnd().split('\n')).toHaveLength(2);
     expect(listed.out + out).not.toMatch(/(?!\n)\p{Cc}/u);
+  });
+
+  test('show tells of a run that has ended what was called, what came of it and what was undone', async () => {
+    const calls = ['A1', 'B2'].map((sku) => ({ name: 'place', arguments: { sku } }));
+    const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
+    const provider = new ScriptedProvider([
+      { content: '', toolCalls: calls, usage },
+      { content: 'Both are\nplaced\u001b[2J' },
+    ]);
+    const place = defineTool({
+      name: 'place',
+      description: 'Place an order',
+      parameters: { type: 'object', properties: { sku: { type: 'string' } } },
+      execute: ({ sku }) => (sku === 'A1' ? 'x'.repeat(500) : Promise.reject(new Error('sold out'))),
+      compensate: () => 'taken back',
+    });
+    const given = { ...config(), provider, tools: [place] };
+    await runToolLoop(given, [{ role: 'user', content: 'Order' }]);
+    await compensateRun(store, 'r1', { tools: [place] });
+    const { out } = await runs('show', 'r1');
+    expect(out.trimEnd().split('\n')).toEqual([
+      'r1: ended, 2 requests to m, 5 messages, 2 calls',
+      'tokens: 7',
+      'ended: completed',
+      `call: place success {"sku":"A1"}: ${'x'.repeat(120)}…`,
+      'undone: place: taken back',
+      'call: place error {"sku":"B2"}: sold out',
+      'said: Both are\\nplaced\\u001b[2J',
+    ]);
+    expect(JSON.parse((await runs('show', 'r1', '--json')).out)).toMatchObject({
+      toolCalls: [{ status: 'success' }, { status: 'error' }],
+      compensated: [{ isError: false, text: 'taken back' }],
+    });
+  });
+
+  test('an id that is long moves its own line only, and one with line feeds makes no further lines', async () => {
+    const long = 'x'.repeat(300);
+    for (const runId of [long, 'r\nr9  ended', 'r2'])
+      await runToolLoop({ ...config(), runId }, [{ role: 'user', content: 'Order' }]);
+    const lines = (await runs('list')).out.trimEnd().split('\n');
+    expect(lines).toHaveLength(4);
+    expect(lines.find((line) => line.startsWith('r2'))).toMatch(/^r2 {11,}suspended {2}\d{4}-\S+$/);
+    expect(lines.find((line) => line.startsWith(long))).toMatch(/^x{300} {2}suspended {2}/);
+    for (const args of [
+      ['show', 'r\nr9  ended'],
+      ['cancel', 'r\nr9  ended'],
+      ['list', '--json'],
+    ])
+      expect((await runs(...args)).out).not.toMatch(/^r9/m);
+    const { error } = await runs('show', 'r\n\u009br9');
+    expect(error).toBe("toolwright: the store has no run 'r\\n\\u009br9'\n");
+  });
+
+  test('an answer with edited arguments is told all that is wrong with them, in one line', async () => {
+    const [first = ''] = await suspend();
+    writeFileSync(
+      join(folder, 'worker.mjs'),
+      `process.emitWarning('for its author', { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_OPTIONALITY' });
+      process.emitWarning('for everybody');
+      const place = {
+        name: 'place', description: 'Place', approval: true, execute: () => 'placed',
+        parameters: {
+          type: 'object',
+          properties: { sku: { type: 'string' }, count: { type: 'integer' } },
+          required: ['sku', 'count'],
+        },
+      };
+      export const config = { provider: { chat() {} }, model: 'm', tools: [place] };`,
+    );
+    const warned: string[] = [];
+    const { emitWarning } = process;
+    process.emitWarning = ((message: string) => warned.push(message)) as typeof emitWarning;
+    try {
+      const edited = ['--approve', '--arguments', '{"sku":2,"count":"many"}', '--module', 'worker.mjs'];
+      const { code, error } = await runs('answer', 'r1', '--to', first, ...edited);
+      expect({ code, error }).toEqual({
+        code: 1,
+        error: expect.stringMatching(/^[^\n]*sku: must be string[^\n]*; count: must be integer[^\n]*\n$/),
+      });
+    } finally {
+      process.emitWarning = emitWarning;
+    }
+    expect(warned).toEqual(['for everybody']);
+  });
+
+  test('answers that are none are refused, and the run waits as before', async () => {
+    const [first = ''] = await suspend();
+    const refused = { code: 514, message: expect.stringMatching(/^No answer to run 'r1' was given: /) };
+    await expect(answerStoredRun({ store, runId: 'r1' }, [], { owner: 'u1' })).rejects.toMatchObject(refused);
+    expect((await store.read('r1'))?.state).toMatchObject({ pending: [{ id: first }, {}] });
   });
 
   const answer = (run: string, to: string, ...more: readonly string[]) =>
