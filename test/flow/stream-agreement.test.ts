@@ -9,7 +9,7 @@ import {
   type ToolLoopConfig,
   type ToolLoopResult,
 } from 'toolwright';
-import { withoutDuration } from '../setup/call-records.js';
+import { withoutTimes } from '../setup/call-records.js';
 import { runs } from '../setup/runs.js';
 import { arbitraryRun, type RandomRun } from './random-run.js';
 import { historyFaults } from './strict-history.js';
@@ -53,7 +53,7 @@ const scope = { channel: 'test', chatId: 'c1' };
 /** A result without what differs from run to run: how long its calls took, and ids made of the run's own. */
 function comparable(result: ToolLoopResult): unknown {
   const { toolCalls, error, state, pending, ...rest } = result;
-  const calls = toolCalls.map(withoutDuration).map((record) => ({
+  const calls = toolCalls.map(withoutTimes).map((record) => ({
     ...record,
     result: JSON.stringify(record.result),
   }));

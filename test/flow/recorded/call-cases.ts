@@ -1,5 +1,5 @@
 import { type Invocation, type RegisteredTool, type ToolDefinition, ToolRegistry } from 'toolwright';
-import { withoutDuration } from '../../setup/call-records.js';
+import { withoutTimes } from '../../setup/call-records.js';
 import { variantsOf } from './argument-variants.js';
 import { type RecordedCase, written } from './case.js';
 import { declaredTools } from './declared-tools.js';
@@ -66,7 +66,7 @@ export function outcomeOf({ status, result, record, ...others }: Invocation): ob
     removed,
     attempts: _attempts,
     ...facts
-  } = withoutDuration(record);
+  } = withoutTimes(record);
   return {
     status,
     record: {

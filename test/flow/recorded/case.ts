@@ -7,17 +7,20 @@ export interface RecordedCase {
 }
 
 const FIXED_NOW = 1_000;
+const FIXED_DATE = Date.UTC(2026, 0, 1);
 
 /** Runs a case with ids and clocks that are the same every time, and gives what came of it as text. */
 export async function play({ run }: RecordedCase): Promise<string> {
   let ids = 0;
   const { randomUUID } = crypto;
   const { now } = performance;
+  const { now: today } = Date;
   crypto.randomUUID = () => {
     ids += 1;
     return `00000000-0000-4000-8000-${String(ids).padStart(12, '0')}`;
   };
   performance.now = () => FIXED_NOW;
+  Date.now = () => FIXED_DATE;
   try {
     return written(await run());
   } catch (thrown) {
@@ -25,6 +28,7 @@ export async function play({ run }: RecordedCase): Promise<string> {
   } finally {
     crypto.randomUUID = randomUUID;
     performance.now = now;
+    Date.now = today;
   }
 }
 

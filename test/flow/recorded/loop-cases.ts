@@ -7,7 +7,7 @@ import {
   ToolRegistry,
 } from 'toolwright';
 import { ScriptedProvider, type ScriptedReply, type ScriptedStep } from 'toolwright/testing';
-import { withoutDuration } from '../../setup/call-records.js';
+import { withoutTimes } from '../../setup/call-records.js';
 import { answeredTools } from './answered-tools.js';
 import type { RecordedCase } from './case.js';
 import { Seeded } from './seeded.js';
@@ -122,7 +122,7 @@ function limitsOf(random: Seeded): Partial<ToolLoopConfig> {
 
 /** A run without what is said twice in it. */
 export function runOf({ toolCalls, ...run }: ToolLoopResult): object {
-  return { ...run, toolCalls: toolCalls.map(withoutDuration) };
+  return { ...run, toolCalls: toolCalls.map(withoutTimes) };
 }
 
 /** Runs of the loop with scripted replies, streamed ones with their events, and ones that are aborted. */

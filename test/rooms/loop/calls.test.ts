@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   type AssistantMessage,
+  type CallRecord,
   defineTool,
   errorResult,
   type Message,
@@ -10,6 +11,7 @@ import {
   ToolRegistry,
 } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
+import { withoutTimes } from '../../setup/call-records.js';
 import { answers, hello, numberTool, runScript } from './run-script.js';
 
 const turn = () => new Promise(setImmediate);
@@ -128,8 +130,8 @@ describe('a body that takes time and needs no context ends its call as one that 
     const tools = [defineTool({ ...form, execute: execute(controller) })];
     const script = [{ toolCalls: [{ id: '1', name: 'work', arguments: '{}' }] }, { content: 'Done.' }];
     const { run } = await runScript(script, { tools, toolTimeoutMs: 30, signal: controller.signal });
-    const { durationMs, result, ...record } = run.toolCalls[0] ?? {};
-    return { ...record, ...result, error: String(result?.error), ends: run.status };
+    const { result, ...record } = withoutTimes(run.toolCalls[0] as CallRecord);
+    return { ...record, ...result, error: String(result.error), ends: run.status };
   };
 
   test.each(Object.entries(bodies))('%s', async (_, body) => {
