@@ -99,11 +99,11 @@ function answerOf(entry: ResumeEntry, wait: PendingCall): Answer {
   const { id, kind } = wait;
   if (status === 'cancelled') return { id, approved: false, reason: 'It was cancelled.' };
   if (kind === 'question') {
-    if (payload === undefined) throw new HttpFault(409, `The answer to ${id} has no payload.`);
+    if (payload === undefined) throw new HttpFault(422, `The answer to ${id} has no payload.`);
     return { id, value: payload };
   }
   if (!isRecord(payload) || typeof payload.approved !== 'boolean')
-    throw new HttpFault(409, `The answer to ${id} must be { approved: true } or { approved: false }.`);
+    throw new HttpFault(422, `The answer to ${id} must be { approved: true } or { approved: false }.`);
   checkResumeNames({ ...entry }, wait);
   const { approved, reason, editedArgs, remember } = payload;
   const edited = editedArgs === undefined ? {} : { arguments: editedArgs as JsonObject };

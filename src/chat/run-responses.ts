@@ -112,7 +112,8 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
  * The answers that the last message of `useChat` gives to what a suspended run waits for, for `resumeToolLoop`. What
  * answers nothing that waits is left out.
  *
- * @throws Error where an answer to an approval has what looks like edits, or another slip of a name.
+ * @throws Error where an answer to an approval is neither yes nor no, has what looks like edits, or another slip of a
+ *   name.
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });

@@ -253,11 +253,19 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
 }
 
 function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | undefined {
-  if (state !== 'approval-responded' || !isRecord(approval)) return undefined;
+  if (state !== 'approval-responded') return undefined;
+  if (!isRecord(approval)) throw noApproval(wait);
   const { id, approved, reason } = approval;
-  if (id !== wait.id || typeof approved !== 'boolean') return undefined;
+  if (id !== wait.id) return undefined;
+  if (typeof approved !== 'boolean') throw noApproval(wait);
   checkApprovalNames(approval);
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
+}
+
+/** An answer of another form is the client's mistake: left out, it would look as if nothing waited for it. */
+function noApproval({ id, tool }: PendingCall): HttpFault {
+  const wanted = '{ approved: true } or { approved: false }';
+  return new HttpFault(422, `The answer to '${id}' (${tool}) must be ${wanted}. Nothing was done.`);
 }
 
 function outputIn({ state, output, errorText }: Fields, wait: PendingCall): Answer | undefined {

@@ -43,7 +43,7 @@ async function waiting(protocol: Protocol, name: 'pay' | 'book' | 'free') {
   await (await chat.post(begin)).text();
   const [wait] = (await conversations.snapshot('c1'))?.pending ?? [];
   const { id = '', callId = '' } = wait ?? {};
-  const post = async (given: { readonly approved: boolean } | { readonly output: unknown }) => {
+  const post = async (given: { readonly approved: unknown } | { readonly output: unknown }) => {
     const response = await chat.post(protocol === 'ag-ui' ? resumed(id, given) : answered(id, callId, given));
     return { status: response.status, text: await response.text() };
   };
@@ -86,6 +86,18 @@ test.each(PROTOCOLS)('an answer that does not fit is told its fault: %s', async 
   expect(ran).toEqual([]);
   expect((await post({ output: 3 })).status).toBe(200);
   expect(ran).toEqual([3]);
+});
+
+test.each(PROTOCOLS)('an approval is answered by yes or no, and else told so: %s', async (protocol) => {
+  const { post, ran } = await waiting(protocol, 'pay');
+  for (const approved of ['yes', 'true', 1, null, undefined, { approved: true }]) {
+    const { status, text } = await post({ approved });
+    expect([approved, status]).toEqual([approved, protocol === 'ag-ui' ? 200 : 422]);
+    expect(text).toContain('must be { approved: true } or { approved: false }');
+  }
+  expect(ran).toEqual([]);
+  expect((await post({ approved: true })).status).toBe(200);
+  expect(ran).toEqual(['paid']);
 });
 
 test('what is no grant of a budget is told so', async () => {
