@@ -1,11 +1,14 @@
 import { partKey } from '../call/effect-key.js';
+import { cancelledResult, completeJob } from '../call/job-dispatch.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import { type CallRecord, type CallScope, SCOPE_OPTION } from '../contract/call.js';
+import { keepsJobs, type StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { RUN_ID } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -37,9 +40,10 @@ export interface Compensation {
   readonly idempotencyKey?: string;
   /**
    * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
-   * `compensate`; `unknown`: the call was cut off or goes on, so that nobody knows whether there is an effect.
+   * `compensate`; `cancelled`: a job that nobody had begun, and nobody begins any more; `unknown`: the call was cut off
+   * or goes on, so that nobody knows whether there is an effect.
    */
-  readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'unknown';
+  readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'cancelled' | 'unknown';
   /** What the compensation gave, or why it failed. */
   readonly text?: string;
 }
@@ -51,10 +55,12 @@ const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
   leaseMs: LEASE,
 });
 
+const WHY = 'its effects are compensated';
+
 /**
  * Undoes what a run has done: calls the `compensate` of every tool whose call succeeded, the last call first, and keeps
  * that it was done. It stops at one that fails; called again, it goes on there. A run that has not ended is ended by
- * this: nobody goes on with a run whose effects are undone.
+ * this: nobody goes on with a run whose effects are undone. Jobs of the run that nobody has begun are cancelled first.
  *
  * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
  * `context.idempotencyKey` is its own.
@@ -80,7 +86,7 @@ export async function compensateRun(
   const { leaseMs = DEFAULT_LEASE_MS } = options;
   const { run, claimed } = await claimEnded({ store, runId, leaseMs }, options.scope);
   try {
-    return await compensateAll(run, claimed, options);
+    return await compensateAll(run, claimed, { ...options, store });
   } finally {
     claimed.leave();
     await claimed.write({ write: (kept, claim) => kept.end(claim, []) }).catch(() => {});
@@ -103,8 +109,7 @@ async function claimEnded(
   if (known === undefined) throw notFound(runId);
   const { owner } = known.state;
   checkOwner({ owner, isCertain: true }, { owner, ...scope });
-  if (known.status !== 'ended')
-    await endStoredRun({ store, runId, reason: 'its effects are compensated', from: 'nobody' });
+  if (known.status !== 'ended') await endStoredRun({ store, runId, reason: WHY, from: 'nobody' });
   const claimed = new ClaimedRun(request);
   const since = performance.now();
   const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
@@ -126,21 +131,26 @@ function notFound(runId: string): ToolwrightError {
 async function compensateAll(
   run: FoldedRun,
   claimed: ClaimedRun<CheckpointStore>,
-  { tools, scope, logger }: CompensateOptions,
+  { tools, scope, logger, store }: CompensateOptions & { readonly store: CheckpointStore },
 ): Promise<readonly Compensation[]> {
+  const records = run.toolCalls.map(restoredRecord).reverse();
+  const jobs = await jobsLeft(store, records);
   const registry = registryOf(tools);
   const { owner, turnOf: conversationId } = run;
   const surroundings = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
   const done: Compensation[] = (run.open?.calls ?? []).flatMap((call) =>
     call.status === 'begun' ? [{ callId: call.id, tool: call.name, status: 'unknown' }] : [],
   );
-  for (const record of run.toolCalls.map(restoredRecord).reverse()) {
-    const { id: callId, name, idempotencyKey } = record;
-    if (idempotencyKey === undefined || !MAY_BE_DONE.has(record.status)) continue;
+  for (const called of records) {
+    const { id: callId, name, idempotencyKey } = called;
+    if (idempotencyKey === undefined || !MAY_BE_DONE.has(called.status)) continue;
     const tool = registry.get(name);
     const about = { callId, tool: name, idempotencyKey };
     const before = run.compensated.get(idempotencyKey);
+    const job = jobs.get(idempotencyKey);
+    const record = withJob(called, job);
     if (before?.isError === false) done.push({ ...about, status: 'before', text: before.text });
+    else if (job?.attempt === 0) done.push({ ...about, status: 'cancelled' });
     else if (record.status !== 'success' && !tool?.annotations?.readOnly)
       done.push({ ...about, status: 'unknown' });
     else if (tool?.compensate === undefined) done.push({ ...about, status: 'none' });
@@ -162,6 +172,33 @@ const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
   'aborted',
   'timed_out',
 ]);
+
+/** The jobs of calls, by the keys of these; those that nobody has begun are cancelled. */
+async function jobsLeft(
+  store: CheckpointStore,
+  records: readonly CallRecord[],
+): Promise<ReadonlyMap<string, StoredJob>> {
+  const found = new Map<string, StoredJob>();
+  if (!keepsJobs(store)) return found;
+  const { jobs } = store;
+  for (const { name, status, idempotencyKey } of records) {
+    if (idempotencyKey === undefined || status === 'success' || !MAY_BE_DONE.has(status)) continue;
+    const id = `task_${idempotencyKey}`;
+    const stored = await jobs.job(id);
+    if (stored === undefined) continue;
+    const isWaiting = stored.result === undefined && stored.attempt === 0;
+    if (isWaiting) await completeJob(jobs, stored.job, cancelledResult(name, WHY));
+    // Somebody may have begun it meanwhile; nobody begins a job that has its result.
+    found.set(idempotencyKey, (isWaiting && (await jobs.job(id))) || stored);
+  }
+  return found;
+}
+
+/** A call whose job succeeded has done what the job did. Of another job nobody knows what it has done. */
+function withJob(record: CallRecord, job: StoredJob | undefined): CallRecord {
+  if (job?.result === undefined || job.result.isError) return record;
+  return { ...record, status: 'success', result: new ToolResult(job.result) };
+}
 
 /** Where something is undone. */
 interface UndoSurroundings {

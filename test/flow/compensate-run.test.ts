@@ -6,8 +6,11 @@ import {
   discoverTools,
   type Effect,
   foldRun,
+  type JobCompletion,
+  MemoryJobEngine,
   type Reconciliation,
   recoverRuns,
+  runJobs,
   runToolLoop,
   Tool,
   ToolContext,
@@ -220,6 +223,105 @@ describe('compensateRun', () => {
       'reserve 0\n\nThis was undone afterwards: undid 0',
       'reserve 2\n\nThis was undone afterwards: undid 2',
       "The run was aborted. The tool 'approve' was not run.",
+    ]);
+  });
+});
+
+describe('compensateRun of started work', () => {
+  /** A run that has started a job after a call, and a worker that may be told to begin. */
+  async function started(more: Partial<ToolDefinition> = {}) {
+    const shop = new Shop();
+    const engine = new MemoryJobEngine();
+    const tools = [shop.tool('pay'), shop.tool('ship', { background: true, ...more })];
+    const calls = [
+      { id: 'c0', name: 'pay', arguments: { n: 0 } },
+      { id: 'c1', name: 'ship', arguments: { n: 1 } },
+    ];
+    const provider = new ScriptedProvider([{ content: '', toolCalls: calls }, { content: 'Done' }]);
+    const { store } = shop;
+    const config = { provider, model: 'm', tools, engine, store, checkpoint: 'step', runId: 'r' } as const;
+    await runToolLoop(config, messages);
+    const ended = Promise.withResolvers<string>();
+    const onAsyncResult = ({ result }: JobCompletion) => ended.resolve(result.forLLM);
+    const work = () => runJobs({ engine, store, tools, onAsyncResult });
+    return { shop, store, tools, work, ended: ended.promise };
+  }
+
+  const statuses = async (store: MemoryRunStore, tools: readonly ToolDefinition[]) =>
+    (await compensateRun(store, 'r', { tools })).map(({ tool, status }) => [tool, status]);
+
+  test('cancels a job that nobody has begun', async () => {
+    const ran: string[] = [];
+    const { store, tools, work, ended } = await started({ execute: () => void ran.push('shipped') });
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'cancelled'],
+      ['pay', 'compensated'],
+    ]);
+    const worker = await work();
+    expect(await ended).toBe("The work of the tool 'ship' was cancelled: its effects are compensated");
+    await worker.close();
+    expect(ran).toEqual([]);
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'cancelled'],
+      ['pay', 'before'],
+    ]);
+  });
+
+  test('undoes a job that has its result, once, and tells whoever goes on from the history', async () => {
+    const { shop, store, tools, work, ended } = await started();
+    const worker = await work();
+    await ended;
+    await worker.close();
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'compensated'],
+      ['pay', 'compensated'],
+    ]);
+    expect(shop.log).toEqual([
+      ['ship', 1, 'ship 1'],
+      ['pay', 0, 'pay 0'],
+    ]);
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'before'],
+      ['pay', 'before'],
+    ]);
+    const texts = foldRun(store.read('r')!).messages.map(({ content }) => content);
+    expect(texts).toContain('Started; the result will follow.\n\nThis was undone afterwards: undid 1');
+  });
+
+  test('tells of a job that runs that nobody knows, and undoes it once it has ended', async () => {
+    const end = Promise.withResolvers<string>();
+    const begun = Promise.withResolvers<void>();
+    const execute = () => {
+      begun.resolve();
+      return end.promise;
+    };
+    const { store, tools, work, ended } = await started({ execute });
+    const worker = await work();
+    await begun.promise;
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'unknown'],
+      ['pay', 'compensated'],
+    ]);
+    end.resolve('shipped');
+    await ended;
+    await worker.close();
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'compensated'],
+      ['pay', 'before'],
+    ]);
+  });
+
+  test('tells of a job that failed that nobody knows what it did', async () => {
+    const execute = () => {
+      throw new Error('the van broke down');
+    };
+    const { store, tools, work, ended } = await started({ execute });
+    const worker = await work();
+    await ended;
+    await worker.close();
+    expect(await statuses(store, tools)).toEqual([
+      ['ship', 'unknown'],
+      ['pay', 'compensated'],
     ]);
   });
 });
