@@ -16,6 +16,7 @@ const BEGIN_WITHIN_MS = 5_000;
 export class BackgroundJobs {
   readonly #closing = new AbortController();
   readonly #runner: Promise<BegunJobs | undefined>;
+  #begun: BegunJobs | undefined;
 
   constructor(options: RunJobsOptions) {
     this.#runner = this.#begin(options);
@@ -29,10 +30,10 @@ export class BackgroundJobs {
     await runner?.close();
   }
 
-  /** Stops those that run, and leaves them to others. */
+  /** Stops those that run, at once, and leaves them to others. */
   leave(): void {
     this.#closing.abort();
-    void this.#runner.then((runner) => runner?.leave());
+    this.#begun?.leave();
   }
 
   async #begin(given: RunJobsOptions): Promise<BegunJobs | undefined> {
@@ -44,6 +45,7 @@ export class BackgroundJobs {
     for (let wait = FIRST_PAUSE_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
       try {
         const runner = await beginJobs(options);
+        this.#begun = runner;
         if (hasFailed && !signal.aborted) log.warn('Jobs are done in this process now', { subject });
         if (!signal.aborted) return runner;
         await runner.close();

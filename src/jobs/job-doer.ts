@@ -80,6 +80,8 @@ export class JobDoer {
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
     try {
+      // It has waited for its turn meanwhile, and has not begun.
+      if (this.#leaving.signal.aborted) return await attempt.giveBack();
       const beginning = await this.#begin(job, attempt);
       if (beginning === undefined) await attempt.giveBack();
       else if (beginning.status === 'run') {

@@ -113,11 +113,12 @@ export class ApplicationFleet {
   }
 
   /**
-   * Begins with nothing new, and waits for what the application does; after `limitMs` turns are left to other processes,
-   * and what else still runs is aborted.
+   * Begins with nothing new, and waits for what the application does; after `limitMs` turns and jobs are left to other
+   * processes, and what else still runs is aborted.
    */
   async end(limitMs: number): Promise<void> {
     const { running } = this.#parts;
+    running.leaving.addEventListener('abort', () => this.#jobs?.leave());
     running.track(this.#close(limitMs)).catch(() => {});
     await running.end(limitMs);
   }

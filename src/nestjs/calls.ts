@@ -84,7 +84,7 @@ export class RunningCalls {
     return this.#ending.signal;
   }
 
-  /** Aborted before that, for runs that a store keeps: they are left as they stand to other processes. */
+  /** Aborted before that, for jobs and for runs that a store keeps: they are left to other processes. */
   get leaving(): AbortSignal {
     return this.#leaving.signal;
   }
@@ -133,6 +133,8 @@ export class RunningCalls {
     this.#leaving.abort(new ToolwrightError('RunClaimed', LEFT));
     this.#ending.abort(SHUTDOWN);
     for (const { context, reject } of this.#calls) {
+      // One that was stopped for another reason, such as a job that is left to others, has its answer by that.
+      if (context instanceof CallContext && context.isStopped) continue;
       if (context instanceof CallContext) context.stop(SHUTDOWN);
       reject(SHUTDOWN);
     }

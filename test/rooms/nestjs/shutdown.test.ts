@@ -1,8 +1,14 @@
 import { EventEmitter, once } from 'node:events';
-import { expect, jest, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
-import { Tool, ToolContext } from 'toolwright';
+import { MemoryJobEngine, Tool, ToolContext } from 'toolwright';
+import type { ToolwrightModuleOptions } from 'toolwright/nestjs';
+import { pgBossEngine } from 'toolwright/pg-boss';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { describePostgres } from '../../services/services.js';
+import { TestSchemas } from '../postgres/test-schema.js';
 import { boot } from './boot.js';
 
 @Injectable()
@@ -207,4 +213,110 @@ test('work that was started is waited for as well, and cancelled after the limit
     await closing;
     expect(completions).toEqual([isTold ? 'written' : expect.stringContaining('shutting down')]);
   }
+});
+
+const jobs = new EventEmitter();
+/** How often the work of a job has begun. */
+let beginnings = 0;
+
+@Injectable()
+class LongJobs {
+  @Tool({ description: 'Work on, whatever it is told', background: { attempts: 2 } })
+  async workOn() {
+    return this.#work(() => new Promise(() => {}));
+  }
+
+  @Tool({ description: 'Fail in its own words when it is told to stop', background: { attempts: 2 } })
+  async giveUp(signal: AbortSignal) {
+    return this.#work(async () => {
+      await once(signal, 'abort');
+      throw new Error('the line is dead');
+    });
+  }
+
+  @Tool({ description: 'Work, one at a time', background: { attempts: 2, concurrency: 1 } })
+  async takeTurns(signal: AbortSignal) {
+    return this.#work(() => once(signal, 'abort').then(() => Promise.reject(signal.reason)));
+  }
+
+  /** The first beginning lasts; the second fails, as the first of two attempts. */
+  async #work(lasting: () => Promise<unknown>): Promise<string> {
+    beginnings += 1;
+    jobs.emit('begun');
+    if (beginnings === 1) await lasting();
+    if (beginnings === 2) throw new Error('no paper');
+    return 'done';
+  }
+}
+
+type JobsOptions = Required<Pick<ToolwrightModuleOptions, 'store' | 'engine'>>;
+
+/** An application that does jobs, and whose shutdown waits for next to nothing. */
+const bootWorker = (place: JobsOptions, replies: readonly object[]) =>
+  boot({
+    options: {
+      ...place,
+      provider: new ScriptedProvider(replies),
+      model: 'm',
+      worker: true,
+      shutdownTimeoutMs: 20,
+      conversations: { pollMs: 20 },
+    },
+    providers: [LongJobs],
+  });
+
+interface OpenPlace {
+  readonly place: JobsOptions;
+  close(): Promise<void>;
+}
+
+/** `open` gives the store and the engine of a process, the same for all processes of a test. */
+function describeJobs(open: () => OpenPlace): void {
+  test.each([{ name: 'work_on' }, { name: 'give_up' }, { name: 'take_turns', calls: 2 }])(
+    'a shutdown gives back jobs that last longer, with all their attempts: $name',
+    async ({ name, calls = 1 }) => {
+      beginnings = 0;
+      const [first, other] = [open(), open()];
+      const begun = once(jobs, 'begun');
+      const toolCalls = Array.from({ length: calls }, () => ({ name }));
+      const shop = await bootWorker(first.place, [{ toolCalls }, { content: 'Begun' }]);
+      await shop.toolwright.conversations.prompt('c1', 'Go');
+      await begun;
+      await shop.module.close();
+      await first.close();
+      expect(beginnings).toBe(1);
+      const next = await bootWorker(other.place, Array(3).fill({ content: 'Noted' }));
+      const { conversations } = next.toolwright;
+      let results: readonly unknown[] = [];
+      for await (const _event of conversations.events('c1')) {
+        const said = (await conversations.snapshot('c1'))?.messages ?? [];
+        results = said.map(({ content }) => content).filter((text) => String(text).startsWith('[System'));
+        if (results.join('').split('[System').length > calls) break;
+      }
+      expect(results.join('').replaceAll(`[System: async:${name}] `, '')).toBe('done'.repeat(calls));
+      await next.module.close();
+      await other.close();
+    },
+  );
+}
+
+describe('jobs of an application on MemoryJobEngine', () => {
+  let place: JobsOptions;
+  beforeEach(() => {
+    place = { store: new MemoryRunStore(), engine: new MemoryJobEngine() };
+  });
+  describeJobs(() => ({ place, close: async () => {} }));
+});
+
+describePostgres('jobs of an application on pg-boss', (service) => {
+  const schemas = new TestSchemas(service);
+  let names: { readonly schema: string; readonly bossSchema: string };
+  beforeEach(() => {
+    names = { schema: schemas.newSchema(), bossSchema: schemas.newSchema() };
+  });
+  describeJobs(() => {
+    const store = new PostgresRunStore({ connectionString: service.url, schema: names.schema });
+    const engine = pgBossEngine({ connection: service.url, schema: names.bossSchema });
+    return { place: { store, engine }, close: () => engine.close().then(() => store.close()) };
+  });
 });
