@@ -171,8 +171,9 @@ function checkLater(
   const onEnd = (end: BodyEnd): Answer => {
     try {
       if (end.how === 'returned') return checked(call, { tool, plan, ready: end.value as ReadyArguments });
-      const told = () => finish(call, writeEnd({ ...call, tool, plan }, end));
-      if (end.how === 'aborted') return finish(call, writeEnd({ ...call, tool, plan }, { how: 'aborted' }));
+      const unbegun = 'hasBegun' in end ? { ...end, hasBegun: false } : end;
+      const told = () => finish(call, writeEnd({ ...call, tool, plan }, unbegun));
+      if (end.how === 'aborted') return told();
       return unmade(call, end.how === 'threw' ? () => broken(call, end.error) : told, { tool, plan });
     } catch (cause) {
       return broken(call, cause);

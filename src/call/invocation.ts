@@ -158,8 +158,8 @@ export type Invocation = AnsweredInvocation | SuspendedInvocation;
 export type BodyEnd =
   | { readonly how: 'returned'; readonly value: unknown }
   | { readonly how: 'threw'; readonly error: unknown }
-  | { readonly how: 'timed_out'; readonly timeoutMs: number }
   /** `hasBegun`: within the body, which may have done something by then. */
+  | { readonly how: 'timed_out'; readonly timeoutMs: number; readonly hasBegun?: boolean }
   | { readonly how: 'aborted'; readonly hasBegun?: boolean }
   | {
       readonly how: 'refused';

@@ -122,18 +122,25 @@ function shown(key: string): string {
   return line.length > MAX_KEY ? `${line.slice(0, MAX_KEY).toWellFormed()}…` : line;
 }
 
+const NOBODY_KNOWS =
+  'had begun, and nobody knows what of it was done: check that, or ask, before you call it again.';
+
 /**
  * What a model is told of a call that ends without a result: one that had begun may have been done, so that it is not
  * simply to be made again. `asking`: its tool had stopped at a question.
  */
 export function unendedText(
   { name, annotations }: Pick<ToolDefinition, 'name' | 'annotations'>,
-  at: 'unmade' | 'asking' | 'begun',
+  at: 'unmade' | 'asking' | 'begun' | { readonly timeoutMs: number; readonly hasBegun?: boolean },
 ): string {
   if (at === 'unmade') return `The tool '${name}' was not run.`;
-  if (at === 'asking' || annotations?.readOnly || annotations?.idempotent)
-    return `The tool '${name}' had not finished.`;
-  return `The tool '${name}' had begun, and nobody knows what of it was done: check that, or ask, before you call it again.`;
+  const mayRepeat = annotations?.readOnly || annotations?.idempotent;
+  if (typeof at === 'object') {
+    const unknown = at.hasBegun && !mayRepeat ? ` It ${NOBODY_KNOWS}` : '';
+    return `The tool '${name}' timed out after ${at.timeoutMs} ms.${unknown}`;
+  }
+  if (at === 'asking' || mayRepeat) return `The tool '${name}' had not finished.`;
+  return `The tool '${name}' ${NOBODY_KNOWS}`;
 }
 
 const MAX_SUGGESTED = 3;

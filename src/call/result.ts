@@ -74,7 +74,7 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
     case 'timed_out':
       return {
         status: 'timed_out',
-        result: failedResult('ToolTimedOut', `The tool '${tool.name}' timed out after ${end.timeoutMs} ms.`),
+        result: failedResult('ToolTimedOut', unendedText(tool, end)),
       };
     case 'refused':
       // Whoever decides may have waited until there was nothing left to decide.

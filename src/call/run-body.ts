@@ -174,7 +174,7 @@ function abortWork<Working extends WorkingCall>(limited: LimitedWork<Working>, r
 function expireWork<Working extends WorkingCall>(limited: LimitedWork<Working>, timeoutMs: number): void {
   const reason = new DOMException(`The call took longer than ${timeoutMs} ms`, 'TimeoutError');
   limited.awaited.stop?.(reason, limited.call);
-  answerWork(limited, { how: 'timed_out', timeoutMs });
+  answerWork(limited, { how: 'timed_out', timeoutMs, hasBegun: true });
 }
 
 /** What ends after so many milliseconds, unless it is cancelled before. */

@@ -205,7 +205,7 @@ export class CallTask implements CallWork {
     if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return;
     this.#deadline = startDeadline(timeoutMs, () => {
       const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
-      this.#stop(reason, () => this.#write({ how: 'timed_out', timeoutMs }));
+      this.#stop(reason, () => this.#write({ how: 'timed_out', timeoutMs, hasBegun: true }));
     });
   }
 

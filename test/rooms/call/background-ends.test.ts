@@ -48,7 +48,11 @@ describe('a limit', () => {
     expect((await calls.call('mail')).status).toBe('started');
     await calls.tasks.idle();
     expect(calls.heard).toMatchObject([
-      { forLLM: "The tool 'mail' timed out after 5 ms.", error: { name: 'ToolTimedOut', code: 507 } },
+      {
+        forLLM:
+          "The tool 'mail' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+        error: { name: 'ToolTimedOut', code: 507 },
+      },
     ]);
     expect(contexts[0]?.signal.reason).toMatchObject({ name: 'TimeoutError' });
     work.resolve('late');
@@ -83,8 +87,8 @@ describe('a limit', () => {
     ]);
     expect(second.contexts).toHaveLength(1);
     expect(calls.heard.map(({ forLLM }) => forLLM)).toEqual([
-      "The tool 'first' timed out after 400 ms.",
-      "The tool 'second' timed out after 5 ms.",
+      "The tool 'first' timed out after 400 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      "The tool 'second' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
     ]);
   });
 

@@ -134,7 +134,9 @@ describe('ToolRegistry.execute', () => {
     const controller = new AbortController();
     const unlimited = new ToolRegistry().register(hanging);
     for (const args of [{ n: 1 }, { n: 2 }]) {
-      expect((await limited.execute('it', args)).forLLM).toBe("The tool 'it' timed out after 5 ms.");
+      expect((await limited.execute('it', args)).forLLM).toBe(
+        "The tool 'it' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+      );
       const call = unlimited.executeWithContext('it', args, { signal: controller.signal });
       setImmediate(() => controller.abort());
       expect((await call).forLLM).toMatch(/abort/);

@@ -117,7 +117,9 @@ describe('async iterables', () => {
       tools: [stuck],
     });
     expect(run.status).toBe('completed');
-    expect(answers(run)).toEqual(["The tool 'work' timed out after 5 ms."]);
+    expect(answers(run)).toEqual([
+      "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+    ]);
   });
 });
 

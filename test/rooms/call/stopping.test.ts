@@ -27,13 +27,22 @@ describe('timeouts', () => {
     const { result, record } = await call(tool, { toolTimeoutMs: 5 });
     expect(record.status).toBe('timed_out');
     expect(result).toMatchObject({
-      forLLM: "The tool 'work' timed out after 5 ms.",
+      forLLM:
+        "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
       isError: true,
       error: { name: 'ToolTimedOut', code: 507 },
     });
     expect(signal?.aborted).toBe(true);
     expect(signal?.reason).toMatchObject({ name: 'TimeoutError' });
   });
+
+  test.each([{ readOnly: true }, { idempotent: true }])(
+    'of a tool that may be called again as it is, only that it took too long: %j',
+    async (annotations) => {
+      const { result } = await call(plainTool(never, { annotations }), { toolTimeoutMs: 5 });
+      expect(result.forLLM).toBe("The tool 'work' timed out after 5 ms.");
+    },
+  );
 
   test('the signal is aborted also where the tool asks for it only afterwards', async () => {
     let context: ToolContext | undefined;
@@ -49,7 +58,9 @@ describe('timeouts', () => {
 
   test('the tool’s own limit wins over the run’s', async () => {
     const { result } = await call(plainTool(never, { timeoutMs: 5 }), { toolTimeoutMs: 60_000 });
-    expect(result.forLLM).toBe("The tool 'work' timed out after 5 ms.");
+    expect(result.forLLM).toBe(
+      "The tool 'work' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+    );
   });
 
   test.each([Number.POSITIVE_INFINITY, 2 ** 40])(

@@ -122,7 +122,9 @@ describe('a run', () => {
     const { run } = await runScript([call, done], { tools: [never], toolTimeoutMs: 5 });
     expect(run.status).toBe('completed');
     expect(run.toolCalls[0]?.status).toBe('timed_out');
-    expect(answers(run)).toEqual(["The tool 'a' timed out after 5 ms."]);
+    expect(answers(run)).toEqual([
+      "The tool 'a' timed out after 5 ms. It had begun, and nobody knows what of it was done: check that, or ask, before you call it again.",
+    ]);
   });
 });
 
