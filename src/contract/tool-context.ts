@@ -62,7 +62,10 @@ export abstract class ToolContext {
   abstract readonly signal: AbortSignal;
   /** The application's own data, the same object that was given with the call. */
   abstract readonly data: ToolContextData;
-  /** 1 for the first attempt of the model at this tool, 2 after one rejected, …; of a job, which attempt at it. */
+  /**
+   * 1 for the first attempt of the model at this tool, 2 after one rejected, …; of a job, which beginning it is: those
+   * that a dying worker did not end count, so that it may be above `attempts`.
+   */
   abstract readonly attempt: number;
   /** The arguments exactly as they came: an object or text. */
   abstract readonly rawArguments: unknown;
