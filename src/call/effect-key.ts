@@ -32,6 +32,34 @@ export function partKey(effect: string, part: string): string {
   return digestOf([effect, part]);
 }
 
+/** The ids of the runs that one call begins: made again, the call has the same for them. */
+export class RunIds {
+  readonly #effect: string;
+  /** How often each was asked for. */
+  readonly #times = new Map<string, number>();
+
+  constructor(effect: string) {
+    this.#effect = effect;
+  }
+
+  /** The id of the next run that is asked this: not by their order alone, which may be another one the next time. */
+  next(asked: unknown): string {
+    const id = this.#first(asked);
+    const times = this.#times.get(id) ?? 0;
+    this.#times.set(id, times + 1);
+    return times === 0 ? id : partKey(id, String(times));
+  }
+
+  #first(asked: unknown): string {
+    try {
+      return digestOf([this.#effect, 'run', asked]);
+    } catch {
+      // What cannot be written as JSON is refused later, or left out.
+      return partKey(this.#effect, 'run');
+    }
+  }
+}
+
 function digestOf(facts: readonly unknown[]): string {
   return nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
 }

@@ -1,4 +1,5 @@
 import { bothPolicies } from '../call/allow.js';
+import { RunIds } from '../call/effect-key.js';
 import { failedResult } from '../call/result-text.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
@@ -158,7 +159,7 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
     timeoutMs,
     ...(approval === undefined ? {} : { approval }),
     ...(annotations === undefined ? {} : { annotations }),
-    execute: (args: unknown, context: ToolContext) => runAgent(ready, args as JsonObject, context),
+    execute: (args: unknown, context: ToolContext) => runAgent(ready, args as JsonObject, { context }),
   });
   toolsOfAgents.set(tool, () => registry);
   agents.set(tool, ready);
@@ -168,15 +169,21 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
 /** What tools are made of that are agents. */
 const agents = new WeakMap<object, AgentAsToolOptions>();
 
-/** Runs the agent that a tool is made of, in surroundings that need not be those of the call. */
+/** The call that an agent runs in, and what may end the agent, where that is not what ends the call. */
+interface AgentCall {
+  readonly context: ToolContext;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs the agent that a tool is made of. */
 export async function runAgentOf(
   tool: ToolDefinition,
   args: JsonObject,
-  context: AgentContext,
+  call: AgentCall,
 ): Promise<ToolResult> {
   const options = agents.get(tool);
   if (options === undefined) throw new TypeError(`'${tool.name}' is no agent`);
-  return runAgent(options, args, context);
+  return runAgent(options, args, call);
 }
 
 /** Tells of which agent's tools the calls are that runs within the calls of a tool wait for. */
@@ -193,7 +200,7 @@ export function noteAgents(
 async function runAgent(
   options: AgentAsToolOptions,
   args: JsonObject,
-  context: AgentContext,
+  { context, signal = context.signal }: AgentCall,
 ): Promise<ToolResult> {
   const { name, maxDepth = DEFAULT_DEPTH } = options;
   const outer = innerRuns.getStore();
@@ -202,9 +209,9 @@ async function runAgent(
       'AgentsTooDeep',
       `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
     );
-  const config = configIn(outer, options);
+  const config = { ...configIn(outer, options), runId: runIdsOf(context).next([name, args]) };
   const start = { messages: messagesOf(options, args, context) };
-  const scope = scopeIn(outer, context);
+  const scope = scopeIn(outer, context, signal);
   const sink = outer?.run.sink;
   if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
   const { call, run } = outer;
@@ -217,6 +224,15 @@ async function runAgent(
   const { result, before } = await driveInner(outer, config, { start, surroundings });
   addUsage(run, usageSince(before, result.usage));
   return resultOf(name, result);
+}
+
+/** Of calls that have run agents. */
+const runIds = new WeakMap<ToolContext, RunIds>();
+
+function runIdsOf(context: ToolContext): RunIds {
+  const ids = runIds.get(context) ?? new RunIds(context.idempotencyKey ?? crypto.randomUUID());
+  runIds.set(context, ids);
+  return ids;
 }
 
 const NOWHERE = { save: () => {} };
@@ -274,9 +290,9 @@ function messagesOf(
   return systemPrompt === undefined ? said : [{ role: 'system', content: systemPrompt }, ...said];
 }
 
-/** The surroundings of the call: the same owner, data and container, and its own signal. */
-function scopeIn(outer: InnerRuns | undefined, context: AgentContext): CallScope {
-  const { channel, chatId, conversationId, data, signal } = context;
+/** The surroundings of the call: the same owner, data and container. */
+function scopeIn(outer: InnerRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
+  const { channel, chatId, conversationId, data } = context;
   const given = { channel, chatId, conversationId, data, signal };
   const { owner, container, onLog } = outer?.scope ?? {};
   const all = Object.entries({ ...given, owner, container, onLog });

@@ -1,4 +1,3 @@
-import { effectKey } from '../call/effect-key.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { callRecord } from '../call/result.js';
 import { failedResult, notesOf, resultText, unendedText } from '../call/result-text.js';
@@ -17,6 +16,7 @@ import {
   type CallingMessage,
   type CallOutcome,
   isUnanswered,
+  keyOfCall,
   openMessage,
   type ParsedCall,
   toolMessage,
@@ -359,10 +359,7 @@ function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
 /** With the key of what the call may have done, where the steps of the run are kept. */
 function withKey({ keeper }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
   if (keeper === undefined || progressOf(call) !== 'begun') return record;
-  const { place: of, name: tool, journal, read } = call;
-  const sent = read.ok ? read.value : {};
-  const args = journal?.edited === undefined ? sent : journal.arguments;
-  return { ...record, idempotencyKey: effectKey({ of, tool, arguments: args }) };
+  return { ...record, idempotencyKey: keyOfCall(call) };
 }
 
 function unended({ tools }: LoopRun, call: ParsedCall): string {

@@ -17,7 +17,7 @@ import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { innerWaits, judgeCompletion, noteInnerRun } from './inner-runs.js';
+import { innerRuns, innerWaits, judgeCompletion } from './inner-runs.js';
 import { keepingOf } from './kept-results.js';
 import {
   abortedRun,
@@ -61,7 +61,7 @@ export async function driveLoop(
     resumedEnd ?? (await (run.signal === undefined ? iterate(run) : iterateListening(run, run.signal)));
   if (run.budget !== undefined) await run.budget.close();
   const result = endRun(run, end);
-  if (result.state !== undefined || resumed !== undefined) noteInnerRun(result, resumed?.runId);
+  if (result.state !== undefined || resumed !== undefined) innerRuns.getStore()?.note(result, resumed?.runId);
   let kept = result;
   if (keeper !== undefined) kept = await keeper.end(run, result);
   else if (result.state !== undefined)

@@ -1,14 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { RunIds } from '../call/effect-key.js';
 import { failedResult, storedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallRecord, CallScope, Wait } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
 import type { RunState, StoredInnerRun, StoredRunResult } from '../contract/run-state.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { plainJson } from '../kernel/json.js';
 import type { ToolLoopResult } from './events.js';
 import type { LoopRun } from './loop-run.js';
-import type { ParsedCall } from './messages.js';
+import { keyOfCall, type ParsedCall } from './messages.js';
 
 /** The inner runs of the call that runs here. */
 export const innerRuns = new AsyncLocalStorage<InnerRuns>();
@@ -38,6 +40,7 @@ export class InnerRuns {
   hasRuns = false;
   #runs: InnerRun[] | undefined;
   #begun = 0;
+  #ids: RunIds | undefined;
   /** Suspended runs that nobody can go on with from here, because the tool holds them in another way. */
   #others: Map<string, RunState> | undefined;
   #isClosed = false;
@@ -68,6 +71,20 @@ export class InnerRuns {
     return run;
   }
 
+  /**
+   * The id of a run that the tool itself begins, by what it asks; not by what it tells the model about that, such as the
+   * time of day.
+   */
+  idOf(messages: readonly Message[]): string {
+    this.#ids ??= new RunIds(keyOfCall(this.call));
+    return this.#ids.next(messages.filter(({ role }) => role !== 'system'));
+  }
+
+  /** What came of a run that had ended when its call was made before. */
+  endOf({ result }: InnerRun): ToolLoopResult | undefined {
+    return result && restoredRun(result);
+  }
+
   /** What came of a run, for now. */
   end(run: InnerRun, result: ToolLoopResult): void {
     run.state = result.state && unsigned(result.state);
@@ -75,7 +92,7 @@ export class InnerRuns {
     if (result.state !== undefined) this.#others?.delete(result.state.runId);
   }
 
-  /** The same of a run that the tool itself went on with. */
+  /** The same of a run that the tool may have gone on with itself. */
   note(result: ToolLoopResult, runId: string | undefined): void {
     const { state } = result;
     const id = state?.runId ?? runId;
@@ -154,7 +171,7 @@ function storedRun(result: ToolLoopResult): StoredRunResult {
 }
 
 /** A run that has ended, as its tool gets it when it is made again. */
-export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
+function restoredRun({ error, toolCalls, ...result }: StoredRunResult): ToolLoopResult {
   const records = toolCalls.map((record) => ({ ...record, result: new ToolResult(record.result) }));
   const told = error && Object.assign(new Error(error.message), { name: error.name });
   return { ...result, toolCalls: records, ...(told ? { error: told } : {}) } as ToolLoopResult;
@@ -164,11 +181,6 @@ export function restoredRun({ error, toolCalls, ...result }: StoredRunResult): T
 export function innerWaits(): readonly Wait[] {
   const inner = innerRuns.getStore();
   return inner?.hasRuns ? inner.waits : NO_WAITS;
-}
-
-/** Notes where a run stands, in case it began inside a tool of another one. */
-export function noteInnerRun(result: ToolLoopResult, runId: string | undefined): void {
-  innerRuns.getStore()?.note(result, runId);
 }
 
 /** The same for work that outlives its call: what it completes with. */

@@ -1,4 +1,4 @@
-import type { CallPlace } from '../call/effect-key.js';
+import { type CallPlace, effectKey } from '../call/effect-key.js';
 import type { KeepOnce } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { attachmentsText, resultText } from '../call/result-text.js';
@@ -90,6 +90,12 @@ export interface ParsedCall extends ToolCall {
   /** As the model made it, where it called this tool through another one. */
   readonly wire?: WireCall;
   readonly keepOnce?: KeepOnce;
+}
+
+/** The key of what a call does, as its tool gets it. */
+export function keyOfCall({ place: of, name: tool, journal, read }: ParsedCall): string {
+  const sent = read.ok ? read.value : {};
+  return effectKey({ of, tool, arguments: journal?.edited === undefined ? sent : journal.arguments });
 }
 
 /** A message of the model with its calls. */

@@ -8,7 +8,7 @@ import { onAbort } from '../kernel/async.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
-import { type InnerRuns, innerRuns, restoredRun } from './inner-runs.js';
+import { type InnerRuns, innerRuns } from './inner-runs.js';
 import { NO_USAGE, type RunStart, type RunSurroundings } from './loop-run.js';
 import {
   checkRun,
@@ -185,11 +185,17 @@ export async function driveInner(
 ): Promise<InnerOutcome> {
   const run = outer.begin();
   if (run === undefined) return { result: await driveLoop(config, start, surroundings), before: NO_USAGE };
-  const { state, result: known } = run;
-  if (known !== undefined) return { result: restoredRun(known), before: known.usage };
+  const { state } = run;
+  const known = outer.endOf(run);
+  // Counted also where it has one, so that the next has that which it had.
+  const runId = config.runId ?? ('messages' in start ? outer.idOf(start.messages) : undefined);
+  if (known !== undefined) return { result: known, before: known.usage };
   const { scope } = surroundings;
   const resumed = state && (await resumeWith({}, state, { answers: [], scope, isCertain: true }));
-  const result = await driveLoop(config, resumed ?? start, { ...surroundings, keep: { save: () => {} } });
+  const result = await driveLoop({ ...config, runId }, resumed ?? start, {
+    ...surroundings,
+    keep: { save: () => {} },
+  });
   outer.end(run, result);
   return { result, before: state?.usage ?? NO_USAGE };
 }

@@ -295,7 +295,9 @@ export class HandOffs {
   /** Runs an agent over what was said in the conversation, as the last thing that the run does. */
   async take(agent: string, note: string, context: ToolContext): Promise<ToolResult> {
     const taker = this.#takers.get(agent);
-    return taker === undefined ? this.#options.agents.unknown(agent) : runAgentOf(taker, { note }, context);
+    return taker === undefined
+      ? this.#options.agents.unknown(agent)
+      : runAgentOf(taker, { note }, { context });
   }
 
   #toolsOf(name: string): ToolRegistry {

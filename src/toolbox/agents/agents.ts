@@ -7,7 +7,7 @@ import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.
 import { onAbort } from '../../kernel/async.js';
 import { ownerText } from '../../kernel/json.js';
 import { visibleLine } from '../../kernel/visible-text.js';
-import { type AgentContext, agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
+import { agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
 import { type AgentsOptions, checkAgents, type NamedAgent } from './agent-options.js';
 
 /** Who is asked, and for what. */
@@ -92,7 +92,7 @@ export class Agents {
       });
       if (refused !== null) return errorResult(refused);
       hasPlace ||= this.#count(context, 1);
-      return await runAgentOf(tool, { task }, context);
+      return await runAgentOf(tool, { task }, { context });
     } finally {
       if (hasPlace) this.#count(context, -1);
     }
@@ -113,13 +113,9 @@ export class Agents {
       task,
       signal: context.signal,
     });
-    const { channel, chatId, conversationId, data, messages } = context;
-    const surroundings: AgentContext = {
-      ...{ channel, chatId, conversationId, data, messages },
-      signal: AbortSignal.any([context.signal, spawned.stopped]),
-    };
+    const signal = AbortSignal.any([context.signal, spawned.stopped]);
     return context.background(
-      () => spawned.run(() => runAgentOf(tool, { task }, surroundings)),
+      () => spawned.run(() => runAgentOf(tool, { task }, { context, signal })),
       `${spawned.id} has begun. Its answer will follow; agent_status tells how it stands, cancel_agent ends it.`,
     );
   }
