@@ -130,8 +130,8 @@ export interface ToolOptions extends ToolBehaviour {
   /** Schema of the result; `false`: none, also where the generated file has one. */
   readonly output?: SchemaSource | false;
   /**
-   * Name of a method of the same class that says what came of a call whose process died (`recoverRuns`): it is given the
-   * `Effect` and the `ToolContext`, and gives a `Reconciliation`.
+   * Name of a method of the same class that says what came of a call whose process died (`recoverRuns`), or that was cut
+   * off or failed (`compensateRun`): it is given the `Effect` and the `ToolContext`, and gives a `Reconciliation`.
    */
   readonly reconcile?: string;
   /**

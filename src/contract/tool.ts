@@ -64,15 +64,18 @@ export interface Effect {
   readonly arguments: JsonObject;
 }
 
-/** What a tool knows of a call that had begun when its process died. */
+/** What a tool knows of a call that had begun when its process died, or that was cut off in a run that is undone. */
 export type Reconciliation =
   /** It was done, and gave this. */
   | { readonly status: 'done'; readonly result?: unknown }
-  /** It was not, and is made. */
+  /** It was not: it is made, or there is nothing to undo. */
   | { readonly status: 'not-done' }
   | { readonly status: 'unknown' };
 
-/** Says what came of a call that had begun when its process died. What it throws means that it is not known. */
+/**
+ * Says what came of a call that had begun when its process died, or that was cut off or failed in a run that is undone
+ * (`compensateRun`). What it throws means that it is not known.
+ */
 export type Reconcile = (effect: Effect, context: ToolContext) => Reconciliation | Promise<Reconciliation>;
 
 /** Undoes what a call has done. May be called again under the same key, and must then do nothing more. */
@@ -128,9 +131,9 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly fillsDefaults?: boolean;
   /** What is checked instead of `parameters` and `output`: what of them is safe to check here. */
   readonly checkedAs?: { readonly parameters?: JsonSchema; readonly output?: JsonSchema };
-  /** Asked what came of a call that had begun when its process died. */
+  /** Asked what came of a call that had begun when its process died, or that is to be undone and was cut off. */
   readonly reconcile?: Reconcile;
-  /** Undoes a call that succeeded (`compensateRun`). */
+  /** Undoes a call that was done (`compensateRun`). */
   readonly compensate?: Compensate;
   /** Says what a call would touch, to policies that ask. */
   readonly touches?: Touches;

@@ -359,7 +359,9 @@ function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
 /** With the key of what the call may have done, where the steps of the run are kept. */
 function withKey({ keeper }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
   if (keeper === undefined || progressOf(call) !== 'begun') return record;
-  return { ...record, idempotencyKey: keyOfCall(call) };
+  const { journal } = call;
+  const edited = journal?.edited && { arguments: journal.arguments };
+  return { ...record, ...edited, idempotencyKey: keyOfCall(call) };
 }
 
 function unended({ tools }: LoopRun, call: ParsedCall): string {

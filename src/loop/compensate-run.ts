@@ -7,18 +7,21 @@ import { keepsJobs, type StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { RUN_ID } from '../contract/run-state.js';
-import type { ToolDefinition } from '../contract/tool.js';
+import type { Compensate, Effect, Reconcile, Reconciliation, ToolDefinition } from '../contract/tool.js';
+import type { ToolContext } from '../contract/tool-context.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { LOGGER, optionTable, required } from '../kernel/options.js';
+import { isRecord } from '../kernel/json.js';
+import { LOGGER, oneOf, optionTable, required } from '../kernel/options.js';
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
+import { keyOfCall } from './messages.js';
 import { TOOLS } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { endStoredRun } from './stored-run.js';
-import { restoredRecord } from './suspend.js';
+import { restoredCall, restoredRecord } from './suspend.js';
 
 /** With what the effects of a run are undone. */
 export interface CompensateOptions {
@@ -36,15 +39,16 @@ export interface CompensateOptions {
 export interface Compensation {
   readonly callId: string;
   readonly tool: string;
-  /** Of the effect; absent where the call is not settled. */
-  readonly idempotencyKey?: string;
+  /** Of the effect. */
+  readonly idempotencyKey: string;
   /**
    * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
-   * `compensate`; `cancelled`: a job that nobody had begun, and nobody begins any more; `unknown`: the call was cut off
-   * or goes on, so that nobody knows whether there is an effect.
+   * `compensate`, or says (`reconcile`) that the call was not done; `cancelled`: a job that nobody had begun, and nobody
+   * begins any more; `unknown`: the call was cut off, has failed or goes on, or `tools` does not have its tool, so that
+   * nobody knows whether there is an effect to undo.
    */
   readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'cancelled' | 'unknown';
-  /** What the compensation gave, or why it failed. */
+  /** What the compensation gave, or why it failed; of other calls, what is known. */
   readonly text?: string;
 }
 
@@ -59,8 +63,9 @@ const WHY = 'its effects are compensated';
 
 /**
  * Undoes what a run has done: calls the `compensate` of every tool whose call succeeded, the last call first, and keeps
- * that it was done. It stops at one that fails; called again, it goes on there. A run that has not ended is ended by
- * this: nobody goes on with a run whose effects are undone. Jobs of the run that nobody has begun are cancelled first.
+ * that it was done; of a call that was cut off or has failed, where `reconcile` of its tool says that it was done. It
+ * stops at one that fails; called again, it goes on there. A run that has not ended is ended by this: nobody goes on
+ * with a run whose effects are undone. Jobs of the run that nobody has begun are cancelled first.
  *
  * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
  * `context.idempotencyKey` is its own.
@@ -133,42 +138,70 @@ async function compensateAll(
   claimed: ClaimedRun<CheckpointStore>,
   { tools, scope, logger, store }: CompensateOptions & { readonly store: CheckpointStore },
 ): Promise<readonly Compensation[]> {
-  const records = run.toolCalls.map(restoredRecord).reverse();
-  const jobs = await jobsLeft(store, records);
+  const calls = callsToUndo(run);
+  const jobs = await jobsLeft(store, calls);
   const registry = registryOf(tools);
   const { owner, turnOf: conversationId } = run;
   const surroundings = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
-  const done: Compensation[] = (run.open?.calls ?? []).flatMap((call) =>
-    call.status === 'begun' ? [{ callId: call.id, tool: call.name, status: 'unknown' }] : [],
-  );
-  for (const called of records) {
-    const { id: callId, name, idempotencyKey } = called;
-    if (idempotencyKey === undefined || !MAY_BE_DONE.has(called.status)) continue;
-    const tool = registry.get(name);
+  const undoing = { run, registry, scope: surroundings, logger };
+  const done: Compensation[] = [];
+  for (const call of calls) {
+    const { id: callId, name, idempotencyKey } = call;
     const about = { callId, tool: name, idempotencyKey };
-    const before = run.compensated.get(idempotencyKey);
-    const job = jobs.get(idempotencyKey);
-    const record = withJob(called, job);
-    if (before?.isError === false) done.push({ ...about, status: 'before', text: before.text });
-    else if (job?.attempt === 0) done.push({ ...about, status: 'cancelled' });
-    else if (record.status !== 'success' && !tool?.annotations?.readOnly)
-      done.push({ ...about, status: 'unknown' });
-    else if (tool?.compensate === undefined) done.push({ ...about, status: 'none' });
-    else {
-      const result = await undo(tool, { ...record, idempotencyKey }, { run, scope: surroundings, logger });
-      const entry = { type: 'compensated', idempotencyKey, ...result } as const;
-      await claimed.write({ write: (store, claim) => store.append(claim, [entry]) });
-      done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
-      if (result.isError) break;
+    const known = ofKey(idempotencyKey, { run, jobs });
+    const found = known ?? (await findEffect(withJob(call, jobs.get(idempotencyKey)), undoing));
+    if (!('tool' in found)) {
+      if (found.status !== 'nothing') done.push({ ...about, ...found, status: found.status });
+      continue;
     }
+    const result = await undo(found, undoing);
+    const entry = { type: 'compensated', idempotencyKey, ...result } as const;
+    await claimed.write({ write: (store, claim) => store.append(claim, [entry]) });
+    done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
+    if (result.isError) break;
   }
   return done;
+}
+
+/** What is known of an effect without its tool. */
+function ofKey(
+  key: string,
+  { run, jobs }: Pick<Undoing, 'run'> & { readonly jobs: ReadonlyMap<string, StoredJob> },
+): NoEffect | undefined {
+  const before = run.compensated.get(key);
+  if (before?.isError === false) return { status: 'before', text: before.text };
+  return jobs.get(key)?.attempt === 0 ? { status: 'cancelled' } : undefined;
+}
+
+/** A call that may have done something, by the key of what that is. */
+interface UndoneCall extends Pick<CallRecord, 'id' | 'name' | 'rawArguments' | 'arguments'> {
+  readonly idempotencyKey: string;
+  /** Of a call that never ended, because its run broke down: `begun`. */
+  readonly status: CallRecord['status'] | 'begun';
+  readonly result?: ToolResult;
+}
+
+/** The last call first. */
+function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonly UndoneCall[] {
+  const ended = toolCalls.map(restoredRecord).flatMap((record): readonly UndoneCall[] => {
+    const { idempotencyKey, status } = record;
+    return idempotencyKey === undefined || !MAY_BE_DONE.has(status) ? [] : [{ ...record, idempotencyKey }];
+  });
+  const begun = (open?.calls ?? []).flatMap((call, index): readonly UndoneCall[] => {
+    if (call.status !== 'begun' || call.readOnly) return [];
+    const { id, name, arguments: rawArguments, journal } = call;
+    const idempotencyKey = keyOfCall(restoredCall(call, { runId, step: iterations, index }));
+    const edited = journal?.edited && { arguments: journal.arguments };
+    return [{ id, name, rawArguments, status: 'begun', idempotencyKey, ...edited }];
+  });
+  return [...ended, ...begun].reverse();
 }
 
 /** Of calls with a key, which those do not have that were aborted before they had begun. */
 const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
   'success',
   'started',
+  'error',
   'aborted',
   'timed_out',
 ]);
@@ -176,13 +209,13 @@ const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
 /** The jobs of calls, by the keys of these; those that nobody has begun are cancelled. */
 async function jobsLeft(
   store: CheckpointStore,
-  records: readonly CallRecord[],
+  calls: readonly UndoneCall[],
 ): Promise<ReadonlyMap<string, StoredJob>> {
   const found = new Map<string, StoredJob>();
   if (!keepsJobs(store)) return found;
   const { jobs } = store;
-  for (const { name, status, idempotencyKey } of records) {
-    if (idempotencyKey === undefined || status === 'success' || !MAY_BE_DONE.has(status)) continue;
+  for (const { name, status, idempotencyKey } of calls) {
+    if (status === 'success') continue;
     const id = `task_${idempotencyKey}`;
     const stored = await jobs.job(id);
     if (stored === undefined) continue;
@@ -194,41 +227,128 @@ async function jobsLeft(
   return found;
 }
 
-/** A call whose job succeeded has done what the job did. Of another job nobody knows what it has done. */
-function withJob(record: CallRecord, job: StoredJob | undefined): CallRecord {
-  if (job?.result === undefined || job.result.isError) return record;
-  return { ...record, status: 'success', result: new ToolResult(job.result) };
+/** A call whose job has ended has done what the job did. */
+function withJob(call: UndoneCall, job: StoredJob | undefined): UndoneCall {
+  if (job === undefined) return call;
+  if (job.result === undefined) return { ...call, status: 'started' };
+  return { ...call, status: job.result.isError ? 'error' : 'success', result: new ToolResult(job.result) };
 }
 
 /** Where something is undone. */
-interface UndoSurroundings {
-  readonly run: Pick<FoldedRun, 'runId' | 'iterations'>;
+interface Undoing {
+  readonly run: Pick<FoldedRun, 'runId' | 'iterations' | 'compensated'>;
+  readonly registry: ToolRegistry;
   readonly scope: CallScope;
   readonly logger: Logger | undefined;
 }
 
-/** One compensation, with all that surrounds a call: its context, the limit of its time, the log. */
+/** An effect that can be undone. */
+interface FoundEffect {
+  readonly tool: ToolDefinition;
+  readonly compensate: Compensate;
+  readonly effect: Parameters<Compensate>[0];
+}
+
+/** What is told of a call where there is nothing to undo, or nobody knows whether there is. */
+interface NoEffect extends Pick<Compensation, 'text'> {
+  /** `nothing`: the call is not told at all. */
+  readonly status: Exclude<Compensation['status'], 'compensated' | 'failed'> | 'nothing';
+}
+
+async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect> {
+  const { name, status, result } = call;
+  const tool = undoing.registry.get(name);
+  if (tool === undefined)
+    return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
+  const { compensate, reconcile, annotations } = tool;
+  const found = async (given: ToolResult): Promise<FoundEffect | NoEffect> =>
+    compensate === undefined
+      ? { status: 'none' }
+      : { tool, compensate, effect: { ...(await effectOf(call, undoing)), result: given } };
+  if (status === 'success' && result !== undefined) return found(result);
+  if (annotations?.readOnly) return { status: 'nothing' };
+  if (status === 'error' && compensate === undefined && reconcile === undefined) return { status: 'nothing' };
+  if (reconcile === undefined || status === 'started') return unknownAs(result);
+  const known = await askTool({ tool, reconcile, effect: await effectOf(call, undoing) }, undoing);
+  if (known.status === 'done') return found(known.result);
+  if (known.status === 'not-done') return { status: 'none', text: NOT_DONE };
+  return unknownAs(result, ...(known.result.isError ? [known.result] : []));
+}
+
+function unknownAs(...results: readonly (ToolResult | undefined)[]): NoEffect {
+  const texts = results.flatMap((result) => result?.forLLM || []);
+  return { status: 'unknown', ...(texts.length === 0 ? {} : { text: texts.join('\n') }) };
+}
+
+const NOT_DONE = 'Its tool says that it was not done.';
+
+/** With the arguments as the tool gets them, also of a call that was cut off before that was kept. */
+async function effectOf(call: UndoneCall, { registry }: Undoing): Promise<Effect> {
+  const { id: callId, idempotencyKey, name, rawArguments } = call;
+  if (call.arguments !== undefined) return { callId, idempotencyKey, arguments: call.arguments };
+  const checked = await registry.check(name, rawArguments);
+  return { callId, idempotencyKey, arguments: checked.ok ? checked.arguments : {} };
+}
+
+interface AskedTool extends Pick<FoundEffect, 'tool'> {
+  readonly reconcile: Reconcile;
+  readonly effect: Effect;
+}
+
+/** What the tool knows of a call that was cut off, or that failed; what it throws is logged, and means nothing. */
+async function askTool(
+  { tool, reconcile, effect }: AskedTool,
+  undoing: Undoing,
+): Promise<{ readonly status: Reconciliation['status']; readonly result: ToolResult }> {
+  let status: Reconciliation['status'] = 'unknown';
+  const execute: ToolDefinition['execute'] = async (_args, context) => {
+    const known: unknown = await reconcile(effect, context);
+    if (!isRecord(known) || !RECONCILED.accepts(known.status))
+      throw new TypeError('What `reconcile` gave says nothing.');
+    status = known.status as Reconciliation['status'];
+    return known.result;
+  };
+  const { name, returnsContent = false } = tool;
+  const about = { description: `Says what came of a call of ${name}`, execute, returnsContent };
+  const result = await callBeside(tool, about, { ...undoing, effect });
+  return { status, result };
+}
+
+/** One compensation. */
 async function undo(
-  { name, compensate, container, timeoutMs }: ToolDefinition,
-  { id, idempotencyKey, arguments: args = {}, result }: CallRecord & { readonly idempotencyKey: string },
-  { run, scope, logger }: UndoSurroundings,
+  { tool, compensate, effect }: FoundEffect,
+  undoing: Undoing,
 ): Promise<{ readonly isError: boolean; readonly text: string }> {
-  const effect = { callId: id, idempotencyKey, arguments: args, result };
-  const tool = toDefinition(
-    {
-      name,
-      description: `Undoes a call of ${name}`,
-      execute: (_args, context) => compensate?.(effect, context),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    },
-    { by: 'compensateRun', wrong: [] },
-  );
+  const about = {
+    description: `Undoes a call of ${tool.name}`,
+    execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
+  };
+  const idempotencyKey = partKey(effect.idempotencyKey, 'compensate');
+  const result = await callBeside(tool, about, { ...undoing, effect: { ...effect, idempotencyKey } });
+  return { isError: result.isError, text: result.forLLM };
+}
+
+const RECONCILED = oneOf('done', 'not-done', 'unknown');
+
+interface BesideMethod extends Pick<ToolDefinition, 'execute' | 'returnsContent'> {
+  readonly description: string;
+}
+
+/** Calls what a tool has beside its method, with all that surrounds a call: its context, the limit of its time, the log. */
+async function callBeside(
+  { name, container, timeoutMs }: ToolDefinition,
+  { returnsContent, ...about }: BesideMethod,
+  { effect, run, scope, logger }: Undoing & { readonly effect: Pick<Effect, 'callId' | 'idempotencyKey'> },
+): Promise<ToolResult> {
+  const limits = timeoutMs === undefined ? {} : { timeoutMs };
+  const tool = toDefinition({ name, ...about, ...limits }, { by: 'compensateRun', wrong: [] });
   const registry = new ToolRegistry(logger ? { logger } : {}).register({
     ...tool,
+    ...(returnsContent ? { returnsContent } : {}),
     ...(container ? { container } : {}),
   });
+  const { callId: id, idempotencyKey } = effect;
   const place = { runId: run.runId, step: run.iterations, index: 0 };
-  const request = { id, name, arguments: {}, place, idempotencyKey: partKey(idempotencyKey, 'compensate') };
-  const { result: told } = await registry.invoke(request, scope);
-  return { isError: told.isError, text: told.forLLM };
+  const { result } = await registry.invoke({ id, name, arguments: {}, place, idempotencyKey }, scope);
+  return result;
 }

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {
+  cancelRun,
   compensateRun,
   defineTool,
   discoverTools,
@@ -79,6 +80,7 @@ describe('compensateRun', () => {
     const first = await compensateRun(shop.store, 'r', { tools });
     expect(first.map(({ callId, tool, status, text }) => [callId, tool, status, text])).toEqual([
       ['c0', 'reserve', 'compensated', 'undid 2'],
+      ['c0', 'pay', 'unknown', 'not this one'],
       ['c1', 'pay', 'compensated', 'undid 1'],
       ['c0', 'reserve', 'compensated', 'undid 0'],
     ]);
@@ -88,9 +90,9 @@ describe('compensateRun', () => {
       ['reserve', 0, 'reserve 0'],
     ]);
     const keys = foldRun(shop.store.read('r')!).toolCalls.map(({ idempotencyKey }) => idempotencyKey);
-    expect(first.map(({ idempotencyKey }) => idempotencyKey)).toEqual([keys[3], keys[1], keys[0]]);
+    expect(first.map(({ idempotencyKey }) => idempotencyKey)).toEqual([keys[3], keys[2], keys[1], keys[0]]);
     const again = await compensateRun(shop.store, 'r', { tools });
-    expect(again.map(({ status }) => status)).toEqual(['before', 'before', 'before']);
+    expect(again.map(({ status }) => status)).toEqual(['before', 'unknown', 'before', 'before']);
     expect(shop.log).toHaveLength(3);
     expect(shop.store.read('r')).toMatchObject({ status: 'ended' });
     expect(shop.store.read('r')?.leaseEnd).toBeUndefined();
@@ -206,7 +208,8 @@ describe('compensateRun', () => {
     runToolLoop({ ...config, toolTimeoutMs: Number.POSITIVE_INFINITY }, messages).catch(() => {});
     await begun;
     now = 60_000;
-    const unknown = { callId: 'c1', tool: 'hang', idempotencyKey: keys[0], status: 'unknown' };
+    const text = expect.stringContaining('nobody knows what of it was done');
+    const unknown = { callId: 'c1', tool: 'hang', idempotencyKey: keys[0], status: 'unknown', text };
     expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
     expect(await compensateRun(store, 'r', { tools: [hang] })).toEqual([unknown]);
     expect(await recoverRuns({ store, config })).toEqual([]);
@@ -324,6 +327,131 @@ describe('compensateRun of started work', () => {
       ['pay', 'compensated'],
     ]);
   });
+});
+
+/** Ways in which a call ends after its effect, so that nobody knows of it. */
+const CUT_OFF = ['abort', 'cancel', 'timeout', 'throw', 'broken store'] as const;
+
+/** A run whose only payment was cut off, and what its tool was asked. */
+async function cutOff(how: (typeof CUT_OFF)[number], more: Partial<ToolDefinition> = {}) {
+  const store = new MemoryRunStore();
+  const asked: unknown[] = [];
+  const paid = Promise.withResolvers<void>();
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays',
+    parameters: { type: 'object', properties: { amount: { type: 'integer' }, tip: { default: 1 } } },
+    ...(how === 'timeout' ? { timeoutMs: 20 } : {}),
+    execute: () => {
+      paid.resolve();
+      if (how === 'throw') throw new Error('the connection was lost');
+      return new Promise(() => {});
+    },
+    reconcile: ({ idempotencyKey, arguments: args }, { owner, runId }) => {
+      asked.push(['reconcile', idempotencyKey, args, owner, runId]);
+      return { status: 'done', result: 'payment 7' };
+    },
+    compensate: ({ idempotencyKey, arguments: args, result }) => {
+      asked.push(['compensate', idempotencyKey, args, result.forLLM]);
+      return 'refunded';
+    },
+    ...more,
+  });
+  const toolCalls = [{ id: 'c1', name: 'pay', arguments: { amount: 7 } }];
+  const provider = new ScriptedProvider([{ content: '', toolCalls }, { content: 'Done' }]);
+  const abort = new AbortController();
+  const kept = { store, checkpoint: 'step', runId: 'r', leaseMs: 300 } as const;
+  const config = { provider, model: 'm', tools: [pay], ...kept };
+  const scope = { owner: { user: 'u1' }, signal: abort.signal };
+  const run = runToolLoop(config, messages, scope).catch(() => {});
+  await paid.promise;
+  if (how === 'abort') abort.abort();
+  if (how === 'cancel') await cancelRun({ store, runId: 'r' });
+  if (how === 'broken store') {
+    // As where a run throws: its end is kept without the ends of its calls.
+    const claim = { runId: 'r', claim: 'other' };
+    store.seize({ ...claim, leaseMs: 300, from: 'anybody' });
+    const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+    const end = { type: 'end', messages: [], status: 'failed', content: '', iterations: 1, usage } as const;
+    store.end(claim, [end]);
+  }
+  await run;
+  return { store, tools: [pay], asked };
+}
+
+describe('compensateRun of a call that was cut off, or that failed', () => {
+  test.each(CUT_OFF)('undoes it where its tool says that it was done (%s)', async (how) => {
+    const { store, tools, asked } = await cutOff(how);
+    const [told, ...others] = await compensateRun(store, 'r', { tools });
+    expect(told).toMatchObject({ callId: 'c1', tool: 'pay', status: 'compensated', text: 'refunded' });
+    expect(others).toEqual([]);
+    const key = told?.idempotencyKey;
+    expect(asked).toEqual([
+      ['reconcile', key, { amount: 7, tip: 1 }, { user: 'u1' }, 'r'],
+      ['compensate', key, { amount: 7, tip: 1 }, 'payment 7'],
+    ]);
+    expect(await compensateRun(store, 'r', { tools })).toEqual([{ ...told, status: 'before' }]);
+    expect(asked).toHaveLength(2);
+  });
+
+  test.each(CUT_OFF)('undoes nothing where its tool says that it was not done (%s)', async (how) => {
+    const { store, tools, asked } = await cutOff(how, { reconcile: () => ({ status: 'not-done' }) });
+    const told = [{ status: 'none', text: 'Its tool says that it was not done.' }];
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject(told);
+    expect(asked).toEqual([]);
+    // A tool may know better later.
+    const later = tools.map((tool) => ({ ...tool, reconcile: () => ({ status: 'done' }) as const }));
+    expect(await compensateRun(store, 'r', { tools: later })).toMatchObject([{ status: 'compensated' }]);
+  });
+
+  const SILENT: readonly (readonly [string, Partial<ToolDefinition>, RegExp])[] = [
+    ['cannot tell', { reconcile: undefined }, /^the connection was lost$/],
+    ['does not know', { reconcile: () => ({ status: 'unknown' }) }, /^the connection was lost$/],
+    ['says nothing', { reconcile: () => 'yes' as never }, /lost\n.*`reconcile` gave says nothing/],
+    [
+      'fails to tell',
+      {
+        reconcile: () => {
+          throw new Error('the bank is closed');
+        },
+      },
+      /lost\n.*the bank is closed/,
+    ],
+  ];
+
+  test.each(SILENT)('tells that nobody knows where its tool %s', async (_, more, text) => {
+    const { store, tools, asked } = await cutOff('throw', more);
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject([
+      { status: 'unknown', text: expect.stringMatching(text) },
+    ]);
+    expect(asked).toEqual([]);
+  });
+
+  test('asks a tool that hangs no longer than its calls may take', async () => {
+    const { store, tools } = await cutOff('timeout', { reconcile: () => new Promise(() => {}) });
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject([{ status: 'unknown' }]);
+  });
+
+  test('does not tell of one that only read, nor of a failed one with nothing to undo it by', async () => {
+    const reader = await cutOff('timeout', { annotations: { readOnly: true } });
+    expect(await compensateRun(reader.store, 'r', { tools: reader.tools })).toEqual([]);
+    const failed = await cutOff('throw', { reconcile: undefined, compensate: undefined });
+    expect(await compensateRun(failed.store, 'r', { tools: failed.tools })).toEqual([]);
+  });
+});
+
+test('compensateRun says that a tool is not among the tools that it is given, and undoes its call later', async () => {
+  const shop = new Shop();
+  const tools = [shop.tool('reserve'), shop.tool('pay')];
+  await shop.sell([[0, 1]], tools);
+  expect(await compensateRun(shop.store, 'r', { tools: tools.slice(0, 1) })).toMatchObject([
+    { tool: 'pay', status: 'unknown', text: "`tools` has no 'pay', which may have something to undo." },
+    { tool: 'reserve', status: 'compensated' },
+  ]);
+  expect(await compensateRun(shop.store, 'r', { tools })).toMatchObject([
+    { tool: 'pay', status: 'compensated' },
+    { tool: 'reserve', status: 'before' },
+  ]);
 });
 
 @Toolset()
