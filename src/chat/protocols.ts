@@ -191,6 +191,8 @@ export async function* agUiFrames(
   let end: readonly AgUiEvent[] = [];
   for await (const { event, isNews } of events) {
     const told = teller.tell(event);
+    // Whoever gave them is told.
+    if (run.isWhole && event.type === 'answers-refused') continue;
     end = [];
     if (!isNews) continue;
     if (event.type === 'answers-refused') {

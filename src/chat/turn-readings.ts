@@ -118,17 +118,32 @@ export async function* readRest(
   const { pausedAt } = await findTurn(source, { view, upTo: view.lastEvent });
   // A pause that has been answered is none.
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
-  for await (const { number, event } of conversations.events(chatId, { after, signal })) {
+  const until = isLeft(view) ? {} : { upTo: view.lastEvent };
+  for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
+    // Nothing more is told of a turn that waits as before, or of one that was over.
+    if (event.type === 'answers-refused' && number > passed && (await isLast(source, number))) return;
   }
+}
+
+/** Whether nothing comes after an event, as the chat stands now. */
+async function isLast(source: EventSource, number: number): Promise<boolean> {
+  const view = await source.conversations.snapshot(source.chatId);
+  return view === undefined || isOver(source, { view, lastEvent: number });
+}
+
+/** Whether a turn goes on, or will begin: answers that no turn waits for are only refused. */
+function isLeft({ turn, inbox }: ConversationView): boolean {
+  return turn !== undefined || inbox.some(({ content }) => content.kind !== 'answers');
 }
 
 /** Whether there is nothing to come, and nothing that the reader has not seen. */
 export async function isOver(source: EventSource, { view, lastEvent }: RestOptions): Promise<boolean> {
-  if (lastEvent === undefined) return view.status === 'idle';
-  if (view.status === 'running' || lastEvent < view.lastEvent) return false;
-  if (view.status === 'idle') return true;
+  if (lastEvent === undefined) return !isLeft(view);
+  if (lastEvent < view.lastEvent) return false;
+  if (!isLeft(view)) return true;
+  if (view.status === 'running') return false;
   // A run waits a moment before its readers are told so; what a store has removed was told long ago.
   const { pausedAt, isGone } = await findTurn(source, { view, upTo: view.lastEvent });
   return pausedAt !== undefined || isGone;

@@ -1,4 +1,6 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { Conversations, defineTool } from 'toolwright';
 import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -6,8 +8,13 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { chatOf, said } from './chat-reader.js';
 
 const opened: Conversations[] = [];
+const servers: Server[] = [];
 
 afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
   for (const conversations of opened.splice(0)) await conversations.close();
 });
 
@@ -120,4 +127,102 @@ test.each(PROTOCOLS)('of a yes and a no at once, the later one hears of it: %s',
   expect(late).toHaveLength(1);
   expect(await conversations.idle('c1')).toMatchObject({ status: 'idle', inbox: [] });
   expect(ran).toEqual(late[0] === both[1] ? ['paid'] : []);
+});
+
+/** A chat of so many approvals, all but the last given, and over HTTP; nobody takes its turns until they are told to. */
+async function answeredTooLate(protocol: Protocol, approvals: number, given: number) {
+  const store = new MemoryRunStore();
+  const pay = defineTool({ name: 'pay', ...SAY, approval: true, execute: () => 'paid' });
+  const asking = Array.from({ length: approvals }, (_, at) => ({
+    toolCalls: [{ id: `call_${at}`, name: 'pay' }],
+  }));
+  const provider = new ScriptedProvider([...asking, { content: 'done' }]);
+  const open = (more: { readonly takesTurns?: false } = {}) => {
+    const conversations = new Conversations({
+      store,
+      config: { provider, model: 'm', tools: [pay] },
+      ...more,
+    });
+    opened.push(conversations);
+    return conversations;
+  };
+  const owner = 'u1';
+  const taker = open();
+  await taker.prompt('c1', 'go', { owner });
+  const answered: string[] = [];
+  for (let at = 0; at < given; at += 1) {
+    const [wait] = (await taker.idle('c1'))?.pending ?? [];
+    answered.push(wait?.id ?? '');
+    await taker.answer('c1', [{ id: wait?.id ?? '', approved: true }], { owner });
+  }
+  const { lastEvent = 0 } = (await taker.idle('c1')) ?? {};
+  await taker.close();
+  // As where somebody else was quicker by so little that both were in time to enter.
+  const answers = [{ id: answered.at(-1) ?? '', approved: false }];
+  await store.conversations.enter({
+    conversationId: 'c1',
+    key: 'late',
+    content: { kind: 'answers', answers, owner },
+  });
+  const conversations = open({ takesTurns: false });
+  const handler = createChatHandler({ conversations, protocol, authenticate: () => 'u1' });
+  const server = createServer(handler.node);
+  servers.push(server);
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/chat/c1/stream`;
+  const read = async (seen?: number, onBegin = () => {}) => {
+    const headers: Record<string, string> = seen === undefined ? {} : { 'last-event-id': `${seen}` };
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(4_000) });
+    onBegin();
+    return { status: response.status, text: await response.text() };
+  };
+  return { read, lastEvent, taking: async () => void (await open().idle('c1')) };
+}
+
+describe('a reader that comes back while answers wait that are too late', () => {
+  test.each(['ui-messages', 'events'] as const)(
+    'hears that there is nothing to come: %s',
+    async (protocol) => {
+      const { read, lastEvent } = await answeredTooLate(protocol, 1, 1);
+      expect(await read()).toEqual({ status: 204, text: '' });
+      expect(await read(lastEvent)).toEqual({ status: 204, text: '' });
+    },
+  );
+
+  test('gets a whole run of AG-UI that ends', async () => {
+    const { read } = await answeredTooLate('ag-ui', 1, 1);
+    const { status, text } = await read();
+    expect([status, text]).toEqual([200, expect.stringContaining('RUN_FINISHED')]);
+  });
+
+  test('gets what it has missed of the turn, and then an end', async () => {
+    const { read, lastEvent } = await answeredTooLate('events', 1, 1);
+    const { status, text } = await read(lastEvent - 1);
+    expect([status, text]).toEqual([
+      200,
+      expect.stringContaining(`id: ${lastEvent}\ndata: {"type":"turn-end"`),
+    ]);
+  });
+
+  test('hears that they were refused, and then an end', async () => {
+    const { read, lastEvent, taking } = await answeredTooLate('events', 1, 1);
+    await taking();
+    const { status, text } = await read(lastEvent);
+    expect([status, text]).toEqual([
+      200,
+      expect.stringMatching(/^id: \d+\ndata: \{"type":"answers-refused"[^\n]*\n\n$/),
+    ]);
+    expect((await read(lastEvent + 1)).status).toBe(204);
+  });
+
+  test.each(PROTOCOLS)('hears what the turn waits for, and then an end: %s', async (protocol) => {
+    const { read, taking } = await answeredTooLate(protocol, 2, 1);
+    const { status, text } = await read(undefined, () => void taking());
+    expect(status).toBe(200);
+    expect(text).toContain(
+      { 'ui-messages': 'tool-approval-request', events: 'turn-suspended', 'ag-ui': 'interrupt' }[protocol],
+    );
+    if (protocol === 'events') expect(text).toContain('answers-refused');
+    if (protocol === 'ag-ui') expect(text).not.toContain('RUN_ERROR');
+  });
 });
