@@ -118,6 +118,8 @@ export interface CallEnvironment {
   readonly onUnknown?: OnUnknown;
   /** Where the work of background tools goes, in place of this process. */
   readonly jobs?: JobDispatch;
+  /** Aborted where nobody hears any more what becomes of it. */
+  readonly followUntil?: AbortSignal;
   /** Hears of the end of each step of a call. */
   readonly onStep?: (step: CallStep) => void;
   /** What surrounds each call, in order. */
@@ -197,7 +199,14 @@ export interface CallEnd {
 export interface InvokeOptions
   extends Pick<
     CallEnvironment,
-    'judgeCompletion' | 'recordsKeys' | 'onUnknown' | 'jobs' | 'innerWaits' | 'standing' | 'answerWithinMs'
+    | 'judgeCompletion'
+    | 'recordsKeys'
+    | 'onUnknown'
+    | 'jobs'
+    | 'followUntil'
+    | 'innerWaits'
+    | 'standing'
+    | 'answerWithinMs'
   > {
   readonly logger?: Logger;
   readonly telemetry?: Telemetry;

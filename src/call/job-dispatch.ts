@@ -55,9 +55,16 @@ export class JobDispatch {
   follow(jobId: string, follower: JobFollower): void {
     this.#followers.set(jobId, follower);
     this.#unsubscribe ??= this.#engine.subscribe((news) => this.#hear(news));
-    this.#unsubscribe.catch(follower.onError);
+    this.#unsubscribe.catch((error) => {
+      if (this.#followers.get(jobId) === follower) follower.onError(error);
+    });
     this.#looking ??= setInterval(() => this.#lookForAll(), LOOK_EVERY_MS).unref();
     void this.#look(jobId);
+  }
+
+  /** Tells no more of it. */
+  unfollow(jobId: string): void {
+    if (this.#followers.delete(jobId) && this.#followers.size === 0) this.#rest();
   }
 
   cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
@@ -83,7 +90,7 @@ export class JobDispatch {
       follower?.onEnd(new ToolResult(stored.result));
     } catch (error) {
       // The next look may do better.
-      follower?.onError(error);
+      if (this.#followers.get(jobId) === follower) follower?.onError(error);
     }
     if (this.#followers.size === 0) this.#rest();
   }

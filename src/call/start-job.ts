@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Job, JobOptions, JobScope } from '../contract/job-engine.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { asyncResult, type ToolResult } from '../contract/tool-result.js';
-import { callListener } from '../kernel/async.js';
+import { callListener, onAbort } from '../kernel/async.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
@@ -89,12 +89,24 @@ export class JobTask implements CallWork {
   }
 
   #follow(id: string): void {
-    const { log } = this.#call;
+    const { log, environment } = this.#call;
+    const { followUntil } = environment;
+    let unlisten = (): void => {};
     this.#dispatch.follow(id, {
       onUpdate: (update) => this.#queue.report(id, update),
-      onEnd: (result) => this.#queue.end(id, result, () => this.#deliver(result)),
+      onEnd: (result) => {
+        unlisten();
+        this.#queue.end(id, result, () => this.#deliver(result));
+      },
       onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
     });
+    // The job goes on without whoever closes.
+    if (followUntil !== undefined) unlisten = onAbort(followUntil, () => this.#leave(id));
+  }
+
+  #leave(id: string): void {
+    this.#dispatch.unfollow(id);
+    this.#queue.leave(id);
   }
 
   #deliver(result: ToolResult): void {

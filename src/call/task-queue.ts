@@ -151,7 +151,12 @@ export class TaskQueue {
   /** Lists no jobs of engines any more: a process that ends neither waits for them nor ends them. For the framework. */
   leaveJobs(): void {
     this.#listsJobs = false;
-    for (const [id, { work }] of this.#entries) if (work.isJob) this.#entries.delete(id);
+    for (const [id, { work }] of this.#entries) if (work.isJob) this.leave(id);
+  }
+
+  /** Lists a job no more, which goes on elsewhere. For the framework. */
+  leave(jobId: string): void {
+    this.#entries.delete(jobId);
     this.#tellIdlers();
   }
 

@@ -77,6 +77,7 @@ export class Conversations {
   readonly #schedules: ScheduleRunner | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
+  readonly #closed = new AbortController();
 
   constructor(options: ConversationsOptions) {
     checkConversations(options);
@@ -233,6 +234,8 @@ export class Conversations {
       for (const held of this.#held) held.leave();
       this.#jobs?.leave();
       await withinLimits(ending, { signal: undefined, timeoutMs: GRACE_MS }).catch(() => {});
+    } finally {
+      this.#closed.abort();
     }
   }
 
@@ -302,6 +305,7 @@ export class Conversations {
       onUnknown,
       leaseMs: this.#leaseMs,
       closing: this.#closing.signal,
+      followUntil: this.#closed.signal,
       warn: (message, fields) => this.#safeLog.warn(message, fields),
       configOf: async (turn) => {
         const given = typeof config === 'function' ? await config(turn) : config;

@@ -37,6 +37,8 @@ export interface TurnSurroundings extends PartSources {
   readonly engine: JobEngine | undefined;
   readonly onUnknown: ConversationsOptions['onUnknown'];
   readonly expiries: ExpiryWatch;
+  /** Aborted once all is closed: what becomes of jobs is then told by others. */
+  readonly followUntil: AbortSignal;
   /** Keeps a completion of work that a turn has started; of two with the same key, the first. */
   readonly complete: (of: TurnOwner, key: string, content: InboxContent) => void;
 }
@@ -195,7 +197,7 @@ async function runTurn(
   { turn, run, answers }: StandingTurn,
   surroundings: TurnSurroundings,
 ): Promise<TurnResult | undefined> {
-  const { store, engine, leaseMs, onUnknown } = surroundings;
+  const { store, engine, leaseMs, onUnknown, followUntil } = surroundings;
   const { runId } = turn;
   const { owner } = turn.entry.content;
   const of = { conversationId: held.conversation.conversationId, ...(owner === undefined ? {} : { owner }) };
@@ -217,7 +219,8 @@ async function runTurn(
     return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
   };
   const turnOf = of.conversationId;
-  const watched = { scope, sink, turnOf, left: held.lost, ...(onUnknown === undefined ? {} : { onUnknown }) };
+  const unknown = onUnknown === undefined ? {} : { onUnknown };
+  const watched = { scope, sink, turnOf, followUntil, left: held.lost, ...unknown };
   if (run === undefined)
     return isKept(await driveRun(config, { messages: startOf(next, turn, given) }, watched));
   const stored = { store, runId, leaseMs };

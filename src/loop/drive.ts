@@ -265,7 +265,7 @@ const TOOL_TIMEOUT_MS = 120_000;
  * takes several times as long.
  */
 function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroundings): LoopRun {
-  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf } = surroundings;
+  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf, followUntil } = surroundings;
   const lost = 'lost' in start ? start.lost : undefined;
   const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
@@ -283,7 +283,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   const standing = config.store && standingLookup(config.store, { runId, owner });
   const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });
   const { telemetry = tools.telemetry } = config;
-  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown } : options);
+  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown, followUntil } : options);
   return {
     config,
     runId,

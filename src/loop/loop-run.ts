@@ -56,6 +56,8 @@ export interface RunSurroundings {
   readonly turnOf?: string;
   /** Aborted where a kept run is no longer this process's to go on with: it is left as it stands, for others. */
   readonly left?: AbortSignal;
+  /** Aborted where nobody here hears any more what becomes of the jobs that its calls have started. */
+  readonly followUntil?: AbortSignal;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
   /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */

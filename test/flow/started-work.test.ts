@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   Conversation,
@@ -600,6 +601,34 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     const provider = calling('work', {});
     await runToolLoop({ provider, model: 'm', tools: [tool], engine, store, onAsyncResult }, USER);
     expect(await heard.promise).toBe('done');
+  });
+
+  test('a process that closes its conversations and then its engine has nothing to warn of', async () => {
+    const warnings: string[] = [];
+    const warn = (text: string) => void warnings.push(text);
+    const logger = { debug() {}, info() {}, error: warn, warn };
+    const tasks = new TaskQueue();
+    const { hostname, port } = new URL(url);
+    for (const isConnected of [false, true]) {
+      const engine = bullmqEngine({ connection: { host: hostname, port: Number(port) }, queue: newName() });
+      if (isConnected) await engine.subscribe(() => {});
+      const store = new MemoryRunStore();
+      const tool = defineTool({
+        name: 'work',
+        description: 'Works',
+        background: true,
+        execute: () => 'done',
+      });
+      const config = { provider: calling('work', {}), model: 'm', tools: [tool], tasks };
+      const conversations = new Conversations({ store, engine, jobConcurrency: 0, config, logger });
+      await conversations.prompt('c1', 'Go');
+      await conversations.idle('c1');
+      await conversations.close();
+      await engine.close();
+      await tasks.idle();
+      await pause(100);
+    }
+    expect(warnings).toEqual([]);
   });
 
   test('runJobs leaves jobs to the worker that has their tool, where another takes them at the same time', async () => {
