@@ -1,7 +1,7 @@
 import type { Job, JobEngine, JobNews, JobOptions } from '../contract/job-engine.js';
-import { type JobStore, keepsJobs } from '../contract/job-store.js';
+import { type JobStore, keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import { ToolResult } from '../contract/tool-result.js';
-import { refuseOptions } from '../errors/author-fault.js';
+import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
 import { callListener, withinLimits } from '../kernel/async.js';
 import { completionEntry } from './completion-entry.js';
 import { failedResult, storedResult } from './result-text.js';
@@ -140,25 +140,41 @@ export function cancelledResult(tool: string, reason: string | undefined): ToolR
   return failedResult('TaskCancelled', `The work of the tool '${tool}' was cancelled${why}`);
 }
 
+/** An engine, and where its jobs are kept. */
+interface JobPlace {
+  readonly engine: JobEngine;
+  readonly store: unknown;
+}
+
+/** What is wrong where the store is missing, keeps no jobs, or cannot write in the transactions of the engine. */
+function jobStoreFaults({ engine, store }: JobPlace, where: string): readonly InvalidOption[] {
+  if (!keepsJobs(store)) {
+    const problem = store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs';
+    return [{ where, option: 'store', problem, fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })" }];
+  }
+  if (engine.commitsIn === undefined || store.jobs.isKeptIn !== undefined) return [];
+  const problem = 'the engine is transactional, and the store is not kept in its database';
+  return [
+    {
+      where,
+      option: 'store',
+      problem,
+      fix: "transactional only with a PostgresRunStore in the engine's database",
+    },
+  ];
+}
+
 const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
 
 /**
  * Where work goes that is started with these options.
  *
- * @throws InvalidOptionsError (521) where the store is missing, or keeps no jobs: what a broker loses would be lost.
+ * @throws InvalidOptionsError (521) where the store is missing, or keeps no jobs: what a broker loses would be lost; and
+ *   where it cannot write in the transactions of the engine.
  */
-export function jobsOf(
-  { engine, store }: { readonly engine: JobEngine; readonly store: unknown },
-  where: string,
-): JobDispatch {
-  if (!keepsJobs(store)) {
-    const problem = store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs';
-    refuseOptions([
-      { where, option: 'store', problem, fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })" },
-    ]);
-    throw new TypeError(problem);
-  }
-  const { jobs } = store;
+export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch {
+  refuseOptions(jobStoreFaults({ engine, store }, where));
+  const { jobs } = store as StoreWithJobs;
   const known = dispatches.get(engine) ?? new WeakMap<JobStore, JobDispatch>();
   dispatches.set(engine, known);
   const dispatch = known.get(jobs) ?? new JobDispatch(engine, jobs);

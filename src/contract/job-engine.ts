@@ -156,6 +156,11 @@ export interface JobEngine {
   revive(job: Job, options?: JobOptions): Promise<boolean>;
   /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
   close(): Promise<void>;
+  /**
+   * The engine’s own database, where it hands `commit` to whoever does jobs: the store has to be kept there, too. Each
+   * query is a transaction of its own.
+   */
+  readonly commitsIn?: SqlTransaction | undefined;
 }
 
 /** What the option `engine` may be. */

@@ -78,6 +78,11 @@ export interface JobStore {
   listJobs(query?: JobQuery): JobPage | Promise<JobPage>;
   /** Forgets jobs that were completed so many milliseconds ago, or earlier, and gives their number. */
   removeJobsOlderThan(ageMs: number): number | Promise<number>;
+  /**
+   * Whether this is the database that the store is kept in, so that `completeJob` can write in its transactions. A store
+   * without it is refused beside an engine that has any.
+   */
+  isKeptIn?(database: SqlTransaction): boolean | Promise<boolean>;
 }
 
 /** A store of runs that keeps started work, too. */

@@ -1,4 +1,5 @@
 import type { OnUnknown } from '../call/invocation.js';
+import { jobsOf } from '../call/job-dispatch.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
@@ -272,6 +273,7 @@ export function jobsOfOptions(options: ConversationsOptions): JobParts | undefin
         ]
       : []),
   ]);
+  jobsOf({ engine, store }, where);
   if (concurrency === 0) return undefined;
   const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
   return concurrency === undefined ? parts : { ...parts, concurrency };

@@ -44,6 +44,8 @@ interface AttemptEnd {
 /** For how long a store that is away is waited for: with nothing done yet, and with a result that would be lost. */
 const BEGIN_WITHIN_MS = 30_000;
 const COMPLETE_WITHIN_MS = 300_000;
+/** How often a result is committed with the end of its job, before it is recorded by itself. */
+const MOST_COMMITS = 3;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 /** For how long other workers may have the tool of a job, as in a rolling deploy. */
@@ -168,6 +170,7 @@ export class JobDoer {
       const record = this.#recorder(job, attempt, end);
       return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
     } catch (error) {
+      this.#work.logger?.warn('The result of a job could not be recorded', { jobId: job.id, error });
       // As if this process had died: another one does the work again.
       if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
       throw error;
@@ -175,23 +178,39 @@ export class JobDoer {
   }
 
   /** What records a result, and may be called again where that failed. */
-  #recorder(job: Job, { commit }: JobAttempt, { result, isFailure }: AttemptEnd): () => Promise<boolean> {
-    const { jobs, onAsyncResult } = this.#work;
+  #recorder(
+    job: Job,
+    { commit, signal }: JobAttempt,
+    { result, isFailure }: AttemptEnd,
+  ): () => Promise<boolean> {
+    const { jobs, onAsyncResult, logger } = this.#work;
     const stored = storedResult(result);
     const entry = completionEntry(job, result);
     const told = entry === undefined ? {} : { entry };
     // Who listens has to hear it again after a crash, which takes a job that the engine still has.
     if (commit === undefined || isFailure || onAsyncResult !== undefined)
       return async () => jobs.completeJob(job.id, stored, told);
-    let [isRepeated, isFirst] = [false, false];
+    let [failures, isFirst] = [0, false];
+    const hasResult = async () => (await jobs.job(job.id))?.result !== undefined;
     return async () => {
       // The answer to a commit may have been lost.
-      if (isRepeated && (await jobs.job(job.id))?.result !== undefined) return isFirst;
-      isRepeated = true;
-      await commit(async (transaction) => {
-        isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
-      });
-      return isFirst;
+      if (failures > 0 && (await hasResult())) return isFirst;
+      let failure: unknown = new Error('it was written where the store does not find it');
+      try {
+        await commit(async (transaction) => {
+          isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
+        });
+        // Somebody else may have recorded one.
+        if (isFirst || (await hasResult())) return isFirst;
+      } catch (error) {
+        failures += 1;
+        if (signal.aborted || failures < MOST_COMMITS) throw error;
+        failure = error;
+      }
+      const isNew = await jobs.completeJob(job.id, stored, told);
+      const fields = { jobId: job.id, error: failure };
+      logger?.warn('A result could not be committed with the end of its job: it was recorded alone', fields);
+      return isNew;
     };
   }
 

@@ -5,7 +5,7 @@ import type { CallScope, ToolPolicy } from '../contract/call.js';
 import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
-import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
   COUNT,
   either,
@@ -96,7 +96,8 @@ const DEFAULT_CONCURRENCY = 10;
  *
  * It also enqueues what the store holds and no engine has, so that a broker that forgets loses nothing.
  *
- * @throws InvalidOptionsError (521). What the engine throws where it cannot be reached.
+ * @throws InvalidOptionsError (521), also where the engine is transactional in another database than the store’s. What the
+ *   engine throws where it cannot be reached, and the store, too, where the engine is transactional.
  *
  * @example
  * ```ts
@@ -115,6 +116,8 @@ export async function runJobs(options: RunJobsOptions): Promise<JobRunner> {
 export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pick<JobDoer, 'leave'>> {
   checkOptions(options, OPTIONS);
   const { engine, store, tools: given, concurrency = DEFAULT_CONCURRENCY } = options;
+  jobsOf({ engine, store }, OPTIONS.of);
+  await checkDatabase({ engine, store });
   const tools = registryOf(given);
   const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
   const { sweepMs, silentForMs, logger } = options;
@@ -132,6 +135,16 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
       await doer.idle();
     },
   };
+}
+
+/** Results would be written where nobody looks for them, or nowhere. */
+async function checkDatabase({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>): Promise<void> {
+  const { commitsIn } = engine;
+  if (commitsIn === undefined || (await store.jobs.isKeptIn?.(commitsIn)) !== false) return;
+  const problem = 'the engine is transactional, and its database is another than that of the store';
+  refuseOptions([
+    { where: OPTIONS.of, option: 'store', problem, fix: 'transactional only where both are in one' },
+  ]);
 }
 
 /** Which job is to be cancelled, and where it is. */

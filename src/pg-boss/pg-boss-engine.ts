@@ -10,6 +10,7 @@ import type {
   JobNewsListener,
   JobOptions,
   JobWorker,
+  SqlTransaction,
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
@@ -46,7 +47,7 @@ export interface PgBossEngineOptions {
   readonly heartbeatSeconds?: number;
   /**
    * The store is in the same database: what a job's end writes there commits in one transaction with the end of the
-   * job in the queue. Default `false`.
+   * job in the queue. A store elsewhere is refused (521). Default `false`.
    */
   readonly transactional?: boolean;
   /** Hears of lost connections and jobs. */
@@ -152,6 +153,7 @@ class PgBossEngine implements JobEngine {
   readonly #running = new RunningJobs();
   readonly #connections = new OwnConnections();
   readonly #trouble: EngineTrouble;
+  readonly commitsIn: JobEngine['commitsIn'];
   #hearsWords: Promise<unknown> | undefined;
 
   constructor(options: PgBossEngineOptions) {
@@ -169,6 +171,7 @@ class PgBossEngine implements JobEngine {
       },
     });
     this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
+    this.commitsIn = options.transactional ? { query: this.#ask } : undefined;
   }
 
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
@@ -256,6 +259,11 @@ class PgBossEngine implements JobEngine {
     // A worker elsewhere that does not hear of it looks again within a second.
     if (!delay) this.#news.wake();
   }
+
+  readonly #ask: SqlTransaction['query'] = async (text, values = []) => {
+    await this.#queue.ready();
+    return this.#queue.database.executeSql(text, [...values]);
+  };
 
   readonly #onError = (error: unknown): void => {
     const { logger } = this.#options;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Job, JobOptions } from '../contract/job-engine.js';
+import type { Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
 import type {
   CompletionOptions,
   JobBeginning,
@@ -76,7 +76,14 @@ const TEXTS = {
       SELECT job_id FROM ${JOBS} WHERE status = 'completed' AND changed_at <= ${NOW_ONCE} - $1::bigint
       LIMIT $2 FOR UPDATE SKIP LOCKED
     )`,
+  // By whatever name it is reached.
+  job_place: `
+    SELECT concat(system_identifier, ' ', oid) AS place FROM pg_control_system(), pg_database
+    WHERE datname = current_database()`,
 };
+
+/** The code of `insufficient_privilege`. */
+const NOT_ALLOWED = '42501';
 
 /** How many jobs are forgotten at once: others wait no longer than for these. */
 const BATCH = 5_000;
@@ -151,6 +158,17 @@ export class PostgresJobs implements JobStore {
       const { rowCount } = await this.#run('job_remove', [Math.ceil(ageMs), BATCH]);
       removed += rowCount ?? 0;
       if ((rowCount ?? 0) < BATCH) return removed;
+    }
+  }
+
+  async isKeptIn(database: SqlTransaction): Promise<boolean> {
+    try {
+      const [kept, given] = await Promise.all([this.#run('job_place', []), database.query(TEXTS.job_place)]);
+      return kept.rows[0]?.place === (given.rows[0] as { readonly place?: unknown } | undefined)?.place;
+    } catch (error) {
+      // A role that may not ask is told of by the first commit that fails.
+      if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
+      throw error;
     }
   }
 

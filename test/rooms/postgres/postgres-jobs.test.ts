@@ -1,8 +1,17 @@
-import { expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { PgBoss } from 'pg-boss';
-import { defineTool, type Job, runJobs, runToolLoop } from 'toolwright';
+import {
+  Conversations,
+  defineTool,
+  type Job,
+  type JobStore,
+  runJobs,
+  runToolLoop,
+  ToolRegistry,
+} from 'toolwright';
 import { pgBossEngine } from 'toolwright/pg-boss';
 import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore } from 'toolwright/stores';
 import { jobStoreConformance, ScriptedProvider } from 'toolwright/testing';
 import { describePostgres } from '../../services/services.js';
 import { LosingProxy } from './losing-proxy.js';
@@ -106,4 +115,113 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     expect(await jobs.job('a')).toMatchObject({ attempt: 2, status: 'completed' });
     expect(proxy.lost).toBe(6);
   });
+});
+
+test('a store that is kept in no database is refused beside an engine that is transactional', async () => {
+  const store = new MemoryRunStore();
+  const engine = pgBossEngine({ connection: 'postgres://shop@127.0.0.1/shop', transactional: true });
+  const config = { provider: new ScriptedProvider([]), model: 'm', tools: [] };
+  const refused = /the engine is transactional, and the store is not kept in its database/;
+  expect(() => new ToolRegistry({ engine, store })).toThrow(refused);
+  expect(() => new Conversations({ engine, store, config })).toThrow(refused);
+  await expect(runToolLoop({ ...config, engine, store }, [{ role: 'user', content: 'Go' }])).rejects.toThrow(
+    refused,
+  );
+  await expect(runJobs({ engine, store, tools: [] })).rejects.toMatchObject({ code: 521 });
+});
+
+describePostgres('pgBossEngine with transactional, in another database than the store', (service) => {
+  const name = service.newName();
+  afterAll(() => schemas.pool.query(`DROP DATABASE ${name} WITH (FORCE)`));
+  const schemas = new TestSchemas(service);
+  const elsewhere = new URL(service.url);
+  elsewhere.pathname = `/${name}`;
+
+  beforeAll(() => schemas.pool.query(`CREATE DATABASE ${name}`));
+
+  let works = 0;
+  const tool = defineTool({
+    name: 'work',
+    description: 'Works',
+    background: true,
+    execute: () => {
+      works += 1;
+      return 'done';
+    },
+  });
+
+  /** A job that was started on an engine elsewhere than its store is kept. */
+  async function startedElsewhere() {
+    works = 0;
+    const schema = schemas.newSchema();
+    const store = new PostgresRunStore({ connectionString: service.url, schema });
+    const engine = pgBossEngine({ connection: elsewhere.href, schema, transactional: true });
+    const provider = new ScriptedProvider([{ toolCalls: [{ name: 'work' }] }, { content: 'Begun' }]);
+    const config = { provider, model: 'm', tools: [tool], store, engine };
+    const run = await runToolLoop(config, [{ role: 'user', content: 'Go' }]);
+    const jobId = run.toolCalls[0]?.taskId ?? '';
+    return {
+      ...{ schema, store, engine, jobId },
+      async [Symbol.asyncDispose]() {
+        await engine.close();
+        await store.close();
+      },
+    };
+  }
+
+  test('runJobs refuses it before any job is done, and Conversations says so', async () => {
+    await using place = await startedElsewhere();
+    const { store, engine, jobId } = place;
+    await expect(runJobs({ engine, store, tools: [tool] })).rejects.toMatchObject({
+      code: 521,
+      message: expect.stringContaining('its database is another than that of the store'),
+    });
+    const heard = Promise.withResolvers<unknown>();
+    const logger = {
+      ...{ debug() {}, verbose() {}, info() {}, error() {} },
+      warn: (_message: string, fields?: { readonly error?: unknown }) => heard.resolve(fields?.error),
+    };
+    const config = { provider: new ScriptedProvider([]), model: 'm', tools: [tool] };
+    const conversations = new Conversations({ store, engine, config, logger });
+    expect(await heard.promise).toMatchObject({ code: 521 });
+    await conversations.close();
+    expect(await store.jobs.job(jobId)).toMatchObject({ status: 'waiting', attempt: 0 });
+    expect(works).toBe(0);
+  });
+
+  test.each([{ tables: 'without the tables of the store' }, { tables: 'with tables of the same names' }])(
+    'a result that cannot be committed is recorded alone, once, and that is logged: $tables',
+    async ({ tables }) => {
+      await using place = await startedElsewhere();
+      const { schema, store, engine, jobId } = place;
+      const hasTables = tables.startsWith('with tables');
+      if (hasTables) {
+        await using other = new PostgresRunStore({ connectionString: elsewhere.href, schema });
+        await other.migrate();
+      }
+      // As a store says whose role may not ask where it is.
+      const jobs = new Proxy<JobStore>(store.jobs, {
+        get(target, property: keyof JobStore) {
+          if (property === 'isKeptIn') return () => true;
+          return (target[property] as () => unknown).bind(target);
+        },
+      });
+      const warnings: string[] = [];
+      const logger = {
+        ...{ debug() {}, verbose() {}, info() {}, error() {} },
+        warn: (message: string) => warnings.push(message),
+      };
+      const ended = Promise.withResolvers<void>();
+      await engine.subscribe(({ type }) => type === 'end' && ended.resolve());
+      const worker = await runJobs({ engine, store: { jobs }, tools: [tool], logger });
+      await ended.promise;
+      await worker.close();
+      expect(await store.jobs.job(jobId)).toMatchObject({ status: 'completed', result: { forLLM: 'done' } });
+      expect(works).toBe(1);
+      expect(await engine.deadJobs()).toEqual([]);
+      expect(warnings).toEqual([
+        'A result could not be committed with the end of its job: it was recorded alone',
+      ]);
+    },
+  );
 });
