@@ -117,15 +117,20 @@ export class AgUiTeller {
     return [];
   }
 
-  /** A request that is made again begins its step anew. */
+  /** A request that is made again begins its step anew, also where its reply had been told to the end. */
   #beginStep({ iteration }: JsonObject): AgUiEvent[] {
-    if (this.#step?.isOpen && this.#step.iteration === iteration) return this.#dropStep();
+    const step = this.#step;
+    const begun: AgUiEvent = { type: 'STEP_STARTED', stepName: `step-${iteration}` };
+    if (step !== undefined && step.iteration === iteration && (step.isOpen || !this.#hasCalls())) {
+      this.#step = { ...step, isOpen: true };
+      return [...(step.isOpen ? [] : [begun]), ...this.#dropStep()];
+    }
     const ended = this.#endStep();
     this.#calls.clear();
     this.#parent = undefined;
     this.#place = { ...this.#place, iteration };
     this.#step = { iteration, isOpen: true, firstItem: this.#items.length };
-    return [...ended, { type: 'STEP_STARTED', stepName: `step-${iteration}` }];
+    return [...ended, begun];
   }
 
   /** What was told of the step is taken back, which only a snapshot of all messages can do. */

@@ -88,10 +88,11 @@ function beginTurn(_told: ToldTurn, { turn, messageId: given }: JsonObject): Tol
   return { told: { ...UNTOLD, messageId, place }, chunks: [{ type: 'start', messageId }] };
 }
 
-/** A request that is made again begins its step anew: what was told of it is taken back. */
+/** A request that is made again begins its step anew: what was told of it is taken back, also a reply to its end. */
 function beginStep(told: ToldTurn, { iteration }: JsonObject): ToldEvent {
   const { step } = told;
-  if (step?.isOpen && step.iteration === iteration) return dropStep(told);
+  if (step !== undefined && step.iteration === iteration && (step.isOpen || !hasCalls(told)))
+    return dropStep({ ...told, step: { ...step, isOpen: true } });
   const ended = endStep({ told, chunks: [] });
   const begun = { iteration, isOpen: true, isEmpty: true };
   return andThen(ended, (before) => ({

@@ -99,16 +99,20 @@ async function continueTurn(
     return true;
   }
   // Where the run is not suspended, the process that took the answers died before it had told so.
-  const answers = run === undefined ? undefined : await firstAnswers(held, turn);
+  const told = run === undefined ? [] : await held.sincePause(turn);
+  const answers = run === undefined ? undefined : firstAnswers(held, told);
   if (run?.status === 'ended') {
-    await commitTurn(held, turn, { result: endedRun(run), ...(await settledAnswers(held, turn, run)) });
+    await held.tellUntold(turn, run);
+    await commitTurn(held, turn, { result: endedRun(run), ...settledAnswers(held, told, run) });
     return true;
   }
+  const isPaused = told[0]?.type === 'turn-suspended' && !told.some(({ type }) => type === 'run-start');
+  if (run?.status === 'suspended' && !isPaused) await held.tellUntold(turn, run);
   if (run?.status === 'suspended' && answers === undefined && !held.conversation.isAbortAsked) {
     const { pending } = run.state as RunState;
     // What nobody answered in time is not waited for.
     if (!pending.some((wait) => isExpired(wait))) {
-      await tellPause(held, turn, run);
+      if (!isPaused) await tellPause(held, turn, run);
       surroundings.expiries.expect(held.conversation.conversationId, pending);
       return false;
     }
@@ -123,7 +127,7 @@ async function continueTurn(
     // Those that were taken before have done what they could.
     if (answers?.isTold && isRefusal(error)) await held.commit({ done: [answers.position], events: [] });
     else if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, { error, run });
-    else if (isFinal(error)) await failTurn(held, turn, error);
+    else if (isFinal(error)) await held.tellUntold(turn, run).then(() => failTurn(held, turn, error));
     // The store, or what the application gives, may be right the next time.
     else throw error;
   }
@@ -153,9 +157,6 @@ function isFinal(error: unknown): boolean {
 
 /** Tells that the turn waits, where its process died after it had kept the run and before it had told so. */
 async function tellPause(held: HeldConversation, turn: OpenTurn, run: KeptRun): Promise<void> {
-  const isTurning = ({ type }: JsonObject): boolean => type === 'turn-suspended' || type === 'run-start';
-  const last = await held.lastTold(isTurning, turn.firstEvent ?? 1);
-  if (last?.type === 'turn-suspended') return;
   const { pending } = run.state as RunState;
   const { messages, iterations, usage, spent, open } = foldRun(run);
   const { content = '' } = open ?? {};
@@ -174,14 +175,11 @@ interface WaitingAnswers extends InboxEntry {
   readonly isTold: boolean;
 }
 
-async function firstAnswers(held: HeldConversation, turn: OpenTurn): Promise<WaitingAnswers | undefined> {
+/** `told`: since the last pause; what was taken before it waits no more. */
+function firstAnswers(held: HeldConversation, told: readonly JsonObject[]): WaitingAnswers | undefined {
   const entry = held.conversation.inbox.find(({ content }) => content.kind === 'answers');
   if (entry === undefined) return undefined;
-  const isTaken = ({ type, key }: JsonObject): boolean => type === 'answers-taken' && key === entry.key;
-  // What was taken before a pause was told waits no more.
-  const isKnown = (event: JsonObject): boolean => event.type === 'turn-suspended' || isTaken(event);
-  const last = await held.lastTold(isKnown, turn.firstEvent ?? 1);
-  return { ...entry, isTold: last !== undefined && isTaken(last) };
+  return { ...entry, isTold: told.some(({ type, key }) => type === 'answers-taken' && key === entry.key) };
 }
 
 /** A turn, where its run is, and the answers that the run gets. */
@@ -213,10 +211,14 @@ async function runTurn(
     ...(engine === undefined ? {} : { engine }),
   };
   const scope = { ...parts.scope, ...of };
+  let untold: readonly KeptEvent[] = [];
   const sink = (event: LoopEvent) => {
+    if (event.type !== 'run-start')
+      return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
     // Answers that are wrong are refused before.
-    if (event.type === 'run-start' && answers?.isTold === false) void held.events.write(answersJson(answers));
-    return isOnlyPassing(event) ? undefined : held.events.write(eventJson(event));
+    if (answers?.isTold === false) void held.events.write(answersJson(answers));
+    void held.events.write(eventJson(event));
+    for (const missed of untold) void held.events.write(missed);
   };
   const turnOf = of.conversationId;
   const unknown = onUnknown === undefined ? {} : { onUnknown };
@@ -225,9 +227,12 @@ async function runTurn(
     return isKept(await driveRun(config, { messages: startOf(next, turn, given) }, watched));
   const stored = { store, runId, leaseMs };
   if (run.status === 'running')
-    return driveLostRun(config, { ...stored, surroundings: watched }).then(
-      (result) => result && isKept(result),
-    );
+    return driveLostRun(config, {
+      ...{ ...stored, surroundings: watched },
+      onTaken: async (lost) => {
+        untold = await held.untoldOf(turn, lost);
+      },
+    }).then((result) => result && isKept(result));
   const resumption = { scope, ...answersOf(answers, owner) };
   return isKept(await driveStoredRun(config, stored, { resumption, surroundings: watched }));
 }
@@ -252,18 +257,19 @@ async function endWithout(
   await endStoredRun({ store, runId, reason, from: 'anybody' });
   const ended = await store.read(runId);
   if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-  const settled = await settledAnswers(held, turn, ended);
+  await held.tellUntold(turn, ended);
+  const settled = settledAnswers(held, await held.sincePause(turn), ended);
   await commitTurn(held, turn, { result: { ...endedRun(ended), ...failed }, ...settled });
   return undefined;
 }
 
 /** What becomes of answers that wait where their run has ended: it got them before that, or they are too late. */
-async function settledAnswers(
+function settledAnswers(
   held: HeldConversation,
-  turn: OpenTurn,
+  told: readonly JsonObject[],
   { runId, state }: KeptRun,
-): Promise<Omit<TurnOutcome, 'result'>> {
-  const first = await firstAnswers(held, turn);
+): Omit<TurnOutcome, 'result'> {
+  const first = firstAnswers(held, told);
   const { iterations, open } = state;
   const waits = open === undefined ? [] : openWaits({ runId, iterations, open });
   const left = new Set(waits.map(({ pending }) => pending.id));
@@ -344,8 +350,7 @@ async function commitTurn(
 ): Promise<void> {
   const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
   if (result.status === 'suspended') {
-    const event: KeptEvent = { type: 'turn-suspended', ...outcome };
-    await held.commit({ done, events: [event] });
+    await held.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
     return;
   }
   const { length: keep } = messagesBefore(held.conversation, turn.entry.content);
@@ -361,16 +366,13 @@ async function commitTurn(
     ...(spentSoFar === undefined ? {} : { spentSoFar }),
   };
   const history = { keep, messages: messagesOfTurn(said, kept) };
-  const event: KeptEvent = { type: 'turn-end', ...outcome };
-  await held.commit({ turn: null, history, done, events: [...events, event] });
+  await held.commit({ turn: null, history, done, events: [...events, { type: 'turn-end', ...outcome }] });
 }
 
 /** A turn that can never be run as things are. */
 async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown): Promise<void> {
-  const event: KeptEvent = {
-    ...{ type: 'turn-end', turn: turnJson(turn), status: 'failed', error: errorJson(error) },
-  };
-  await held.commit({ turn: null, events: [event] });
+  const failed = { status: 'failed', error: errorJson(error) } as const;
+  await held.commit({ turn: null, events: [{ type: 'turn-end', turn: turnJson(turn), ...failed }] });
 }
 
 async function refuseAnswers(

@@ -132,6 +132,8 @@ interface LostRunOptions {
   readonly runId: string;
   readonly leaseMs: number;
   readonly surroundings: Pick<RunSurroundings, 'scope' | 'sink' | 'onUnknown' | 'left'>;
+  /** Sees the run as nobody else can change it any more, before it goes on. */
+  readonly onTaken: (run: KeptRun) => Promise<void>;
 }
 
 /**
@@ -142,7 +144,7 @@ interface LostRunOptions {
  */
 export async function driveLostRun(
   config: ResumeConfig,
-  { store, runId, leaseMs, surroundings }: LostRunOptions,
+  { store, runId, leaseMs, surroundings, onTaken }: LostRunOptions,
 ): Promise<ToolLoopResult | undefined> {
   const claimed = new ClaimedRun({ store, runId, leaseMs });
   const since = performance.now();
@@ -155,6 +157,12 @@ export async function driveLostRun(
     return undefined;
   }
   claimed.hold(since);
+  try {
+    await onTaken(taken.run);
+  } catch (error) {
+    await claimed.giveBack();
+    throw error;
+  }
   return driveClaimed(config, () => ({ lost: foldRun(taken.run) }), {
     claimed,
     first: 'nothing',

@@ -1,13 +1,16 @@
 const NEVER = new Promise<never>(() => {});
 
+/** Asked before everything that is asked of a store. */
+type IsAlive = (method: string, args: readonly unknown[]) => boolean;
+
 /** A store as a process sees it: once that is dead, nothing that it says arrives, and nothing comes back. */
-export function seenBy<Target extends object>(target: Target, isAlive: () => boolean): Target {
+export function seenBy<Target extends object>(target: Target, isAlive: IsAlive): Target {
   return new Proxy(target, {
     get: (_, name) => {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value === 'object' && value !== null) return seenBy(value, isAlive);
       if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => (isAlive() ? value.apply(target, args) : NEVER);
+      return (...args: unknown[]) => (isAlive(String(name), args) ? value.apply(target, args) : NEVER);
     },
   });
 }

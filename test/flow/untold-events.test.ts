@@ -1,0 +1,204 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import {
+  Conversations,
+  cancelRun,
+  defineTool,
+  type JsonObject,
+  type LLMProvider,
+  type LLMResponse,
+} from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+import { seenBy } from './dying-store.js';
+
+const LEASE = 60;
+
+/** Says something before its calls, asks for an approval in its second reply, and comes to an end in its third. */
+const provider: LLMProvider = {
+  async chat({ messages }): Promise<LLMResponse> {
+    const results = messages.filter(({ role }) => role === 'tool').length;
+    const call = (id: string, name: string) => ({ id, name, arguments: {} });
+    if (results === 0)
+      return reply('First I look.', [call('call_1', 'look'), call('call_2', 'listen')], 'It is early.');
+    if (results === 2) return reply('Then I pay.', [call('call_1', 'pay'), call('call_2', 'look')]);
+    return reply('All is done.', []);
+  },
+};
+
+function reply(content: string, toolCalls: LLMResponse['toolCalls'], reasoning?: string): LLMResponse {
+  const finishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  return { content, toolCalls, finishReason, ...(reasoning === undefined ? {} : { reasoning }) };
+}
+
+function tool(name: string, approval = false) {
+  return defineTool({
+    name,
+    description: name,
+    annotations: { idempotent: true },
+    ...(approval ? { approval } : {}),
+    execute: () => `${name}: seen`,
+  });
+}
+
+const config = { provider, model: 'm', tools: [tool('look'), tool('listen'), tool('pay', true)] };
+
+/** One turn, taken by one process after the other. */
+class Turn {
+  #now = 1_700_000_000_000;
+  readonly store = new MemoryRunStore({ now: () => this.#now });
+  readonly front = this.#open(this.store, { takesTurns: false });
+  #last = this.front;
+
+  /** Processes that die when they ask the store for the so manieth time. Gives whether the turn ended before. */
+  async take(lives: readonly number[]): Promise<boolean> {
+    await this.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
+    const over = Promise.all([this.answer(), this.end()]).then(() => 'over' as const);
+    for (const life of lives) if ((await Promise.race([this.start(life), over])) === 'over') return true;
+    void this.start();
+    await over;
+    return false;
+  }
+
+  /** A process; resolves when it is dead: it asks for no more than so much, and for nothing that is `deadly`. */
+  start(life = Number.POSITIVE_INFINITY, deadly?: RegExp): Promise<'dead'> {
+    const { promise: death, resolve } = Promise.withResolvers<'dead'>();
+    let asked = 0;
+    let isDead = false;
+    const isAlive = (...what: unknown[]): boolean => {
+      asked += 1;
+      if (!isDead && (asked > life || deadly?.test(JSON.stringify(what)))) {
+        isDead = true;
+        this.#now += LEASE;
+        resolve('dead');
+      }
+      return !isDead;
+    };
+    this.#last = this.#open(seenBy(this.store, isAlive), {});
+    return death;
+  }
+
+  async end(): Promise<void> {
+    while (!(await this.events()).some(({ type }) => type === 'turn-end')) await pause(1);
+  }
+
+  async events(): Promise<readonly JsonObject[]> {
+    const kept = await this.store.conversations.events({ conversationId: 'c1', after: 0, limit: 1000 });
+    return kept.map(({ event }) => event);
+  }
+
+  /** The ends of calls that were told, in order. */
+  async ends(): Promise<readonly unknown[]> {
+    const events = await this.events();
+    return events.flatMap(({ type, callId, tool, status, result }) =>
+      type === 'call-end' ? [{ callId, tool, status, result }] : [],
+    );
+  }
+
+  /** Forgets all that was told so far. */
+  async forget(): Promise<void> {
+    this.#now += 1;
+    await this.store.conversations.removeEventsOlderThan(1);
+  }
+
+  /** What a page shows that is loaded anew, by both protocols; ids of texts are no matter. */
+  async page(): Promise<readonly unknown[]> {
+    const chat = { conversations: this.front, authenticate: () => 'u1' };
+    const loaded = createChatHandler(chat).fetch(new Request('http://localhost/c1/messages'));
+    const agUi = createChatHandler({ ...chat, protocol: 'ag-ui' });
+    const connected = await agUi.fetch(new Request('http://localhost/?id=c1'));
+    const [, snapshot = '[]'] = /"messages":(.*)\}\n/.exec(await connected.text()) ?? [];
+    const withoutIds = snapshot.replaceAll(/"id":"(?!turn-1\.\d+\.)[^"]*",/g, '');
+    const messages = [...((await (await loaded).json()) as object[]), ...JSON.parse(withoutIds)];
+    return messages.map(({ parts = [], ...message }: { readonly parts?: readonly JsonObject[] }) => [
+      message,
+      ...parts.map(({ id: _, ...part }) => part),
+    ]);
+  }
+
+  async close(): Promise<void> {
+    await this.front.close();
+    await this.#last.close();
+  }
+
+  /** As soon as somebody is asked. */
+  async answer(): Promise<void> {
+    for (;;) {
+      const view = await this.front.snapshot('c1');
+      const [pending] = view?.pending ?? [];
+      if (pending !== undefined) {
+        await this.front.answer('c1', [{ id: pending.id, approved: true }], { owner: 'u1' });
+        return;
+      }
+      await pause(1);
+    }
+  }
+
+  #open(store: MemoryRunStore, options: { readonly takesTurns?: boolean }): Conversations {
+    return new Conversations({ store, config, leaseMs: LEASE, pollMs: 3, ...options });
+  }
+}
+
+/** What becomes of the turn with processes that die so soon, and whether it ended before they did. */
+async function seenWith(lives: readonly number[]) {
+  const turn = new Turn();
+  const isOver = await turn.take(lives);
+  const seen = { page: await turn.page(), ends: sorted(await turn.ends()) };
+  await turn.close();
+  return { isOver, seen };
+}
+
+/** Calls that run side by side may end in any order. */
+function sorted(ends: readonly unknown[]): readonly string[] {
+  return ends.map((end) => JSON.stringify(end)).sort();
+}
+
+test.each([
+  ['a process dies', (_life: number): readonly number[] => []],
+  ['two processes die', (life: number): readonly number[] => [1 + ((life * 7) % 23)]],
+])(
+  'Conversations: wherever %s, readers hear once of what came of each call, and chats show the same',
+  async (_, others) => {
+    const { seen: calm } = await seenWith([]);
+    expect(calm.ends).toHaveLength(4);
+    for (let life = 1; ; life += 1) {
+      const { isOver, seen } = await seenWith([life, ...others(life)]);
+      expect({ life, ...seen }).toEqual({ life, ...calm });
+      if (isOver) break;
+    }
+  },
+);
+
+test('Conversations: readers of a turn whose run was cancelled hear of the results that its process had kept and not told', async () => {
+  const turn = new Turn();
+  const { front, store } = turn;
+  await front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
+  await turn.start(Number.POSITIVE_INFINITY, /"call-end"/);
+  await cancelRun({ store, runId: 'c1.1' });
+  void turn.start();
+  await turn.end();
+  const result = (forLLM: string) => expect.objectContaining({ forLLM });
+  expect(await turn.ends()).toEqual([
+    { callId: 'call_1', tool: 'look', status: 'success', result: result('look: seen') },
+    { callId: 'call_2', tool: 'listen', status: 'success', result: result('listen: seen') },
+  ]);
+  const parts = JSON.stringify((await turn.page())[1]);
+  expect(parts.match(/"output-available"/g)).toHaveLength(2);
+  expect(parts).not.toContain('input-available');
+  await turn.close();
+});
+
+test('Conversations: a process that goes on with a turn tells nothing again that the store has removed', async () => {
+  const turn = new Turn();
+  await turn.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
+  const death = turn.start(Number.POSITIVE_INFINITY, /"call-end".*pay: seen/);
+  while ((await turn.front.snapshot('c1'))?.status !== 'suspended') await pause(1);
+  while (!(await turn.events()).some(({ type }) => type === 'turn-suspended')) await pause(1);
+  await turn.forget();
+  await turn.answer();
+  await death;
+  void turn.start();
+  await turn.end();
+  expect(await turn.ends()).toEqual([expect.objectContaining({ callId: 'call_1', tool: 'pay' })]);
+  await turn.close();
+});
