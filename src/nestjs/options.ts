@@ -210,12 +210,28 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModul
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (!isRecord(given)) throw new InvalidOptionsError([noOptions(given)]);
   const faults = invalidOptions(given, OPTIONS);
-  const { mayAnswer, owner, scopeOf, worker, store } = given as ToolwrightModuleOptions;
+  const { mayAnswer, owner, scopeOf } = given as ToolwrightModuleOptions;
   const lacks = mayAnswer !== undefined && (owner === undefined || scopeOf === undefined);
-  const isIdle = worker === true && store === undefined;
-  refuseOptions([...faults, ...(lacks ? [ANSWERS_FOR_NOBODY] : []), ...(isIdle ? [WORKER_OF_NOTHING] : [])]);
+  refuseOptions([...faults, ...(lacks ? [ANSWERS_FOR_NOBODY] : []), ...idleFaults(given)]);
   return given;
 }
+
+/** What is said of a store that is not there. */
+function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] {
+  const { worker, checkpoint = 'suspend', leaseMs, store } = options;
+  if (store !== undefined) return [];
+  const idle = [
+    ...(worker === true ? [{ option: 'worker', problem: WORKER_OF_NOTHING }] : []),
+    ...(checkpoint === 'suspend' ? [] : [{ option: 'checkpoint', problem: STEPS_OF_NOTHING }]),
+    ...(leaseMs === undefined ? [] : [{ option: 'leaseMs', problem: LEASE_OF_NOTHING }]),
+  ];
+  const fix = "store: new SqliteRunStore({ path: 'runs.sqlite' })";
+  return idle.map((fault) => ({ where: OPTIONS.of, ...fault, fix }));
+}
+
+const WORKER_OF_NOTHING = 'a worker needs the store in which conversations, jobs and runs are kept';
+const STEPS_OF_NOTHING = 'checkpoint keeps the steps of runs in a store, and there is none';
+const LEASE_OF_NOTHING = 'leaseMs is of runs and conversations that a store keeps, and there is none';
 
 const ANSWERS_FOR_NOBODY: InvalidOption = {
   where: 'ToolwrightModule',
@@ -223,13 +239,6 @@ const ANSWERS_FOR_NOBODY: InvalidOption = {
   problem:
     'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
-};
-
-const WORKER_OF_NOTHING: InvalidOption = {
-  where: 'ToolwrightModule',
-  option: 'worker',
-  problem: 'a worker needs the store in which conversations, jobs and runs are kept',
-  fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })",
 };
 
 function noOptions(given: unknown): InvalidOption {
