@@ -1,4 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { JsonObject } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
 import { canonicalJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
@@ -34,6 +36,10 @@ export function partKey(effect: string, part: string): string {
 
 /** The ids of the runs that one call begins: made again, the call has the same for them. */
 export class RunIds {
+  /** Those of the job that is done here. */
+  static readonly ofJob = new AsyncLocalStorage<RunIds>();
+  /** Of a job that has ended: what it has left behind is no part of it. */
+  isOver = false;
   readonly #effect: string;
   /** How often each was asked for. */
   readonly #times = new Map<string, number>();
@@ -42,12 +48,30 @@ export class RunIds {
     this.#effect = effect;
   }
 
+  /** Does a job, of whose key the ids are of the runs that begin in it. */
+  static async inJob<Value>(effect: string, work: () => Promise<Value>): Promise<Value> {
+    const ids = new RunIds(effect);
+    try {
+      return await RunIds.ofJob.run(ids, work);
+    } finally {
+      ids.isOver = true;
+    }
+  }
+
   /** The id of the next run that is asked this: not by their order alone, which may be another one the next time. */
   next(asked: unknown): string {
     const id = this.#first(asked);
     const times = this.#times.get(id) ?? 0;
     this.#times.set(id, times + 1);
     return times === 0 ? id : partKey(id, String(times));
+  }
+
+  /**
+   * The id of a run that the tool itself begins, by what it asks; not by what it tells the model about that, such as the
+   * time of day.
+   */
+  nextOf(messages: readonly Message[]): string {
+    return this.next(messages.filter(({ role }) => role !== 'system'));
   }
 
   #first(asked: unknown): string {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { completionEntry } from '../call/completion-entry.js';
+import { RunIds } from '../call/effect-key.js';
 import type { Invocation } from '../call/invocation.js';
 import { cancelledResult } from '../call/job-dispatch.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
@@ -251,18 +252,17 @@ export class JobDoer {
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
     // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
     const journal = { arguments: args, approved: true as const, answers: [], once: [] };
-    const invocation = await tools.invoke(
-      { id, name, arguments: args, journal, idempotencyKey, startedBy },
-      await this.#scopeOf(job, attempt),
-      {
-        attempt: attempt.attempt,
-        // As for all started work: only the tool's own limit holds.
-        toolTimeoutMs: Number.POSITIVE_INFINITY,
-        jobs: undefined,
-        ...(policy ? { policy } : {}),
-        ...(logger ? { logger } : {}),
-      },
-    );
+    const request = { id, name, arguments: args, journal, idempotencyKey, startedBy };
+    const options = {
+      attempt: attempt.attempt,
+      // As for all started work: only the tool's own limit holds.
+      toolTimeoutMs: Number.POSITIVE_INFINITY,
+      jobs: undefined,
+      ...(policy ? { policy } : {}),
+      ...(logger ? { logger } : {}),
+    };
+    const scope = await this.#scopeOf(job, attempt);
+    const invocation = await RunIds.inJob(idempotencyKey, () => tools.invoke(request, scope, options));
     return endOf(invocation, { job, definition, signal: attempt.signal });
   }
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -29,6 +30,8 @@ interface Entry {
 
 interface Worker {
   readonly handle: JobHandler;
+  /** A job is done in the surroundings of its worker, not in those of the call that started it. */
+  readonly inContext: <Value>(work: () => Value) => Value;
   free: number;
   isOpen: boolean;
   readonly running: Set<Promise<void>>;
@@ -73,7 +76,8 @@ export class MemoryJobEngine implements JobEngine {
   }
 
   async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
-    const worker: Worker = { handle, free: concurrency, isOpen: true, running: new Set() };
+    const inContext = AsyncLocalStorage.snapshot();
+    const worker: Worker = { handle, inContext, free: concurrency, isOpen: true, running: new Set() };
     this.#workers.add(worker);
     this.#serve();
     return { close: () => this.#drain(worker) };
@@ -160,11 +164,13 @@ export class MemoryJobEngine implements JobEngine {
     // The others come first the next time: what one gives back is not brought to it again and again.
     this.#workers.delete(worker);
     this.#workers.add(worker);
-    const running = this.#attempt(worker.handle, entry).finally(() => {
-      worker.free += 1;
-      worker.running.delete(running);
-      this.#serve();
-    });
+    const running = worker
+      .inContext(() => this.#attempt(worker.handle, entry))
+      .finally(() => {
+        worker.free += 1;
+        worker.running.delete(running);
+        this.#serve();
+      });
     worker.running.add(running);
   }
 

@@ -71,13 +71,10 @@ export class InnerRuns {
     return run;
   }
 
-  /**
-   * The id of a run that the tool itself begins, by what it asks; not by what it tells the model about that, such as the
-   * time of day.
-   */
+  /** The id of a run that the tool itself begins. */
   idOf(messages: readonly Message[]): string {
     this.#ids ??= new RunIds(keyOfCall(this.call));
-    return this.#ids.next(messages.filter(({ role }) => role !== 'system'));
+    return this.#ids.nextOf(messages);
   }
 
   /** What came of a run that had ended when its call was made before. */

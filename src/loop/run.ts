@@ -1,3 +1,4 @@
+import { RunIds } from '../call/effect-key.js';
 import type { Answer, CallScope } from '../contract/call.js';
 import type { SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message, Usage } from '../contract/llm-provider.js';
@@ -151,7 +152,11 @@ export async function driveRun(
   surroundings: RunSurroundings,
 ): Promise<ToolLoopResult> {
   if (!keepsSteps(config)) {
-    const outer = 'messages' in start ? innerRuns.getStore() : undefined;
+    if (!('messages' in start)) return driveLoop(config, start, surroundings);
+    const outer = innerRuns.getStore();
+    const job = outer === undefined ? RunIds.ofJob.getStore() : undefined;
+    if (job?.isOver === false && config.runId === undefined)
+      return driveLoop({ ...config, runId: job.nextOf(start.messages) }, start, surroundings);
     if (outer === undefined) return driveLoop(config, start, surroundings);
     return (await driveInner(outer, config, { start, surroundings })).result;
   }

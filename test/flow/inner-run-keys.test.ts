@@ -164,20 +164,27 @@ describe('the effects of a run that a call begins have the same keys', () => {
     expect(again).toEqual(first);
   });
 
-  test('at the next attempt of a job', async () => {
+  const store = new MemoryRunStore();
+  test.each<[string, (payments: Payments, context: ToolContext) => Promise<unknown>]>([
+    [
+      'asks an agent',
+      (payments, context) => payments.agents('clerk').delegate({ agent: 'clerk', task: 'Pay' }, context),
+    ],
+    ['runs a loop of its own', ({ config }) => runToolLoop(config, hello)],
+    ['runs one with a store', ({ config }) => runToolLoop({ ...config, store }, hello)],
+  ])('at the next attempt of a job that %s', async (_what, begin) => {
     const payments = new Payments();
-    const agents = payments.agents('accountant');
     let attempts = 0;
     const work = doing(
       async (context) => {
-        const answer = await agents.delegate({ agent: 'accountant', task: 'Pay' }, context);
+        const answer = await begin(payments, context);
         attempts += 1;
         if (attempts === 1) throw new Error('lost');
-        return answer;
+        return String(answer);
       },
       { background: { attempts: 2 } },
     );
-    const [store, engine] = [new MemoryRunStore(), new MemoryJobEngine()];
+    const engine = new MemoryJobEngine();
     const tools = new ToolRegistry().register(work);
     const ended = Promise.withResolvers<unknown>();
     const worker = await runJobs({ engine, store, tools, onAsyncResult: ended.resolve });

@@ -2,11 +2,13 @@ import 'reflect-metadata';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
+  agentAsTool,
   Conversation,
   Conversations,
   cancelJob,
   defineTool,
   discoverTools,
+  type Hooks,
   type Job,
   type JobCompletion,
   type JobEngine,
@@ -18,6 +20,7 @@ import {
   TaskQueue,
   Tool,
   ToolContext,
+  type ToolPolicy,
   ToolRegistry,
   Toolset,
 } from 'toolwright';
@@ -484,6 +487,28 @@ describe('runJobs', () => {
     const policy = () => ({ allow: false, reason: 'the till is closed' });
     const two = await working({ engine, store, tools, policy });
     expect((await two.completed())[0]?.result.forLLM).toContain('the till is closed');
+  });
+
+  test('runJobs does a job outside the run that started it, whose policy and hooks do not hold for its agents', async () => {
+    const { engine, store } = started();
+    const pay = defineTool({ name: 'pay', description: 'Pays', execute: () => 'paid' });
+    const [provider, seen] = [calling('pay', {}), [] as string[]];
+    const agent = agentAsTool({ name: 'clerk', description: 'Pays', provider, model: 'm', tools: [pay] });
+    const later = defineTool({
+      ...agent,
+      name: 'later',
+      background: true,
+      execute: async (args: unknown, context: ToolContext) => agent.execute(args as JsonObject, context),
+    });
+    const tools = new ToolRegistry().register(later);
+    const { completed } = await working({ engine, store, tools });
+    const hooks: readonly Hooks[] = [{ beforeCall: ({ tool }) => void seen.push(String(tool?.name)) }];
+    const policy: ToolPolicy = ({ tool }) => tool.name === 'later';
+    const outer = calling('later', { task: 'Pay' });
+    await runToolLoop({ provider: outer, model: 'm', tools, engine, store, hooks, policy }, USER);
+    expect(await completed()).toMatchObject([{ result: { forLLM: 'Done' } }]);
+    expect(provider.requests[1]?.messages.at(-1)).toMatchObject({ content: 'paid' });
+    expect(seen).toEqual(['later']);
   });
 
   test('runJobs runs no more of a tool at the same time than its `concurrency`', async () => {
