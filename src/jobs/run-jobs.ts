@@ -5,11 +5,11 @@ import type { CallScope, ToolPolicy } from '../contract/call.js';
 import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
+import { STORED_ID } from '../contract/run-state.js';
 import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
   COUNT,
   either,
-  FILLED_TEXT,
   FUNCTION,
   instanceOf,
   LIST,
@@ -174,7 +174,7 @@ const CANCEL_OPTIONS = optionTable<CancelJobOptions>('cancelJob', {
  * ```
  */
 export async function cancelJob(jobId: string, options: CancelJobOptions): Promise<boolean> {
-  checkArguments({ of: 'cancelJob', given: { jobId }, rules: { jobId: FILLED_TEXT } });
+  checkArguments({ of: 'cancelJob', given: { jobId }, rules: { jobId: STORED_ID } });
   checkOptions(options, CANCEL_OPTIONS);
   const { engine, store, reason } = options;
   const stored = await store.jobs.job(jobId);

@@ -1,6 +1,7 @@
 import { ofAnotherCopy } from './error-message.js';
 import { isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
+import { visibleLine } from './visible-text.js';
 
 /** The options that something takes. */
 export interface OptionTable {
@@ -177,8 +178,15 @@ function describeUnknown(name: string, { of, rules, meant }: OptionTable, path: 
 const LONGEST_TEXT = 60;
 const MOST_ENTRIES = 3;
 
-/** A value in a few words. Texts within objects stay there: they may be keys or passwords. */
+/**
+ * A value in a few words, on one line, in which nothing is hidden. Texts within objects stay there: they may be keys or
+ * passwords.
+ */
 function shown(value: unknown): string {
+  return visibleLine(inWords(value));
+}
+
+function inWords(value: unknown): string {
   if (typeof value === 'string') {
     const text = value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
     return `'${text.replaceAll("'", "\\'")}'`;

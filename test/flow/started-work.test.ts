@@ -569,7 +569,11 @@ describe('runJobs', () => {
       code: 521,
       message: expect.stringContaining('did you mean `reason`'),
     });
-    await expect(cancelJob('', { engine, store })).rejects.toMatchObject({ code: 521 });
+    for (const odd of ['', ' ', 'a\u0000', '\ud800', 'x'.repeat(513)])
+      await expect(cancelJob(odd, { engine, store })).rejects.toMatchObject({ code: 521 });
+    await expect(cancelJob('a\u0000\u001b[2J\n', { engine, store })).rejects.toThrow(
+      "jobId is 'a\\u0000\\u001b[2J\\n'",
+    );
     expect((await store.jobs.job(id))?.result?.forLLM).toContain('closed');
   });
 });
