@@ -69,10 +69,12 @@ async function unansweredOf({ conversationId: id, messages, turns }, store) {
   return [...faults, ...(await eventFaults(id, turns, store))];
 }
 
-/** Events are numbered without a gap, and tell each turn once. */
+/** Events are numbered without a gap, and tell each turn and what came of each call once. */
 async function eventFaults(id, turns, { conversations }) {
   const counts = new Map();
   const faults = [];
+  const ended = new Set();
+  let step = 0;
   let last = 0;
   for (;;) {
     const page = await conversations.events({ conversationId: id, after: last, limit: 500 });
@@ -81,6 +83,9 @@ async function eventFaults(id, turns, { conversations }) {
       if (number !== last + 1) return [`${id}: event ${number} follows ${last}`];
       last = number;
       counts.set(event.type, (counts.get(event.type) ?? 0) + 1);
+      if (event.type === 'step-start') step = event.iteration;
+      // Models use ids again.
+      if (event.type === 'call-end') ended.add(`${counts.get('turn-start')}.${step}.${event.callId}`);
       if (event.type === 'turn-end' && event.status !== 'completed')
         faults.push(
           `${id}: turn ${event.turn.number} ended as ${event.status}: ${JSON.stringify(event.error)}`,
@@ -88,6 +93,9 @@ async function eventFaults(id, turns, { conversations }) {
     }
   }
   const miscounted = ['turn-start', 'turn-end'].filter((type) => counts.get(type) !== turns);
+  const ends = counts.get('call-end') ?? 0;
+  if (ends !== PROMPTS.length * CALLS.length || ended.size !== ends)
+    faults.push(`${id}: tells ${ends} ends of ${ended.size} calls`);
   return [
     ...faults,
     ...miscounted.map((type) => `${id}: ${counts.get(type) ?? 0} times ${type} in ${turns} turns`),
