@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { parseArgs } from 'node:util';
 import type { Answer, ApprovalAnswer } from '../contract/call.js';
+import type { InboxContent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { KeptRun } from '../contract/run-checkpoint.js';
 import type { RememberScope } from '../contract/standing-approvals.js';
@@ -12,7 +13,7 @@ import { type FoldedRun, foldRun } from '../loop/fold-run.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { answerStoredRun } from '../loop/stored-run.js';
 import { type CommandSurroundings, UserFault } from './command.js';
-import { configOfModule, openModule } from './open-module.js';
+import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import type { OpenStore } from './open-store.js';
 
 /** What an answer is made from. */
@@ -45,7 +46,7 @@ interface AnswerCall {
 
 /** `toolwright runs answer`: of several who answer the same question, the first is taken, and the others are told so. */
 export async function answerRun(call: AnswerCall): Promise<number> {
-  const { store, options, say, run } = call;
+  const { store, options, run } = call;
   const { runId, state } = run;
   const id = questionOf(run, options.to);
   const answers = [answerOf(id, options)];
@@ -55,9 +56,29 @@ export async function answerRun(call: AnswerCall): Promise<number> {
     ...(owner === undefined ? {} : { owner }),
   };
   const conversationId = await conversationOf(store, runId);
-  const tools = await checkedWith(call);
+  const module = await checkingModule(call);
+  try {
+    return await enter(
+      { ...call, id, conversationId, content: { kind: 'answers', answers, ...said } },
+      module,
+    );
+  } finally {
+    await module?.close();
+  }
+}
+
+/** An answer that was read, and where it goes. */
+interface EnteringAnswer extends AnswerCall, Pick<Question, 'id'> {
+  readonly conversationId: string | undefined;
+  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
+}
+
+async function enter(
+  { store, say, run: { runId }, id, conversationId, content }: EnteringAnswer,
+  checking: CheckingModule | undefined,
+): Promise<number> {
+  const tools = checking?.tools === undefined ? {} : { tools: checking.tools };
   if (conversationId !== undefined) {
-    const content = { kind: 'answers' as const, answers, ...said };
     await checkAnswers({ conversationId, content, store, config: tools });
     await enterAnswers({ runId, conversationId, content, store }, async () => {
       const now = await store.read(runId);
@@ -66,6 +87,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
     say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
     return 0;
   }
+  const { kind: _, answers, ...said } = content;
   const answer = () => answerStoredRun({ store, runId }, answers, { ...said, ...tools });
   const left = await answerInTurn({ store, runId, id }, answer);
   const rest =
@@ -170,20 +192,26 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
   return kept?.turn?.runId === runId ? conversationId : undefined;
 }
 
-/** The tools that check edited arguments and what may be remembered: of the module with the config of the runs. */
-async function checkedWith({ options, surroundings }: AnswerCall): Promise<Pick<ToolLoopConfig, 'tools'>> {
+/** A module whose tools check edited arguments and what may be remembered. */
+interface CheckingModule extends Pick<OpenModule, 'close'> {
+  readonly tools: ToolLoopConfig['tools'];
+}
+
+/** That with the config of the runs, or the application that they are of. */
+async function checkingModule({ options, surroundings }: AnswerCall): Promise<CheckingModule | undefined> {
   const { arguments: edited, remember, module: named } = options;
   if (edited === undefined && remember === undefined) {
     if (named !== undefined) throw new UserFault('--module goes with --arguments or --remember');
-    return {};
+    return undefined;
   }
   const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)
     throw new UserFault(
-      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs`,
+      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
-  const { tools } = configOfModule(named, (await openModule(named, surroundings.folder, 'operator')).exports);
-  return tools === undefined ? {} : { tools };
+  const { exports, nestModule, close } = await openModule(named, surroundings.folder, 'operator');
+  if (nestModule === undefined) return { tools: configOfModule(named, exports).tools, close };
+  return { tools: registryOfModule(exports), close };
 }
 
 function answerOf(id: string, options: AnswerOptions): Answer {

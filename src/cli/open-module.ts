@@ -12,6 +12,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { InspectorOptions } from '../inspector/index.js';
 import { isRecord } from '../kernel/json.js';
 import type { ToolLoopConfig } from '../loop/options.js';
+import type { RecoverOptions } from '../loop/recover-runs.js';
 import { loadedToolsets, readRecord } from '../metadata/class-record.js';
 import type { NestModule } from '../nestjs/open-application.js';
 import { UserFault } from './command.js';
@@ -21,6 +22,8 @@ export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
   /** Of an application: does what is kept for workers until it is closed; tells what that is. */
   work?(logger: Logger): readonly string[];
+  /** Of an application: with what runs go on that nobody holds. */
+  readonly recovery?: Pick<RecoverOptions, 'config' | 'scope'>;
   /** Of an application: what an inspector, or a chat, is told of it. */
   readonly inspection?: InspectorOptions;
   /** Of an application: its root module. */
@@ -38,8 +41,12 @@ export async function openModule(
   folder: string,
   user: 'author' | 'operator' = 'author',
 ): Promise<OpenModule> {
-  const load = () => loadModule(name, folder);
-  const exports = await (user === 'operator' ? withoutAdvice(load) : load());
+  const open = () => openTools(name, folder);
+  return user === 'operator' ? withoutAdvice(open) : open();
+}
+
+async function openTools(name: string, folder: string): Promise<OpenModule> {
+  const exports = await loadModule(name, folder);
   const exported = Object.values(exports);
   const [module, second] = new Set(exported.filter(isNestModule));
   if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
@@ -79,8 +86,8 @@ function isNestModule(value: unknown): value is NestModule {
 async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
   try {
     const { openApplication } = await import('../nestjs/open-application.js');
-    const { registry, inspection, work, close } = await openApplication(module);
-    return { exports: { registry }, inspection, work, close };
+    const { registry, ...application } = await openApplication(module);
+    return { ...application, exports: { registry } };
   } catch (error) {
     // The command shows all mistakes in declarations; anything else that an application says is one line.
     if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;

@@ -31,7 +31,8 @@ const RUNS_OPTIONS = {
   '--not-done': 'answer: it was not, and is made now',
   '--reason text': 'answer --refuse, cancel: why; the model, or the error of the run, tells it',
   '--by name': 'answer: who answers, where that is not the owner; kept with the call',
-  '--module file': 'answer: exports the config of the runs, whose tools check what is answered',
+  '--module file':
+    'answer: exports the config of the runs, or is a NestJS module; its tools check what is answered',
   '--on-unknown ask|error|rerun':
     'recover: what becomes of calls of which nobody knows whether they were made',
 };

@@ -262,8 +262,8 @@ async function recover({ store, named, options, say, surroundings }: RunsCall): 
     throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
   const module = await openModule(named, surroundings.folder, 'operator');
   try {
-    const config = configOfModule(named, module.exports);
-    const recovered = await recoverRuns({ store, config, onUnknown: onUnknown as 'ask' });
+    const { recovery = { config: configOfModule(named, module.exports) } } = module;
+    const recovered = await recoverRuns({ store, ...recovery, onUnknown: onUnknown as 'ask' });
     for (const item of recovered)
       say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
     return recovered.every((item) => 'result' in item) ? 0 : 1;

@@ -174,12 +174,20 @@ export class ApplicationFleet {
       left: runs.leaving,
       logger: this.#logger,
       ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...this.recovery,
+    });
+  }
+
+  /** With what runs go on that nobody holds: what their owners see. */
+  get recovery(): Pick<ConstructorParameters<typeof RunRecovery>[0], 'config' | 'scope'> {
+    const { runs } = this.#parts;
+    return {
       config: async ({ state }) => {
         const { config } = await runs.apart(await this.#scopeOfOwner(state.owner));
         return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step' };
       },
       scope: async ({ state }) => runs.scopeApart(await this.#scopeOfOwner(state.owner)),
-    });
+    };
   }
 
   /** Asked once for a turn: its tools and its calls belong to the same request. */

@@ -19,6 +19,8 @@ interface OpenApplication {
    * `logger` hears of it where the application has given none.
    */
   work(logger: Logger): readonly string[];
+  /** With what runs go on that nobody holds. */
+  readonly recovery: ApplicationFleet['recovery'];
   close(): Promise<void>;
 }
 
@@ -31,7 +33,9 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
     const registry = application.get(ToolRegistry, { strict: false });
     const fleet = application.get(ApplicationFleet, { strict: false });
     const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
-    return { registry, inspection, work: (logger) => fleet.work(logger), close: () => application.close() };
+    const { recovery } = fleet;
+    const close = () => application.close();
+    return { registry, inspection, recovery, work: (logger) => fleet.work(logger), close };
   } catch {
     await application.close();
     throw new Error(

@@ -607,6 +607,31 @@ function testRuns(): void {
     },
   );
 
+  test('a NestJS application checks edited arguments, and its runs are recovered for their owners', async () => {
+    const [first = '', second = ''] = await suspend();
+    const module = join(import.meta.dirname, 'fixtures', 'nest-operated.ts');
+    const edit = (sku: string) =>
+      runs(
+        'answer',
+        'r1',
+        '--to',
+        first,
+        '--approve',
+        '--arguments',
+        JSON.stringify({ sku }),
+        '--module',
+        module,
+      );
+    const refused = await edit('D4');
+    expect(refused).toMatchObject({ code: 1, error: expect.stringContaining('sku: must be one of') });
+    expect(await edit('C3')).toMatchObject({ code: 0, error: '' });
+    await runs('answer', 'r1', '--to', second, '--approve');
+    const events = Reflect.get(globalThis, 'nestOperatedEvents') as string[];
+    expect(events.splice(0)).toEqual(['ended', 'ended']);
+    expect(await runs('recover', module)).toEqual({ code: 0, out: 'r1: completed\n', error: '' });
+    expect(events.splice(0)).toEqual(['placed C3', 'placed B2', 'ended']);
+  });
+
   test('recover goes on with lost runs under the config of a module', async () => {
     const ids = await suspend();
     for (const id of ids) await runs('answer', 'r1', '--to', id, '--refuse');
