@@ -8,8 +8,8 @@ import { type Call, contextOf, type ReceivedCall } from './context.js';
 import type { BodyEnd, CallEnvironment, CallOrigin, CallRequest, Invocation } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan, DirectTool } from './plan.js';
-import { callRecord, writeBare } from './result.js';
-import { type AwaitedWork, awaitWork, isReady, settledEnd } from './run-body.js';
+import { callRecord, isReady, writeBare } from './result.js';
+import { type AwaitedWork, awaitWork, settledEnd } from './run-body.js';
 
 /** A direct call that has come to something which takes the steps of all others. */
 export interface LeftCall {

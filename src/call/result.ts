@@ -7,21 +7,19 @@ import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import {
   type Content,
   type ContentPart,
-  errorResult,
   RetryToolCall,
   ToolResult,
   type ToolResultFields,
   toolResult,
 } from '../contract/tool-result.js';
-import { ToolwrightError } from '../errors/toolwright-error.js';
-import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import { parsedJson } from '../kernel/json.js';
+import { unreadableResult } from '../kernel/error-message.js';
+import { isPlainData, parsedJson } from '../kernel/json.js';
 import type { CheckedFacts } from './check-arguments.js';
 import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
-import { cutResult, failedResult, unendedText } from './result-text.js';
+import { cutResult, failedResult, unendedText, writeFailure } from './result-text.js';
 import { takeOutFiles } from './take-out-files.js';
 
 /** What the writing of a result depends on. */
@@ -238,23 +236,6 @@ function unsendable(lack: string): ToolResult {
   return failedResult('ToolExecutionFailed', `The tool ran, but its result cannot be sent: ${lack}.`);
 }
 
-/** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
-export function writeFailure(tool: string, thrown: unknown, describe?: DescribeError): ToolResult {
-  const message = `The tool '${tool}' failed: ${errorMessage(thrown)}`;
-  const error = new ToolwrightError('ToolExecutionFailed', message, { cause: thrown });
-  return errorResult(describeThrown(tool, thrown, describe)).withError(error);
-}
-
-/** What the model is told of an error. A description that fails must not let out what it was to mask. */
-export function describeThrown(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
-  if (describe === undefined) return errorMessage(thrown);
-  try {
-    return String(describe(thrown, tool));
-  } catch {
-    return `The tool '${tool}' failed.`;
-  }
-}
-
 /** Whether a method returned a result for the model, instead of plain data. */
 export function isToolResultLike(value: unknown, tool?: WritingTool): boolean {
   return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
@@ -396,3 +377,13 @@ export function callRecord(call: RecordedCall, { status, result, taskId }: CallE
 
 const NONE: readonly string[] = [];
 const NO_NOTES: readonly HookNote[] = [];
+
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+export function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
+}

@@ -1,9 +1,8 @@
 import type { ToolContext } from '../contract/tool-context.js';
-import { ToolResult } from '../contract/tool-result.js';
 import { isThenable, type Limits, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
-import { isPlainData } from '../kernel/json.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd } from './invocation.js';
+import { isReady } from './result.js';
 import { settled } from './settle-work.js';
 
 /** Goes on with a call whose body has ended. Must not throw. */
@@ -216,15 +215,5 @@ function armAll(): void {
   for (const deadline of due) {
     const { ms, expire, isCancelled } = deadline;
     if (!isCancelled) deadline.timer = setTimeout(expire, Math.min(ms, MAX_TIMER_MS));
-  }
-}
-
-/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
-export function isReady(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
-  try {
-    return isPlainData(value);
-  } catch {
-    return false;
   }
 }

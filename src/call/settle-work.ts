@@ -5,8 +5,9 @@ import { unreadableResult } from '../kernel/error-message.js';
 import { isPlainData } from '../kernel/json.js';
 import { drain, drainNow, type Reporter } from './drain.js';
 import type { CallEnvironment } from './invocation.js';
-import { describeThrown, isToolResultLike, writeFailure, writeResult } from './result.js';
+import { isToolResultLike, writeResult } from './result.js';
 import { formOf, streamOf } from './result-form.js';
+import { describeThrown, writeFailure } from './result-text.js';
 
 /** Whose work it is. */
 export interface WorkOf {

@@ -271,7 +271,7 @@ export function abortedRun(signal: AbortSignal | undefined, content = ''): LoopE
 }
 
 /** A run's scope with the history up to now, which is copied only when a tool asks for it. */
-export class HistoryScope implements CallScope {
+export class HistoryScope {
   readonly channel: CallScope['channel'];
   readonly chatId: CallScope['chatId'];
   readonly conversationId: CallScope['conversationId'];

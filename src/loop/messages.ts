@@ -93,9 +93,13 @@ export interface ParsedCall extends ToolCall {
 }
 
 /** The key of what a call does, as its tool gets it. */
-export function keyOfCall({ place: of, name: tool, journal, read }: ParsedCall): string {
+export function keyOfCall({ place, name, journal, read }: ParsedCall): string {
   const sent = read.ok ? read.value : {};
-  return effectKey({ of, tool, arguments: journal?.edited === undefined ? sent : journal.arguments });
+  return effectKey({
+    of: place,
+    tool: name,
+    arguments: journal?.edited === undefined ? sent : journal.arguments,
+  });
 }
 
 /** A message of the model with its calls. */

@@ -315,10 +315,12 @@ const PARAM = optionTable<ParamOptions>(
 
 /** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
 export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
-  const faults = areRight(options, PARAM)
-    ? []
-    : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
-  if (faults.length === 0) return unheardFault(options);
+  const isRight = areRight(options, PARAM);
+  const faults = isRight ? [] : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
+  const { schema, enum: values, additionalProperties } = options;
+  // Of the others, none takes the place of another.
+  const mayTakePlace = schema !== undefined || values !== undefined || additionalProperties;
+  if (faults.length === 0) return mayTakePlace ? unheardFault(options) : undefined;
   return {
     ok: false,
     problem: faults.map(({ problem }) => problem).join(', '),
