@@ -105,8 +105,9 @@ export class CallLog {
     if (this.#logger === undefined || !this.#enabled(level)) return;
     try {
       const { redact } = this.#options;
-      const { name: tool, id: callId } = this.#call;
-      this.#head ??= loggedFields({ tool, callId }, redact);
+      const { name: tool, id: callId, place } = this.#call;
+      const { runId } = place ?? {};
+      this.#head ??= loggedFields({ tool, callId, ...(runId === undefined ? {} : { runId }) }, redact);
       this.#logger[level](
         message,
         fields === undefined ? { ...this.#head } : this.#entry(this.#head, fields),

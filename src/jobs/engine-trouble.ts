@@ -11,8 +11,9 @@ const SAY_AGAIN_MS = 300_000;
 /** A logger of lines: what is wrong, in one each, and not at each look. What was said of a `subject` before counts. */
 export function plainLogger(say: (line: string) => void): Logger {
   const said = new Map<unknown, { readonly text: string; readonly at: number }>();
-  const warn = (message: string, { subject = message, error }: LogFields = {}): void => {
-    const text = visibleLine(error === undefined ? message : `${message}: ${errorMessage(error)}`);
+  const warn = (message: string, fields: LogFields = {}): void => {
+    const { subject = message } = fields;
+    const text = visibleLine([message, ...toldOf(fields)].join(': '));
     const last = said.get(subject);
     if (last?.text === text && performance.now() - last.at < SAY_AGAIN_MS) return;
     said.set(subject, { text, at: performance.now() });
@@ -20,6 +21,14 @@ export function plainLogger(say: (line: string) => void): Logger {
   };
   const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
   return { debug: () => {}, info: () => {}, warn, error: warn, isLevelEnabled };
+}
+
+/** What a line has to say of the fields: of which call it is, and why. */
+function toldOf({ tool, callId, runId, reason, faults, told, error }: LogFields): readonly string[] {
+  const place = runId === undefined ? callId : `${callId} of ${runId}`;
+  const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
+  const why = error === undefined ? (reason ?? faults ?? told) : errorMessage(error);
+  return [...call, ...(why === undefined ? [] : [why])].map(String);
 }
 
 /** Where nobody gave a logger, jobs that are not done are a warning of the process. */

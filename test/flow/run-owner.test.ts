@@ -83,7 +83,19 @@ const doors: readonly [string, Resume][] = [
 ];
 
 /** What an application makes of a request without a user. */
-const NOBODY = [null, '', {}, { user: null }, { user: '' }, { user: { id: null }, roles: [] }, [null], false];
+const NOBODY = [
+  null,
+  '',
+  {},
+  { user: null },
+  { user: '' },
+  { user: { id: null }, roles: [] },
+  [null],
+  [],
+  [[]],
+  { roles: [] },
+  false,
+];
 
 function saysSomething(owner: unknown): boolean {
   if (typeof owner === 'object' && owner !== null) return Object.values(owner).some(saysSomething);

@@ -211,7 +211,13 @@ describe('toolwright worker', () => {
       await worker.said(/worker of/);
       while (store.read('r1')?.status !== 'ended') await pause(20);
       worker.send('SIGTERM');
-      expect((await worker.ended()).exitCode).toBe(0);
+      const { exitCode, stderr } = await worker.ended();
+      expect(exitCode).toBe(0);
+      // An application has a logger of its own.
+      if (args[0] === 'plain.mjs')
+        expect(stderr).toMatch(
+          /^toolwright: Tool call refused: hold \(call_1 of r1\): [^\n]*nobody approved it until/m,
+        );
       const run = store.read('r1');
       expect(run && foldRun(run).end).toMatchObject({
         status: 'completed',
