@@ -38,19 +38,19 @@ export interface Job {
 export interface JobBackoff {
   /** `exponential`: `delay`, twice that, four times that, …, give or take a little. */
   readonly type: 'fixed' | 'exponential';
-  /** Milliseconds. An engine that counts in seconds rounds up. */
+  /** Milliseconds, ten years at most. An engine that counts in seconds rounds up. */
   readonly delay: number;
 }
 
 /** How an engine treats a job. */
 export interface JobOptions {
-  /** How often the work is tried, where it fails; default 1. A worker that dies does not use up an attempt. */
+  /** How often the work is tried, where it fails; default 1, at most 1,000,000. A worker that dies does not use up an attempt. */
   readonly attempts?: number;
   /** Default: none. */
   readonly backoff?: JobBackoff;
   /** 0, the default, goes first; then 1, 2, … up to 1,000,000. */
   readonly priority?: number;
-  /** Milliseconds before the first attempt; default 0. */
+  /** Milliseconds before the first attempt, ten years at most; default 0. */
   readonly delay?: number;
   /**
    * How often the work is tried anew after more than ten workers died of it, at growing distances; default 5. Engines

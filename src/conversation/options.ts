@@ -83,11 +83,16 @@ export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { task
 /** What a prompt may be. */
 export const CONTENT: OptionRule = {
   accepts: (value) =>
-    typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
-  fix: "a text, or a list of parts that is not empty: [{ type: 'text', text: 'Hi' }]",
+    FILLED_TEXT.accepts(value) || (Array.isArray(value) && value.every(isPart) && value.some(saysSomething)),
+  fix: "a text that is not empty, or a list of parts that say something: [{ type: 'text', text: 'Hi' }]",
 };
 
+/** Providers take parts of types that nobody else knows; one that is nothing but a type says nothing to any of them. */
 function isPart(part: unknown): boolean {
   if (!isRecord(part) || typeof part.type !== 'string') return false;
-  return part.type !== 'text' || typeof part.text === 'string';
+  return part.type === 'text' ? typeof part.text === 'string' : Object.keys(part).length > 1;
+}
+
+function saysSomething(part: { readonly type: string; readonly text?: string }): boolean {
+  return part.type !== 'text' || FILLED_TEXT.accepts(part.text);
 }

@@ -67,22 +67,34 @@ const MEANT = {
   outputSchema: 'output: …',
 };
 
+/** Ten years: a date beyond what engines can say would come at once, or never. */
+const LONGEST_DELAY_MS = 10 * 365 * 86_400_000;
+
+const DELAY: OptionRule = {
+  accepts: (value) => PAUSE.accepts(value) && Number(value) <= LONGEST_DELAY_MS,
+  fix: 'milliseconds from 0 to 315,360,000,000, which are ten years',
+};
+
 const BACKOFF = objectOf<JobBackoff>(
-  { type: required(oneOf('fixed', 'exponential')), delay: required(PAUSE) },
+  { type: required(oneOf('fixed', 'exponential')), delay: required(DELAY) },
   { fix: "{ type: 'exponential', delay: 1000 }" },
 );
 
 const MOST_PRIORITY = 1_000_000;
+const MOST_ATTEMPTS = 1_000_000;
 
 const ANY_BACKGROUND = objectOf<BackgroundOptions>(
   {
-    attempts: COUNT,
+    attempts: {
+      accepts: (value) => COUNT.accepts(value) && Number(value) <= MOST_ATTEMPTS,
+      fix: 'a whole number from 1 to 1,000,000',
+    },
     backoff: BACKOFF,
     priority: {
       accepts: (value) => WHOLE.accepts(value) && Number(value) <= MOST_PRIORITY,
       fix: 'a whole number from 0, which goes first, to 1,000,000',
     },
-    delay: PAUSE,
+    delay: DELAY,
     concurrency: COUNT,
     revivals: { ...WHOLE, fix: '0, or how often work of which workers die is tried anew' },
   },

@@ -53,6 +53,10 @@ function ping(): ToolRegistry {
 }
 
 const talk = (): Conversation => new Conversation(config);
+const SAYING_NOTHING = [
+  ...['', ' \n', [], [{ type: 'nope' }], [{ type: 'text', text: ' ' }]],
+  ...[[{ text: 'Hi' }], [{ type: 'text' }]],
+];
 const {
   agentTool,
   compensateRun,
@@ -329,4 +333,16 @@ describe('a wrong argument is told in words, never as what an engine says of it'
       expect(told).not.toMatch(RAW);
     }
   });
+});
+
+test.each(SAYING_NOTHING)('a prompt that says nothing is refused: %j', async (content) => {
+  const conversations = new toolwright.Conversations({ store: stored.store, config });
+  const refusal = {
+    code: 521,
+    message: expect.stringContaining('a text that is not empty, or a list of parts'),
+  };
+  await expect(conversations.prompt('c1', content)).rejects.toMatchObject(refusal);
+  expect(await conversations.snapshot('c1')).toBeUndefined();
+  await conversations.close();
+  await expect(talk().prompt(content)).rejects.toMatchObject(refusal);
 });

@@ -77,6 +77,18 @@ const WRONG: readonly (readonly [what: string, wrong: object, problem: string, f
     'background.backoff is the pause before another attempt, and without attempts there is one',
     'background.attempts: 3; or no backoff',
   ],
+  [
+    'a delay that no date can say',
+    { background: { delay: 1e15 } },
+    'background.delay is 1000000000000000',
+    'background.delay: milliseconds from 0 to 315,360,000,000, which are ten years',
+  ],
+  [
+    'attempts without end',
+    { background: { attempts: 1e9 } },
+    'background.attempts is 1000000000',
+    'background.attempts: a whole number from 1 to 1,000,000',
+  ],
 ];
 
 const MISNAMED: readonly (readonly [what: string, wrong: object, problem: string, fix: string])[] = [
