@@ -11,12 +11,11 @@ import { eventJson, type KeptEvent } from './event-json.js';
  * last of what it did can be missing. `told`: the events of the turn, as far as the log still has them.
  */
 export function untoldEvents(told: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
-  const { state, status } = run;
   const steps = stepsOf(run);
   const readers = new Readers();
   for (const event of told) readers.hear(event);
   const isWhole = told[0]?.type === 'turn-start';
-  if (isWhole) for (const record of readers.unheard(state.toolCalls, steps[0])) readers.tellEnd(record);
+  if (isWhole) steps.unshift(...stepsBefore(run.state, readers.unheard(run.state.toolCalls, steps[0])));
   // What a store has removed was told long ago.
   else readers.iteration ||= steps[0]?.iteration ?? 0;
   for (const step of steps) {
@@ -26,7 +25,7 @@ export function untoldEvents(told: readonly JsonObject[], run: KeptRun): readonl
     for (const call of step.calls) {
       if (!isNew && !isWhole && !readers.begun.has(idOf(call))) continue;
       if (call.status === 'settled' && !readers.hasEnd(step, call.record)) readers.tellEnd(call.record);
-      if (call.status === 'waiting' && status !== 'ended') readers.tellWaits(run, step, call);
+      if (call.status === 'waiting' && run.status !== 'ended') readers.tellWaits(run, step, call);
     }
   }
   return readers.untold;
@@ -41,7 +40,7 @@ interface KeptStep {
 }
 
 /** The steps that a run has kept since it began, or last went on. */
-function stepsOf({ state, entries }: KeptRun): readonly KeptStep[] {
+function stepsOf({ state, entries }: KeptRun): KeptStep[] {
   const steps = state.open === undefined ? [] : [stepOf(state.iterations, state.open)];
   for (const entry of entries) {
     const last = steps.at(-1);
@@ -54,6 +53,30 @@ function stepsOf({ state, entries }: KeptRun): readonly KeptStep[] {
     const said = entry.messages.at(-1);
     if (said?.role === 'assistant' && said.tool_calls === undefined)
       steps.push(stepOf(entry.iterations, { ...said, content: said.content ?? '', calls: [] }));
+  }
+  return steps;
+}
+
+/**
+ * The steps before those, as far as they have a call whose end nobody heard. An empty reply is in no history: what came
+ * before one may be told as of the step behind it.
+ */
+function stepsBefore(
+  { messages, toolCalls, iterations, open }: KeptRun['state'],
+  unheard: ReadonlySet<StoredCallRecord>,
+): readonly KeptStep[] {
+  const records = [...toolCalls];
+  const steps: KeptStep[] = [];
+  let iteration = open === undefined ? iterations + 1 : iterations;
+  for (const message of messages.toReversed()) {
+    if (records.length === 0) break;
+    if (message.role !== 'assistant') continue;
+    const { content, reasoning, tool_calls: { length } = [] } = message;
+    iteration -= 1;
+    const calls = records
+      .splice(-length, length)
+      .flatMap((record) => (unheard.has(record) ? [{ status: 'settled' as const, record }] : []));
+    if (calls.length > 0) steps.unshift({ iteration, content: content ?? '', reasoning, calls });
   }
   return steps;
 }
@@ -150,13 +173,14 @@ class Readers {
   }
 
   /** Of calls before a step, in the order of their steps, those whose ends nobody heard: models use ids again. */
-  unheard(records: readonly StoredCallRecord[], before: KeptStep | undefined): readonly StoredCallRecord[] {
+  unheard(records: readonly StoredCallRecord[], before: KeptStep | undefined): ReadonlySet<StoredCallRecord> {
     const heard = this.#ended.filter(({ iteration }) => iteration < (before?.iteration ?? Infinity));
-    return records.filter(({ id }) => {
+    const left = records.filter(({ id }) => {
       const index = heard.findIndex((ended) => ended.id === id);
       if (index >= 0) heard.splice(index, 1);
       return index < 0;
     });
+    return new Set(left);
   }
 
   #forgetStep(): void {

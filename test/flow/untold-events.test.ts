@@ -43,6 +43,15 @@ function tool(name: string, approval = false) {
 
 const config = { provider, model: 'm', tools: [tool('look'), tool('listen'), tool('pay', true)] };
 
+/** How a process ends; by what it asks the store for. */
+interface Fate {
+  /** It asks for so much. */
+  readonly life?: number;
+  readonly isDeadly?: (asked: string) => boolean;
+  /** The answer never comes. */
+  readonly isStuck?: (asked: string) => boolean;
+}
+
 /** One turn, taken by one process after the other. */
 class Turn {
   #now = 1_700_000_000_000;
@@ -54,25 +63,26 @@ class Turn {
   async take(lives: readonly number[]): Promise<boolean> {
     await this.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
     const over = Promise.all([this.answer(), this.end()]).then(() => 'over' as const);
-    for (const life of lives) if ((await Promise.race([this.start(life), over])) === 'over') return true;
+    for (const life of lives) if ((await Promise.race([this.start({ life }), over])) === 'over') return true;
     void this.start();
     await over;
     return false;
   }
 
-  /** A process; resolves when it is dead: it asks for no more than so much, and for nothing that is `deadly`. */
-  start(life = Number.POSITIVE_INFINITY, deadly?: RegExp): Promise<'dead'> {
+  /** A process; resolves when it is dead. */
+  start({ life = Number.POSITIVE_INFINITY, isDeadly, isStuck }: Fate = {}): Promise<'dead'> {
     const { promise: death, resolve } = Promise.withResolvers<'dead'>();
     let asked = 0;
     let isDead = false;
     const isAlive = (...what: unknown[]): boolean => {
       asked += 1;
-      if (!isDead && (asked > life || deadly?.test(JSON.stringify(what)))) {
+      const text = JSON.stringify(what);
+      if (!isDead && (asked > life || isDeadly?.(text))) {
         isDead = true;
         this.#now += LEASE;
         resolve('dead');
       }
-      return !isDead;
+      return !isDead && !isStuck?.(text);
     };
     this.#last = this.#open(seenBy(this.store, isAlive), {});
     return death;
@@ -173,7 +183,7 @@ test('Conversations: readers of a turn whose run was cancelled hear of the resul
   const turn = new Turn();
   const { front, store } = turn;
   await front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
-  await turn.start(Number.POSITIVE_INFINITY, /"call-end"/);
+  await turn.start({ isDeadly: (asked) => asked.includes('"call-end"') });
   await cancelRun({ store, runId: 'c1.1' });
   void turn.start();
   await turn.end();
@@ -191,7 +201,7 @@ test('Conversations: readers of a turn whose run was cancelled hear of the resul
 test('Conversations: a process that goes on with a turn tells nothing again that the store has removed', async () => {
   const turn = new Turn();
   await turn.front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
-  const death = turn.start(Number.POSITIVE_INFINITY, /"call-end".*pay: seen/);
+  const death = turn.start({ isDeadly: (asked) => /"call-end".*pay: seen/.test(asked) });
   while ((await turn.front.snapshot('c1'))?.status !== 'suspended') await pause(1);
   while (!(await turn.events()).some(({ type }) => type === 'turn-suspended')) await pause(1);
   await turn.forget();
@@ -200,5 +210,21 @@ test('Conversations: a process that goes on with a turn tells nothing again that
   void turn.start();
   await turn.end();
   expect(await turn.ends()).toEqual([expect.objectContaining({ callId: 'call_1', tool: 'pay' })]);
+  await turn.close();
+});
+
+test('Conversations: what a process did in several steps, and told nothing of, is told by the next one', async () => {
+  const { seen: calm } = await seenWith([]);
+  const turn = new Turn();
+  const { front, store } = turn;
+  await front.prompt('c1', 'Do it', { key: 'message m1', owner: 'u1' });
+  const isStuck = (asked: string): boolean => asked.startsWith('["tell"');
+  const isDeadly = (): boolean => store.read('c1.1')?.status === 'suspended';
+  await turn.start({ isStuck, isDeadly });
+  expect((await turn.events()).map(({ type }) => type)).toEqual(['turn-start']);
+  void turn.start();
+  await turn.answer();
+  await turn.end();
+  expect({ page: await turn.page(), ends: sorted(await turn.ends()) }).toEqual(calm);
   await turn.close();
 });
