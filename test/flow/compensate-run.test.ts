@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from '@jest/globals';
 import {
+  answerStoredRun,
   cancelRun,
   compensateRun,
   defineTool,
@@ -425,6 +426,39 @@ describe('compensateRun of a call that was cut off, or that failed', () => {
       { status: 'unknown', text: expect.stringMatching(text) },
     ]);
     expect(asked).toEqual([]);
+  });
+
+  test('gives the arguments that somebody has edited, also of a call whose end was never kept', async () => {
+    const store = new MemoryRunStore();
+    const begun = Promise.withResolvers<string>();
+    const asked: unknown[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      parameters: { type: 'object', properties: { amount: { type: 'integer' } } },
+      approval: true,
+      execute: (_args, { idempotencyKey }) => {
+        begun.resolve(idempotencyKey);
+        return new Promise(() => {});
+      },
+      reconcile: (effect) => ({ status: asked.push(effect) ? 'done' : 'unknown' }),
+      compensate: ({ arguments: args }) => void asked.push(args),
+    });
+    const toolCalls = [{ id: 'c1', name: 'pay', arguments: { amount: 7 } }];
+    const provider = new ScriptedProvider([{ content: '', toolCalls }]);
+    const tools = [pay];
+    const kept = { store, checkpoint: 'step', runId: 'r', leaseMs: 300 } as const;
+    const { pending = [] } = await runToolLoop({ provider, model: 'm', tools, ...kept }, messages);
+    const answers = pending.map(({ id }) => ({ id, approved: true, arguments: { amount: 5 } }));
+    await answerStoredRun({ store, runId: 'r' }, answers, { tools });
+    const recovering = recoverRuns({ store, config: { provider, tools }, leaseMs: 300 });
+    const idempotencyKey = await begun.promise;
+    await cancelRun({ store, runId: 'r' });
+    expect(await compensateRun(store, 'r', { tools })).toMatchObject([
+      { status: 'compensated', idempotencyKey },
+    ]);
+    expect(asked).toEqual([{ callId: 'c1', idempotencyKey, arguments: { amount: 5 } }, { amount: 5 }]);
+    await recovering;
   });
 
   test('asks a tool that hangs no longer than its calls may take', async () => {
