@@ -9,11 +9,12 @@ import {
   partBeyond,
 } from '../contract/budget-ledger.js';
 import type { CallScope } from '../contract/call.js';
-import type { Hooks } from '../contract/hooks.js';
+import type { HookedCall, Hooks } from '../contract/hooks.js';
 import type { LLMRequest, Usage } from '../contract/llm-provider.js';
 import type { RunState, StoredCallRecord } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { withinLimits } from '../kernel/async.js';
 import {
   type Account,
   type Beyond,
@@ -41,6 +42,8 @@ export const surroundingBudget = new AsyncLocalStorage<RunBudget>();
 /** How long what is reserved counts where its process dies, and how often that is put off. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
+/** How long the end of a run waits for reservations that an abort has left behind. */
+const GIVE_BACK_MS = 5_000;
 
 const MAX_OUTPUT_TOKENS = 8_192;
 
@@ -70,6 +73,8 @@ export class RunBudget {
   readonly #ledger: BudgetLedger | undefined;
   readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
+  readonly #beginning = new Set<Promise<unknown>>();
+  #isClosed = false;
   #since = performance.now();
   /** Time that no shared account was told of yet. */
   #untold = 0;
@@ -199,13 +204,10 @@ export class RunBudget {
   /** What surrounds the calls of the run: the last of its hooks, asked when nothing else is in the way. */
   readonly hook: Hooks = {
     name: 'budget',
-    beforeRun: async (call) => {
-      const cost = costOfCall(call.tool, call.arguments);
-      const reserved = await this.#reserve({ ...NO_AMOUNTS, calls: 1, cost });
-      if (reserved === undefined && this.question !== undefined) return HeldCall.word;
-      if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
-      this.#open.set(call.callId, { cost, reserved });
-      return undefined;
+    beforeRun: (call) => {
+      const beginning = this.#begin(call).finally(() => this.#beginning.delete(beginning));
+      this.#beginning.add(beginning);
+      return beginning;
     },
     afterCall: async ({ callId, name, status, isCompletion, isAnswered }) => {
       const open = this.#open.get(callId);
@@ -218,8 +220,25 @@ export class RunBudget {
     },
   };
 
-  /** Gives back what was reserved for calls that wait for an answer: they are made again, and counted then. */
+  async #begin({ callId, tool, arguments: args }: HookedCall) {
+    const cost = costOfCall(tool, args);
+    const reserved = await this.#reserve({ ...NO_AMOUNTS, calls: 1, cost });
+    if (reserved === undefined && this.question !== undefined) return HeldCall.word;
+    if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
+    if (this.#isClosed) await reserved.settle(NO_AMOUNTS);
+    else this.#open.set(callId, { cost, reserved });
+    return undefined;
+  }
+
+  /**
+   * Gives back what was reserved for calls that wait for an answer: they are made again, and counted then. And for those
+   * that an abort ended while the ledger was being asked.
+   */
   async close(): Promise<void> {
+    const beginning = Promise.allSettled(this.#beginning);
+    if (this.#beginning.size > 0)
+      await withinLimits(beginning, { signal: undefined, timeoutMs: GIVE_BACK_MS }).catch(() => {});
+    this.#isClosed = true;
     const open = [...this.#open.values()];
     this.#open.clear();
     for (const { reserved } of open) await reserved.settle(NO_AMOUNTS).catch(() => {});
@@ -335,21 +354,12 @@ export class RunBudget {
 
   #spent({ account, part, limit, used, grantable: most }: Beyond, amounts: BudgetAmounts): undefined {
     const left = Math.max(0, limit - used);
-    const message = `The budget of ${account.whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and what comes next may take more.`;
+    const { place, whose } = account;
+    const message = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and what comes next may take more.`;
     // Time is not reserved: a little more than was used is enough to go on.
     const least = used - limit + (part === 'timeMs' ? 1 : amounts[part]);
     if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', message);
-    else
-      this.#question ??= {
-        account: account.place,
-        whose: account.whose,
-        part,
-        limit,
-        left,
-        least,
-        most,
-        message,
-      };
+    else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
     return undefined;
   }
 

@@ -1,7 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   type Budget,
+  type BudgetLedger,
   type CallScope,
   Conversation,
   defineTool,
@@ -211,6 +213,38 @@ describe('budget', () => {
     expect(store.budgets.balance({ key: 'tenant:t' })).toMatchObject({
       spent: { steps: 8 },
       reserved: { steps: 0 },
+    });
+  });
+
+  test('has nothing reserved after an abort that came while the ledger was being asked', async () => {
+    const { budgets: kept } = new MemoryRunStore();
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    const budgets: BudgetLedger = {
+      reserve: async (reservation) => {
+        if (reservation.amounts.calls > 0) {
+          asked.resolve();
+          await answer.promise;
+        }
+        return kept.reserve(reservation);
+      },
+      renewReservation: (id, leaseMs) => kept.renewReservation(id, leaseMs),
+      settle: (id, spent) => kept.settle(id, spent),
+      balance: (account) => kept.balance(account),
+      removeOlderThan: (ageMs) => kept.removeOlderThan(ageMs),
+    };
+    const budget: Budget = { by: [{ key: () => 'tenant:t', calls: 5 }], store: { budgets } };
+    const { config, ran } = setup([calling(['a']), said()]);
+    const abort = new AbortController();
+    const ending = runToolLoop({ ...config, budget, signal: abort.signal }, USER);
+    await asked.promise;
+    abort.abort();
+    const answering = pause(30).then(answer.resolve);
+    expect([(await ending).status, ran]).toEqual(['aborted', []]);
+    await answering;
+    expect(await kept.balance({ key: 'tenant:t' })).toMatchObject({
+      spent: { calls: 0 },
+      reserved: { calls: 0 },
     });
   });
 
