@@ -51,8 +51,9 @@ export class BackgroundJobs {
         await runner.close();
       } catch (error) {
         hasFailed = true;
-        log.warn('Jobs are not done in this process yet', { subject, error });
-        if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return undefined;
+        const isRefused = error instanceof InvalidOptionsError || error instanceof ToolDeclarationError;
+        log.warn(`Jobs are not done in this process${isRefused ? '' : ' yet'}`, { subject, error });
+        if (isRefused) return undefined;
         await pause(wait, undefined, { signal, ref: false }).catch(() => {});
       }
     }

@@ -282,6 +282,8 @@ function describeJobs(open: () => OpenPlace): void {
       const shop = await bootWorker(first.place, [{ toolCalls }, { content: 'Begun' }]);
       await shop.toolwright.conversations.prompt('c1', 'Go');
       await begun;
+      // The turn would be left to others, too, for as long as its lease.
+      await shop.toolwright.conversations.idle('c1');
       await shop.module.close();
       await first.close();
       expect(beginnings).toBe(1);

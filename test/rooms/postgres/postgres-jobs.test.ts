@@ -179,11 +179,12 @@ describePostgres('pgBossEngine with transactional, in another database than the 
     const heard = Promise.withResolvers<unknown>();
     const logger = {
       ...{ debug() {}, verbose() {}, info() {}, error() {} },
-      warn: (_message: string, fields?: { readonly error?: unknown }) => heard.resolve(fields?.error),
+      warn: (message: string, fields?: { readonly error?: unknown }) => heard.resolve({ message, ...fields }),
     };
     const config = { provider: new ScriptedProvider([]), model: 'm', tools: [tool] };
     const conversations = new Conversations({ store, engine, config, logger });
-    expect(await heard.promise).toMatchObject({ code: 521 });
+    const message = 'Jobs are not done in this process';
+    expect(await heard.promise).toMatchObject({ message, error: { code: 521 } });
     await conversations.close();
     expect(await store.jobs.job(jobId)).toMatchObject({ status: 'waiting', attempt: 0 });
     expect(works).toBe(0);
