@@ -1,7 +1,9 @@
 import type { KeptRun, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
 import type { RunState, StoredCall, StoredCallRecord } from '../contract/run-state.js';
+import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { canonicalJson } from '../kernel/json.js';
+import { canonicalJson, isRecord } from '../kernel/json.js';
+import type { OptionRule } from '../kernel/options.js';
 import type { LostRun } from './loop-run.js';
 
 const NEWEST_VERSION = 5;
@@ -31,9 +33,27 @@ type Growing = {
  * A run as it stands: its checkpoint or its state, and what it has done since. An entry that was written twice, because
  * its first write had seemed to fail, counts once.
  *
- * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package keeps.
+ * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package keeps; InvalidOptionsError
+ *   (521) for what is no kept run.
  */
-export function foldRun({ state, entries }: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
+export function foldRun(run: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
+  checkArguments({ of: 'foldRun', given: { run }, rules: { run: KEPT_RUN } });
+  const { state, entries } = run;
+  return folded(state, entries);
+}
+
+const KEPT_RUN: OptionRule = {
+  accepts: (value) =>
+    isRecord(value) &&
+    isRecord(value.state) &&
+    Array.isArray(value.entries) &&
+    // What newer versions keep is theirs to say.
+    (Number(value.state.version) > NEWEST_VERSION ||
+      [value.state.messages, value.state.toolCalls].every(Array.isArray)),
+  fix: 'what `await store.read(runId)` gives, where the store has the run',
+};
+
+function folded(state: KeptRun['state'], entries: KeptRun['entries']): FoldedRun {
   const { version, messages, toolCalls, ...others } = state;
   if (version > NEWEST_VERSION)
     throw new ToolwrightError('InvalidState', `Run '${state.runId}' is kept in version ${version}.`);

@@ -7,12 +7,20 @@ import {
   type SeizeLease,
 } from '../contract/run-checkpoint.js';
 import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
-import { checkOptions, invalidOptions } from '../errors/author-fault.js';
+import { checkArguments, checkOptions, invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
-import { FILLED_TEXT, JSON_VALUE, optionTable, protecting, required, secret } from '../kernel/options.js';
+import {
+  FILLED_TEXT,
+  JSON_VALUE,
+  LIST,
+  optionTable,
+  protecting,
+  required,
+  secret,
+} from '../kernel/options.js';
 import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import type { ToolLoopResult } from './events.js';
@@ -229,8 +237,9 @@ export async function answerStoredRun(
 ): Promise<readonly PendingCall[]> {
   checkOptions(run, ANSWERED_RUN);
   checkOptions(options, ANSWER_OPTIONS);
+  checkArguments({ of: 'answerStoredRun', given: { answers }, rules: { answers: LIST } });
   const { store, runId } = run;
-  if (Array.isArray(answers) && answers.length === 0)
+  if (answers.length === 0)
     throw new ToolwrightError(
       'InvalidAnswer',
       `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
