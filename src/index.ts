@@ -12,7 +12,6 @@ export type { CallPlace } from './call/effect-key.js';
 export type {
   AnsweredInvocation,
   CallRequest,
-  DescribeError,
   Invocation,
   KeepOnce,
   OnceValue,
@@ -26,6 +25,7 @@ export {
 } from './call/register-function.js';
 export type { NameFilter, RegisteredTool } from './call/registration.js';
 export type { ToolRegistryOptions } from './call/registry-options.js';
+export type { DescribeError } from './call/result-text.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
 export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';

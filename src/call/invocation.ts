@@ -19,6 +19,7 @@ import type { CallPlace } from './effect-key.js';
 import type { JobDispatch } from './job-dispatch.js';
 import type { ToolEntry } from './plan.js';
 import type { Redaction } from './redact.js';
+import type { DescribeError } from './result-text.js';
 import type { TaskQueue } from './task-queue.js';
 
 /** A call to be made; `arguments` is an object or raw JSON text. */
@@ -72,9 +73,6 @@ export interface CallOrigin {
   /** The number of this attempt of the model at this tool; 1 is the first. */
   readonly attempt?: number;
 }
-
-/** What the model is told of something a tool threw; default: its message. */
-export type DescribeError = (thrown: unknown, tool: string) => string;
 
 /** A call that needs an approval, as standing ones are looked for. */
 export interface StandingCall {

@@ -20,7 +20,7 @@ import {
   TEXT,
 } from '../kernel/options.js';
 import { bothPolicies } from './allow.js';
-import type { DescribeError } from './invocation.js';
+import type { DescribeError } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 
 /** Options of a `ToolRegistry`. */

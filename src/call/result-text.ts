@@ -184,18 +184,18 @@ export function storedResult(result: ToolResult): StoredResult {
   };
 }
 
-/** What a registry's `describeError` is. */
-type Describe = (thrown: unknown, tool: string) => string;
+/** What the model is told of something a tool threw; default: its message. */
+export type DescribeError = (thrown: unknown, tool: string) => string;
 
 /** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
-export function writeFailure(tool: string, thrown: unknown, describe?: Describe): ToolResult {
+export function writeFailure(tool: string, thrown: unknown, describe?: DescribeError): ToolResult {
   const message = `The tool '${tool}' failed: ${errorMessage(thrown)}`;
   const error = new ToolwrightError('ToolExecutionFailed', message, { cause: thrown });
   return errorResult(describeThrown(tool, thrown, describe)).withError(error);
 }
 
 /** What the model is told of an error. A description that fails must not let out what it was to mask. */
-export function describeThrown(tool: string, thrown: unknown, describe: Describe | undefined): string {
+export function describeThrown(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
   if (describe === undefined) return errorMessage(thrown);
   try {
     return String(describe(thrown, tool));

@@ -15,11 +15,11 @@ import {
 import { unreadableResult } from '../kernel/error-message.js';
 import { isPlainData, parsedJson } from '../kernel/json.js';
 import type { CheckedFacts } from './check-arguments.js';
-import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, DescribeError } from './invocation.js';
+import type { BodyEnd, CallEnd, CallEnvironment, CallRequest } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
-import { cutResult, failedResult, unendedText, writeFailure } from './result-text.js';
+import { cutResult, type DescribeError, failedResult, unendedText, writeFailure } from './result-text.js';
 import { takeOutFiles } from './take-out-files.js';
 
 /** What the writing of a result depends on. */
@@ -371,12 +371,10 @@ export function callRecord(call: RecordedCall, { status, result, taskId }: CallE
     taskId,
     result,
   };
-  const hooks = hooked?.notes ?? NO_NOTES;
-  return hooks.length === 0 ? record : { ...record, hooks };
+  return hooked === undefined || hooked.notes.length === 0 ? record : { ...record, hooks: hooked.notes };
 }
 
 const NONE: readonly string[] = [];
-const NO_NOTES: readonly HookNote[] = [];
 
 /** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
 export function isReady(value: unknown): boolean {

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { type InspectOptions, inspect } from 'node:util';
 import { HttpException, type LogLevel, Logger as NestLogger } from '@nestjs/common';
-import type { DescribeError } from '../call/invocation.js';
+import type { DescribeError } from '../call/result-text.js';
 import type { LogFields, Logger } from '../contract/ports.js';
 import { RetryToolCall } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';

@@ -2,12 +2,12 @@ import { type CanActivate, type ExecutionContext, ForbiddenException, Logger } f
 import { isObservable } from 'rxjs';
 import { CallContext } from '../call/context.js';
 import { drain } from '../call/drain.js';
-import type { DescribeError } from '../call/invocation.js';
 import { loggedFields } from '../call/log.js';
 import { planOf } from '../call/plan.js';
 import type { Redaction } from '../call/redact.js';
 import { CallSuspended } from '../call/replay.js';
 import { isToolResultLike } from '../call/result.js';
+import type { DescribeError } from '../call/result-text.js';
 import { failedResult } from '../call/result-text.js';
 import { listFaults } from '../checking/faults.js';
 import type { ToolDefinition } from '../contract/tool.js';
