@@ -30,7 +30,7 @@ export function exportedNames(): ExportOf[] {
 }
 
 /** Whether a file is an entry of the package, for users or for the command line. */
-export function isDoor(path: string): boolean {
+function isDoor(path: string): boolean {
   return path.endsWith('/index.ts') || path === 'src/cli/main.ts';
 }
 

@@ -8,5 +8,4 @@ import './naming.test.js';
 import './no-cycles.test.js';
 import './plain-code.test.js';
 import './public-api.test.js';
-import './room-doors.test.js';
 import './size.test.js';

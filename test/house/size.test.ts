@@ -1,11 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { packageSources, readSource, sourceTree } from './source-tree.js';
+import { readSource, sourceTree } from './source-tree.js';
 
-const MOST_LINES_OF_A_FILE = 400;
 const MOST_LINES_OF_A_FUNCTION = 60;
 const MOST_PARAMETERS = 3;
-/** Half of the files have more lines than the first and fewer than the second. */
-const MEDIAN_LINES = [80, 200] as const;
 
 /** Signatures that are public as they are, or that another package's contract fixes. */
 const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
@@ -16,20 +13,6 @@ const SIGNATURES_FROM_OUTSIDE: Readonly<Record<string, string>> = {
   'src/call/tool-registry.ts executeWithContext': 'name, args, scope, callback',
   'src/discovery/define-tool.ts execute': 'toolCallId, params, signal, onUpdate, context',
 };
-
-test('a file has at most 400 lines', () => {
-  const long = sourceTree().filter(({ lines }) => lines.length > MOST_LINES_OF_A_FILE);
-  expect(long.map(({ path, lines }) => `${path}: ${lines.length}`)).toEqual([]);
-});
-
-test('half of the files are long enough for a topic and short enough to be read in one go', () => {
-  const lengths = packageSources()
-    .map(({ lines }) => lines.length)
-    .sort((one, other) => one - other);
-  const median = lengths[Math.floor(lengths.length / 2)];
-  expect(median).toBeGreaterThan(MEDIAN_LINES[0]);
-  expect(median).toBeLessThan(MEDIAN_LINES[1]);
-});
 
 test('a function has at most 60 lines', () => {
   const long = sourceTree().flatMap(({ path, functions }) =>
