@@ -260,8 +260,6 @@ export const AGENT_OPTIONS = optionTable<AgentOptions>(
   },
   {
     ...LOOP_ALIASES,
-    systemPrompt: "systemPrompt: '…'",
-    instructions: "systemPrompt: '…'",
     tools: 'toolboxes: [tool, …]',
     toolsets: 'toolboxes: [ShopTools, …]',
     name: "agentName: '…'",

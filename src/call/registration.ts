@@ -1,9 +1,9 @@
 import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
 import type { ClassType } from '../contract/declaration.js';
-import type { JsonSchema } from '../contract/json-schema.js';
+import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
 import type { Tool, ToolDefinition } from '../contract/tool.js';
 import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../discovery/define-tool.js';
-import { textInputFaults } from '../discovery/tool-schemas.js';
+import { objectFaults, textInputFaults } from '../discovery/tool-schemas.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { callListener } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -11,7 +11,7 @@ import { isRecord } from '../kernel/json.js';
 import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../kernel/options.js';
 import { toolMethods } from '../metadata/class-record.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
-import { unloadedParts } from '../schema/schema-source.js';
+import { isStandardSchema, unloadedParts } from '../schema/schema-source.js';
 import { ToolIndex, type ToolQuery } from '../search/tool-index.js';
 import type { ToolEntry } from './plan.js';
 import type { CallWatcher } from './watch-calls.js';
@@ -172,7 +172,7 @@ export function readTool(registered: RegisteredTool): ReadTool {
 }
 
 function doubtsAbout({ name, description, parameters }: ToolDefinition): readonly AuthorFault[] {
-  const where = `register(${JSON.stringify(name)})`;
+  const where = placeOf(name);
   const ofSchema = schemaDoubts(parameters, 'author').map((doubt) =>
     describeSchemaFault(doubt, 'parameters'),
   );
@@ -206,7 +206,7 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
     ];
   }
   const { name, description, parameters, execute } = tool as Partial<ToolDefinition>;
-  const where = `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
+  const where = placeOf(name);
   const faults: AuthorFault[] = [];
   const must = (holds: boolean, problem: string, fix: string) =>
     holds || faults.push({ where, problem, fix });
@@ -226,6 +226,20 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   return faults;
 }
 
+function placeOf(name: unknown): string {
+  return `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
+}
+
+/** Of two tools of one name that are given together, nobody says which is meant. */
+export function sameNameFaults(names: readonly string[]): readonly AuthorFault[] {
+  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  return Array.from(new Set(twice), (name) => ({
+    where: placeOf(name),
+    problem: 'several tools that are given together have this name',
+    fix: 'a name of its own for each; or register one of them later, which replaces the other',
+  }));
+}
+
 const PARAMETERS = '`parameters` as a JSON Schema object';
 
 function malformedSchemas({
@@ -235,11 +249,21 @@ function malformedSchemas({
   const given = Object.entries({ parameters, output }).filter(
     ([, schema]) => schema !== undefined && schema !== null,
   );
-  return given.flatMap(([what, schema]) =>
-    isRecord(schema)
-      ? malformed(schema, what)
-      : [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }],
-  );
+  return given.flatMap(([what, schema]) => {
+    if (isStandardSchema(schema)) return [notWritten(schema, what)];
+    if (!isRecord(schema)) return [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }];
+    const faults = malformed(schema, what);
+    return faults.length === 0 && what === 'parameters' ? objectFaults(schema) : faults;
+  });
+}
+
+/** Its members would be taken for keywords. */
+function notWritten(schema: StandardSchema, what: string): Omit<AuthorFault, 'where'> {
+  const { vendor } = schema['~standard'];
+  return {
+    problem: `its \`${what}\` are a schema of ${vendor}, which only defineTool writes as JSON Schema`,
+    fix: 'register(defineTool({ name, description, parameters, execute }))',
+  };
 }
 
 function malformed(schema: JsonSchema, what: string): readonly Omit<AuthorFault, 'where'>[] {

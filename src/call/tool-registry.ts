@@ -29,6 +29,7 @@ import {
   type NameFilter,
   type RegisteredTool,
   readTool,
+  sameNameFaults,
   type ToolTable,
   ToolTableView,
   WritableToolTable,
@@ -107,15 +108,19 @@ export class ToolRegistry {
   }
 
   /**
-   * Adds tools; one of the same name is replaced in its place. A function makes a new tool for each call.
+   * Adds tools; one of the same name that was there before is replaced in its place. A function makes a new tool for
+   * each call.
    *
-   * @throws ToolDeclarationError (502) naming every value that is not a tool; then nothing is registered.
+   * @throws ToolDeclarationError (502) naming every value that is not a tool, and every name that several of these
+   * tools have; then nothing is registered.
    */
   register(...tools: readonly RegisteredTool[]): this {
     const table = this.#writable();
-    const read = tools.map(readTool);
+    const read = Array.from(new Set(tools), readTool);
+    const names = read.flatMap((item) => ('name' in item ? item.name : []));
     const faults = read.flatMap((item) => ('faults' in item ? item.faults : []));
-    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    const all = [...faults, ...sameNameFaults(names)];
+    if (all.length > 0) throw new ToolDeclarationError(all);
     for (const item of read) {
       if ('faults' in item) continue;
       for (const doubt of item.doubts ?? []) warnAuthor(doubt, this.#options.logger);

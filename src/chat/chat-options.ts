@@ -105,7 +105,6 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
   },
   {
     ...LOOP_ALIASES,
-    systemPrompt: "systemPrompt: '…'",
     config: 'its options here: { provider, model, tools }',
   },
 );

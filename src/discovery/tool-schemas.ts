@@ -37,8 +37,7 @@ export function buildToolSchemas(
     ? fromSource(options.parameters, 'parameters', faults)
     : fromModel(model, faults);
   const isWritten = options.parameters === undefined && !('type' in model);
-  if (input !== undefined && !isWritten && !describesObject(input.schema, input.schema))
-    faults.push(NO_OBJECT);
+  if (input !== undefined && !isWritten) faults.push(...objectFaults(input.schema));
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements, writer } = input;
@@ -89,6 +88,10 @@ function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema
 }
 
 /** Arguments are an object; providers refuse a tool whose schema says otherwise. */
+export function objectFaults(schema: JsonSchema): readonly ParameterFault[] {
+  return describesObject(schema, schema) ? [] : [NO_OBJECT];
+}
+
 const NO_OBJECT: ParameterFault = {
   problem: 'its `parameters` describe no object',
   fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",

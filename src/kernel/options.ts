@@ -162,10 +162,30 @@ function describeWrong(option: string, value: unknown, rule: OptionRule): readon
   return [{ option, problem: `${option} is there, but undefined`, fix: `${fix}; or no ${option} at all` }];
 }
 
-function describeUnknown(name: string, { of, rules, meant }: OptionTable, path: string): OptionFault {
+/** Names that the AI SDK, OpenAI's SDKs and others have for options of ours. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['system', 'systemPrompt'],
+  ['instructions', 'systemPrompt'],
+  ['stopWhen', 'maxIterations'],
+  ['maxSteps', 'maxIterations'],
+  ['maxTurns', 'maxIterations'],
+  ['abortSignal', 'signal'],
+]);
+
+/** What to write for a name of another framework, where this takes the same thing. */
+function synonymFix(name: string, { rules, meant }: OptionTable, path: string): string | undefined {
+  const own = SYNONYMS.get(name);
+  if (own === undefined) return undefined;
+  const rule = rules.get(own);
+  if (rule !== undefined) return `${path}${own}: ${rule.fix}`;
+  return Object.hasOwn(meant, own) ? meant[own] : undefined;
+}
+
+function describeUnknown(name: string, table: OptionTable, path: string): OptionFault {
+  const { of, rules, meant } = table;
   const option = path + name;
   const problem = `${option} is no option${of === '' ? '' : ` of ${of}`}`;
-  const alias = Object.hasOwn(meant, name) ? meant[name] : undefined;
+  const alias = Object.hasOwn(meant, name) ? meant[name] : synonymFix(name, table, path);
   if (alias !== undefined) return { option, problem, fix: alias };
   const known = Array.from(rules.keys());
   const near = nearestNames(name, known);

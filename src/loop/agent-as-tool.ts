@@ -108,7 +108,6 @@ const RULES: RulesOf<AgentAsToolOptions> = {
 
 const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {
   store: 'a `store` of the run that calls the agent: it keeps the agent’s run, too',
-  instructions: 'systemPrompt: …',
 });
 
 const TASK = {

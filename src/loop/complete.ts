@@ -68,11 +68,11 @@ const MODEL_OPTIONS = optionTable<CompletionModel>('complete', {
   telemetry: TELEMETRY,
 });
 
-const REQUEST = optionTable<CompletionRequest>(
-  'the request of complete',
-  { messages: required(LIST), systemPrompt: TEXT, tools: LIST },
-  { system: 'systemPrompt: …' },
-);
+const REQUEST = optionTable<CompletionRequest>('the request of complete', {
+  messages: required(LIST),
+  systemPrompt: TEXT,
+  tools: LIST,
+});
 
 /**
  * One request to a model; the calls it makes are returned, and nothing is executed.

@@ -211,9 +211,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
 export const LOOP_ALIASES = {
   messages: 'the second argument of the function',
   systemPrompt: "a first message { role: 'system', content: '…' }",
-  maxSteps: 'maxIterations: …',
   timeoutMs: 'toolTimeoutMs: …',
-  abortSignal: 'signal: …',
   tool_choice: 'toolChoice: …',
   parallel_tool_calls: 'parallelToolCalls: …',
   temperature: 'llmOptions: { temperature: … }',

@@ -45,7 +45,7 @@ export function readSchemaSource(source: SchemaSource): ReadSchema {
 }
 
 /** arktype's schemas are functions. */
-function isStandardSchema(source: unknown): source is StandardSchema {
+export function isStandardSchema(source: unknown): source is StandardSchema {
   const isHolder = typeof source === 'object' || typeof source === 'function';
   return isHolder && source !== null && '~standard' in source;
 }

@@ -5,11 +5,13 @@ import {
   discoverTools,
   type JsonSchema,
   Param,
+  runToolLoop,
   Tool,
   ToolDeclarationError,
   ToolRegistry,
   Toolset,
 } from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
 import { z } from 'zod';
 
 function faultsOf(declare: () => unknown): readonly string[] {
@@ -26,6 +28,11 @@ function faultsOf(declare: () => unknown): readonly string[] {
 }
 
 const execute = () => 'ran';
+
+async function runWith(tools: readonly object[], provider = new ScriptedProvider([{ content: 'Hi' }])) {
+  return runToolLoop({ provider, model: 'm', tools: tools as never }, [{ role: 'user', content: 'Go' }]);
+}
+
 const property = (a: unknown): JsonSchema => ({ type: 'object', properties: { a: a as JsonSchema } });
 
 const MALFORMED: readonly (readonly [schema: unknown, problem: string])[] = [
@@ -85,9 +92,45 @@ describe.each<[string, (parameters: JsonSchema) => unknown]>([
     expect(faultsOf(() => declare(parameters as unknown as JsonSchema))).toHaveLength(3);
   });
 
+  test.each([
+    { type: 'array', items: { type: 'string' } },
+    { type: 'string' },
+    { type: ['object', 'null'] },
+    { anyOf: [{ type: 'object' }, { type: 'null' }] },
+  ])('that describe no object: %j', (parameters) => {
+    const told = [`${where}, its \`parameters\` describe no object`];
+    expect(faultsOf(() => declare(parameters))).toEqual(told);
+  });
+
   test('that are a list', () => {
     expect(faultsOf(() => declare([] as unknown as JsonSchema))).toHaveLength(1);
   });
+});
+
+test.each([
+  ['register', (tool: object) => new ToolRegistry().register(tool as never)],
+  ['the tools of a run', (tool: object) => runWith([tool])],
+])('%s: a schema that only defineTool writes is refused, and told to it', async (_, give) => {
+  const parameters = z.object({ a: z.number() });
+  const given = async () => give({ name: 't', description: 'd', parameters, execute });
+  await expect(given()).rejects.toMatchObject({
+    name: 'InvalidToolSignature',
+    faults: [
+      {
+        problem: 'its `parameters` are a schema of zod, which only defineTool writes as JSON Schema',
+        fix: expect.stringContaining('register(defineTool({'),
+      },
+    ],
+  });
+});
+
+test('the tools of a run are checked as those of register, and nothing is asked', async () => {
+  const model = new ScriptedProvider([{ content: 'Hi' }]);
+  const wrong = { name: 't', description: 'd', parameters: { type: 'array' }, execute };
+  await expect(runWith([wrong], model)).rejects.toMatchObject({
+    faults: [{ problem: 'its `parameters` describe no object' }],
+  });
+  expect(model.requests).toEqual([]);
 });
 
 test('ToolRegistry.register tells the faults of all tools, and registers none of them', () => {

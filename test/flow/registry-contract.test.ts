@@ -1,5 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { asyncResult, type LogFields, ToolRegistry, toolResult, toolToSchema } from 'toolwright';
+import {
+  asyncResult,
+  type LogFields,
+  runToolLoop,
+  ToolDeclarationError,
+  ToolRegistry,
+  toolResult,
+  toolToSchema,
+} from 'toolwright';
+import { ScriptedProvider } from 'toolwright/testing';
 import { readFile, Sender, toolNamed } from './contract-tools.js';
 
 describe('registry', () => {
@@ -10,6 +19,24 @@ describe('registry', () => {
     registry.register(toolNamed('a'));
     registry.register(second);
     expect([registry.count(), registry.list(), registry.get('a')]).toEqual([1, ['a'], second]);
+  });
+
+  test('two tools of one name in one call are a fault, told with all others, and nothing is registered', async () => {
+    const registry = new ToolRegistry().register(toolNamed('a'));
+    const first = registry.get('a');
+    const [twice, wrong] = [toolNamed('a'), { ...toolNamed('c'), parameters: { type: 'array' } }];
+    const register = () => registry.register(twice, toolNamed('b'), () => toolNamed('a'), wrong);
+    expect(register).toThrow(ToolDeclarationError);
+    expect(register).toThrow(
+      /2 mistakes[\s\S]*register\("c"\)[\s\S]*register\("a"\): several tools that are given together have this name/,
+    );
+    expect([registry.list(), registry.get('a')]).toEqual([['a'], first]);
+    expect(registry.register(twice, twice).get('a')).toBe(twice);
+    const provider = new ScriptedProvider([{ content: 'Hi' }]);
+    const tools = [toolNamed('a'), toolNamed('a')];
+    const run = runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Go' }]);
+    await expect(run).rejects.toMatchObject({ code: 502 });
+    expect(provider.requests).toEqual([]);
   });
 
   test('execute is executeWithContext without channel, chat id and listener', async () => {

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Answer,
   Args,
+  agentAsTool,
   answerWait,
+  Conversation,
   complete,
   defineTool,
   discoverTools,
@@ -17,8 +19,11 @@ import {
   ToolRegistry,
   Toolset,
 } from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { createChatHandler } from 'toolwright/chat';
 import { OpenAIProvider } from 'toolwright/openai';
 import { SatelliteClient } from 'toolwright/satellite';
+import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 
 const hello: readonly Message[] = [{ role: 'user', content: 'Hello' }];
@@ -121,6 +126,38 @@ describe('loopGuard', () => {
     { endAt: 1 },
   ])('%j may be meant', async (guard) => {
     expect((await run(guard)).status).toBe('completed');
+  });
+});
+
+describe('a name of another framework', () => {
+  const base = { provider: new ScriptedProvider([{ content: 'Hi' }]), model: 'm' };
+  const doors = {
+    runToolLoop: (wrong: object) => runToolLoop({ ...base, ...wrong }, hello),
+    Conversation: (wrong: object) => new Conversation({ ...base, ...wrong }),
+    agentAsTool: (wrong: object) => agentAsTool({ ...base, name: 'a', description: 'A', ...wrong } as never),
+    createAgent: (wrong: object) => createAgent({ ...base, ...wrong }),
+    createChatHandler: (wrong: object) =>
+      createChatHandler({
+        ...base,
+        authenticate: () => 'u1',
+        store: new MemoryRunStore(),
+        ...wrong,
+      } as never),
+    complete: (wrong: object) => complete(base, { messages: hello, ...wrong }),
+  };
+
+  test.each(Object.entries(doors))('is answered by %s with its own', async (door, enter) => {
+    const isLoop = door === 'runToolLoop';
+    const prompt = isLoop ? "a first message { role: 'system', content: '…' }" : 'systemPrompt: a string';
+    for (const name of ['system', 'instructions'])
+      expect(await told(() => enter({ [name]: 'Be brief.' }))).toMatch(
+        new RegExp(`${name} is no option[^\\n]*\\n   Write instead: ${prompt}`),
+      );
+    if (door === 'complete') return;
+    for (const name of ['stopWhen', 'maxSteps', 'maxTurns'])
+      expect(await told(() => enter({ [name]: 3 }))).toMatch(
+        new RegExp(`${name} is no option[^\\n]*\\n   Write instead: maxIterations: a whole number`),
+      );
   });
 });
 

@@ -85,7 +85,7 @@ const AGENT = optionTable<NamedAgent>(
     timeoutMs: MILLISECONDS,
     agents: LIST,
   },
-  { instructions: 'systemPrompt: …', name: 'its key in the table' },
+  { name: 'its key in the table' },
 );
 
 /**
