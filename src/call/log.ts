@@ -1,6 +1,7 @@
 import type { LogFields, Logger } from '../contract/ports.js';
 import type { ArgumentFault } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
+import { errorMessage, isClientError } from '../kernel/error-message.js';
 import { visibleLine, visibleText } from '../kernel/visible-text.js';
 import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
@@ -75,7 +76,7 @@ export class CallLog {
   }
 
   ended(result: ToolResult, durationMs: number): void {
-    if (result.isError) this.#write('error', 'Tool failed', { durationMs, ...failureOf(result) });
+    if (result.isError) this.#failed('Tool failed', result, durationMs);
     else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
   }
 
@@ -84,8 +85,16 @@ export class CallLog {
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {
-    if (result.isError) this.#write('error', 'Async tool failed', { durationMs, ...failureOf(result) });
+    if (result.isError) this.#failed('Async tool failed', result, durationMs);
     else this.#write('info', 'Async tool completed', { durationMs, resultLength: result.forLLM.length });
+  }
+
+  /** An error that says no to a client, as NestJS calls them, is an answer: nothing is broken. */
+  #failed(message: string, result: ToolResult, durationMs: number): void {
+    const { error } = result;
+    const refusal = [error, causeOf(error)].find(isClientError);
+    if (refusal === undefined) this.#write('error', message, { durationMs, ...failureOf(result) });
+    else this.#write('debug', message, { durationMs, reason: errorMessage(refusal) });
   }
 
   /** Something that changes nothing any more, but that somebody should know. */
@@ -127,6 +136,10 @@ export class CallLog {
     }
     return entry;
   }
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error ? error.cause : undefined;
 }
 
 /** The error, and what the model was told instead where it was told something else. */

@@ -40,6 +40,28 @@ function textOf(thrown: unknown): string {
   return json === '{}' ? '' : json;
 }
 
+/** Whether an error is one as NestJS throws them, by its form: it may come from another copy of that package. */
+export function isHttpError(thrown: unknown): thrown is HttpError {
+  return (
+    thrown instanceof Error &&
+    typeof Reflect.get(thrown, 'getStatus') === 'function' &&
+    typeof Reflect.get(thrown, 'getResponse') === 'function'
+  );
+}
+
+interface HttpError extends Error {
+  getStatus(): number;
+  getResponse(): string | object;
+}
+
+/** Statuses from here on say that the server broke. */
+const SERVER_ERROR = 500;
+
+/** Whether it is one that says what is wrong with what was asked. */
+export function isClientError(thrown: unknown): boolean {
+  return isHttpError(thrown) && thrown.getStatus() < SERVER_ERROR;
+}
+
 /** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
 export function unreadableResult(cause: unknown): TypeError {
   return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {

@@ -1,11 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { type InspectOptions, inspect } from 'node:util';
-import { HttpException, type LogLevel, Logger as NestLogger } from '@nestjs/common';
+import { type LogLevel, Logger as NestLogger } from '@nestjs/common';
 import type { DescribeError } from '../call/result-text.js';
 import type { LogFields, Logger } from '../contract/ports.js';
 import { RetryToolCall } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { errorMessage } from '../kernel/error-message.js';
+import { errorMessage, isClientError, isHttpError } from '../kernel/error-message.js';
 import { visibleText } from '../kernel/visible-text.js';
 import { SHUTDOWN } from './calls.js';
 import { logLevels } from './nest-internals.js';
@@ -13,9 +13,6 @@ import type { ToolwrightModuleOptions } from './options.js';
 
 /** What the options say of the texts of errors. */
 type ErrorOptions = Pick<ToolwrightModuleOptions, 'describeError' | 'exposeErrors'>;
-
-/** Statuses from here on say that the server broke; as Nest answers them, their texts are nobody else's business. */
-const SERVER_ERROR = 500;
 
 /** What the model is told of something that was thrown; never throws itself. */
 export function createErrorDescriber({ describeError, exposeErrors }: ErrorOptions): DescribeError {
@@ -37,7 +34,7 @@ export function publicText(thrown: unknown): string | undefined {
 
 /** Its message, or what an `HttpException` says beside it: the list that a pipe throws, or a body of the author's own. */
 function exceptionText(exception: unknown): string {
-  const response: unknown = isHttpException(exception) ? exception.getResponse() : undefined;
+  const response: unknown = isHttpError(exception) ? exception.getResponse() : undefined;
   if (typeof response !== 'object' || response === null) return errorMessage(exception);
   const message: unknown = Reflect.get(response, 'message');
   if (Array.isArray(message)) return message.join('; ');
@@ -46,19 +43,10 @@ function exceptionText(exception: unknown): string {
 
 /** An error of the framework that only reports another one says what that one says. */
 function isPublic(thrown: unknown): boolean {
-  if (isHttpException(thrown)) return thrown.getStatus() < SERVER_ERROR;
+  // As Nest answers clients: the text of an error of the server is nobody else's business.
+  if (isHttpError(thrown)) return isClientError(thrown);
   if (RetryToolCall.is(thrown) || thrown === SHUTDOWN) return true;
   return ToolwrightError.is(thrown) && (thrown.cause === undefined || isPublic(thrown.cause));
-}
-
-/** Also one that another copy of the package made. */
-function isHttpException(thrown: unknown): thrown is HttpException {
-  if (thrown instanceof HttpException) return true;
-  return (
-    thrown instanceof Error &&
-    typeof Reflect.get(thrown, 'getStatus') === 'function' &&
-    typeof Reflect.get(thrown, 'getResponse') === 'function'
-  );
 }
 
 const REFERENCE_KEY = randomBytes(16);
@@ -119,11 +107,11 @@ function originOf(error: Error | undefined): Error | undefined {
 }
 
 /**
- * Nest's levels for the framework's: what happens to calls is `debug` and their arguments are `verbose`, so that
- * an application which logs from `log` on hears only of what went wrong.
+ * Nest's levels for the framework's: what happens to calls is `debug`, so that an application which logs from `log` on
+ * hears only of what went wrong.
  */
 const LEVELS: Readonly<Record<string, LogLevel>> = {
-  debug: 'verbose',
+  debug: 'debug',
   info: 'debug',
   warn: 'warn',
   error: 'error',
@@ -135,7 +123,7 @@ export function nestLogger(): Logger {
   const entry = (message: string, fields?: LogFields): LogEntry | string =>
     fields === undefined ? message : new LogEntry(message, fields);
   return {
-    debug: (message, fields) => logger.verbose(entry(message, fields)),
+    debug: (message, fields) => logger.debug(entry(message, fields)),
     info: (message, fields) => logger.debug(entry(message, fields)),
     warn: (message, fields) => logger.warn(entry(message, fields)),
     error: (message, fields) => logger.error(entry(message, fields)),

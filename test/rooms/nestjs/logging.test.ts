@@ -11,12 +11,14 @@ import {
   Injectable,
   Logger,
   type LoggerService,
+  NotFoundException,
   Scope,
+  ServiceUnavailableException,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { Tool, ToolRegistry } from 'toolwright';
+import { type LogFields, Tool, ToolContext, ToolRegistry } from 'toolwright';
 import { ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
 
 @Injectable()
@@ -52,6 +54,23 @@ class Tools {
   @Tool('Fail')
   fail() {
     throw new Error('broken');
+  }
+
+  @Tool('Find')
+  find() {
+    throw new NotFoundException('no such order');
+  }
+
+  @Tool('Find later')
+  findLater(ctx: ToolContext) {
+    return ctx.background(async () => {
+      throw new NotFoundException('no such order');
+    }, 'Started');
+  }
+
+  @Tool('Unavailable')
+  unavailable() {
+    throw new ServiceUnavailableException('the warehouse is closed');
   }
 
   @Tool('Greet')
@@ -217,6 +236,35 @@ test('in Nest’s console an entry is one line, and an unexpected error has its 
   expect(failed.lines[at + 2]).toContain('logging.test');
   const rejected = await linesOf({ colors: false }, (tools) => tools.execute('fail', 'nonsense'));
   expect(rejected.lines.filter((line) => line.includes('WARN'))).toHaveLength(1);
+});
+
+test('an HttpException below 500 is no error: one line at debug', async () => {
+  const { lines } = await linesOf({ colors: false }, (tools) => tools.execute('find'));
+  expect(lines).toEqual([
+    expect.stringContaining('DEBUG [Toolwright] Tool started tool=find'),
+    expect.stringMatching(
+      /DEBUG \[Toolwright\] Tool failed tool=find callId=\S+ durationMs=[\d.]+ reason="no such order"$/,
+    ),
+  ]);
+  const kept = await logOf((tools) => tools.execute('unavailable'), ['warn']);
+  expect(kept).toEqual(['error: Tool failed']);
+});
+
+test('a logger that is given hears of an HttpException below 500 at debug, also of work that goes on', async () => {
+  const got: (readonly [level: string, message: string, fields?: LogFields])[] = [];
+  const at = (level: string) => (message: string, fields?: LogFields) => got.push([level, message, fields]);
+  const logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  const module = await create(new KeepingLogger(), { logger });
+  const ended = Promise.withResolvers<void>();
+  await module.get(ToolRegistry).execute('find');
+  await module
+    .get(ToolRegistry)
+    .executeWithContext('find_later', {}, {}, () => ended.resolve())
+    .then(() => ended.promise);
+  expect(got.filter(([, message]) => message.includes('failed'))).toEqual([
+    ['debug', 'Tool failed', expect.objectContaining({ tool: 'find', reason: 'no such order' })],
+    ['debug', 'Async tool failed', expect.objectContaining({ tool: 'find_later', reason: 'no such order' })],
+  ]);
 });
 
 test('a logger of JSON gets the fields as data', async () => {
