@@ -187,5 +187,6 @@ export function registryOfModule(module: Readonly<Record<string, unknown>>): Too
   const found = toolsOfModule(module);
   if (found === undefined) return undefined;
   const { registry, toolsets, tools } = found;
-  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets }), ...tools);
+  // A tool that it exports beside a class of the same tools takes their place.
+  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets })).register(...tools);
 }
