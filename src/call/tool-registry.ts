@@ -1,6 +1,7 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
+import type { Logger } from '../contract/ports.js';
 import type { Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
@@ -67,6 +68,8 @@ export class ToolRegistry {
   readonly maxResultChars: number | undefined;
   /** What the work that tools start goes through, where a run brings no queue of its own. */
   readonly tasks: TaskQueue;
+  /** Where it logs, and runs that are given it, where it was given that. */
+  readonly logger: Logger | undefined;
   /** Records the calls of the registry, where it was given one. */
   readonly telemetry: Telemetry | undefined;
   /** What surrounds its calls, and the requests of runs that are given it. */
@@ -84,6 +87,7 @@ export class ToolRegistry {
     this.#options = options;
     this.#table = table;
     checkOptions(options, REGISTRY_OPTIONS);
+    this.logger = options.logger;
     this.#log = new SafeLog(options.logger);
     this.toolTimeoutMs = options.toolTimeoutMs;
     this.maxResultChars = options.maxResultChars;

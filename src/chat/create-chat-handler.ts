@@ -1,3 +1,4 @@
+import { logFailure } from '../call/failure-log.js';
 import { type Answer, isNobody } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { checkArguments } from '../errors/author-fault.js';
@@ -68,7 +69,7 @@ const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes
 
 function faultOf(thrown: unknown, { logger }: ReadChatOptions): HttpFault {
   const known = knownFault(thrown);
-  if (known === undefined) logger?.error('A chat request failed', { error: thrown });
+  if (known === undefined) logFailure(logger, { what: 'A chat request failed', error: thrown });
   return known ?? new HttpFault(500, 'The request failed.');
 }
 

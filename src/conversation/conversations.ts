@@ -1,3 +1,4 @@
+import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import type { Answer } from '../contract/call.js';
 import {
@@ -281,7 +282,8 @@ export class Conversations {
       if (held === undefined) return;
       await this.#takeHeld(held);
     } catch (error) {
-      this.#safeLog.warn(`Conversation '${conversationId}' could not be gone on with`, { error });
+      const what = 'A conversation could not be gone on with';
+      logFailure(this.#options.logger, { what, error, at: { conversationId } });
     }
   }
 
@@ -307,6 +309,8 @@ export class Conversations {
       closing: this.#closing.signal,
       followUntil: this.#closed.signal,
       warn: (message, fields) => this.#safeLog.warn(message, fields),
+      logFailed: (conversationId, error) =>
+        logFailure(logger, { what: 'Turn failed', error, at: { conversationId } }),
       configOf: async (turn) => {
         const given = typeof config === 'function' ? await config(turn) : config;
         checkTurnConfig(given);

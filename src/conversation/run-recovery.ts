@@ -1,3 +1,4 @@
+import { logFailure } from '../call/failure-log.js';
 import type { OnUnknown } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import type { CallScope } from '../contract/call.js';
@@ -48,7 +49,7 @@ export class RunRecovery {
   }
 
   async #look(): Promise<void> {
-    const { logger: _, left, ...parts } = this.#parts;
+    const { logger, left, ...parts } = this.#parts;
     const { signal } = this.#closing;
     try {
       await recoverAll(
@@ -58,7 +59,8 @@ export class RunRecovery {
           signal,
           onResult: (run) => {
             if (!('error' in run)) return;
-            this.#log.warn(`Run '${run.runId}' could not be gone on with`, { error: run.error });
+            const { runId, error } = run;
+            logFailure(logger, { what: 'A run could not be gone on with', error, at: { runId } });
           },
         },
         left,

@@ -39,6 +39,8 @@ export interface TurnSurroundings extends PartSources {
   readonly expiries: ExpiryWatch;
   /** Aborted once all is closed: what becomes of jobs is then told by others. */
   readonly followUntil: AbortSignal;
+  /** Hears of turns that failed without a run that says why. */
+  readonly logFailed: (conversationId: string, error: unknown) => void;
   /** Keeps a completion of work that a turn has started; of two with the same key, the first. */
   readonly complete: (of: TurnOwner, key: string, content: InboxContent) => void;
 }
@@ -95,7 +97,7 @@ async function continueTurn(
   const run = await surroundings.store.read(turn.runId);
   const fault = run && turnFault(held, turn, run);
   if (fault) {
-    await failTurn(held, turn, fault);
+    await failTurn(held, { turn, error: fault }, surroundings);
     return true;
   }
   // Where the run is not suspended, the process that took the answers died before it had told so.
@@ -127,7 +129,8 @@ async function continueTurn(
     // Those that were taken before have done what they could.
     if (answers?.isTold && isRefusal(error)) await held.commit({ done: [answers.position], events: [] });
     else if (answers !== undefined && isRefusal(error)) await refuseAnswers(held, answers, { error, run });
-    else if (isFinal(error)) await held.tellUntold(turn, run).then(() => failTurn(held, turn, error));
+    else if (isFinal(error))
+      await held.tellUntold(turn, run).then(() => failTurn(held, { turn, error }, surroundings));
     // The store, or what the application gives, may be right the next time.
     else throw error;
   }
@@ -203,6 +206,7 @@ async function runTurn(
   const signal = held.turnSignal();
   const parts = await askForParts(next, surroundings, { signal, lost: held.lost });
   if (parts.status === 'left') return undefined;
+  if (parts.status === 'failed') surroundings.logFailed(of.conversationId, parts.error);
   if (parts.status !== 'given') return endWithout(held, parts, { turn, run, next, store, signal });
   const { given } = parts;
   const config = {
@@ -370,7 +374,12 @@ async function commitTurn(
 }
 
 /** A turn that can never be run as things are. */
-async function failTurn(held: HeldConversation, turn: OpenTurn, error: unknown): Promise<void> {
+async function failTurn(
+  held: HeldConversation,
+  { turn, error }: { readonly turn: OpenTurn; readonly error: unknown },
+  { logFailed }: TurnSurroundings,
+): Promise<void> {
+  logFailed(held.conversation.conversationId, error);
   const failed = { status: 'failed', error: errorJson(error) } as const;
   await held.commit({ turn: null, events: [{ type: 'turn-end', turn: turnJson(turn), ...failed }] });
 }

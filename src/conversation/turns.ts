@@ -1,4 +1,5 @@
 import { completionOf } from '../call/completion-entry.js';
+import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -258,12 +259,13 @@ export class Turns {
     const status = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
     const begun = this.#put({ turn, scope, signal, status, history });
     const running = within(() => this.#run(begun));
-    running.then(done?.resolve, done?.reject ?? (() => {}));
+    running.then(done?.resolve, done?.reject ?? this.#logFailed);
   }
 
   /** A turn that never begins. */
   #refuse(origin: TurnOrigin, error: ToolwrightError): void {
     this.#count += 1;
+    this.#logFailed(error);
     this.events.tell({ type: 'turn-end', turn: { number: this.#count, origin }, error });
   }
 
@@ -325,8 +327,13 @@ export class Turns {
 
   /** A turn whose outcome nobody waits for; `turn-end` tells it. */
   #runAlone(current: CurrentTurn): void {
-    this.#run(current).catch(() => {});
+    this.#run(current).catch(this.#logFailed);
   }
+
+  readonly #logFailed = (error: unknown): void => {
+    const { logger, tools, id } = this.#config;
+    logFailure(logger ?? tools.logger, { what: 'Turn failed', error, at: { conversationId: id } });
+  };
 
   #leave(current: CurrentTurn): void {
     current.leave();

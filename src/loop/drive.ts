@@ -1,3 +1,4 @@
+import { logFailure } from '../call/failure-log.js';
 import type { InvokeOptions, Invoker } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
@@ -66,8 +67,17 @@ export async function driveLoop(
   if (keeper !== undefined) kept = await keeper.end(run, result);
   else if (result.state !== undefined)
     kept = await keepRun(result, result.state, surroundings.keep ?? config.store);
+  if (kept.status === 'failed') logFailedRun(run, kept.error);
   await sink?.({ type: 'run-end', result: kept });
   return kept;
+}
+
+/** Whoever has the result may show its user nothing of why. */
+function logFailedRun({ config, runId, scope }: LoopRun, error: unknown): void {
+  const { conversationId } = scope;
+  const { model, logger } = config;
+  const at = { runId, ...(conversationId === undefined ? {} : { conversationId }), model };
+  logFailure(logger, { what: 'Run failed', error, at });
 }
 
 /** Guard, retries and budget have seen what was answered before the run was lost. */
@@ -270,10 +280,10 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
   const model = before?.model ?? given.model ?? missingModel();
-  const config = (model === given.model ? given : { ...given, model }) as ToolLoopConfig;
+  const tools = before?.tools ? onlyKnown(registryOf(given.tools), before.tools) : registryOf(given.tools);
+  const config = withDefaults(given, model, tools);
   const messages =
     'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
-  const tools = before?.tools ? onlyKnown(registryOf(config.tools), before.tools) : registryOf(config.tools);
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
   const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
@@ -325,6 +335,13 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   };
 }
 
+/** The config with the model that the run asks, and where it logs. */
+function withDefaults(given: ResumeConfig, model: string, tools: ToolRegistry): ToolLoopConfig {
+  const { logger = tools.logger } = given;
+  const isReady = model === given.model && logger === given.logger;
+  return (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
+}
+
 function missingModel(): never {
   throw new InvalidOptionsError([
     { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
@@ -349,7 +366,8 @@ function callOptionsOf(
   { standing, budget }: Pick<InvokeOptions, 'standing'> & { readonly budget: RunBudget | undefined },
 ): InvokeOptions {
   const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
-  const { onAsyncResult, tasks, logger, policy, maxResultChars, engine, store, telemetry } = config;
+  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry } = config;
+  const logger = config.logger === tools.logger ? undefined : config.logger;
   const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
   const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);

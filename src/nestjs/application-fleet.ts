@@ -257,11 +257,11 @@ class ApplicationChats {
     const known = this.#handlers.get(protocol);
     if (known !== undefined) return known;
     const { options, conversations } = this.#parts;
-    const { logger, chat } = options;
+    const { logger = nestLogger(), chat } = options;
     const handler = createChatHandler({
       ...chat,
       ...(protocol === undefined ? {} : { protocol }),
-      ...(logger === undefined ? {} : { logger }),
+      logger,
       conversations: conversations(),
       authenticate: (asked) => this.#owners.get(asked),
     });

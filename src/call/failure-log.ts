@@ -1,0 +1,110 @@
+import type { LogFields, Logger } from '../contract/ports.js';
+import { ProviderError } from '../errors/provider-error.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { visibleLine } from '../kernel/visible-text.js';
+import { SafeLog } from './log.js';
+import { KNOWN_SECRETS } from './redact.js';
+
+/** What failed, why, and which one of its kind it was. */
+interface LoggedFailure {
+  /** `Run failed`. */
+  readonly what: string;
+  readonly error: unknown;
+  /** Ids, as fields of the entry: they do not make another cause. */
+  readonly at?: LogFields;
+}
+
+/**
+ * Logs at `error` why something failed, to the given logger or else to the console: once per cause and minute, so that
+ * a provider that is down does not fill the log. Secrets in the text are hidden.
+ */
+export function logFailure(logger: Logger | undefined, { what, error, at = {} }: LoggedFailure): void {
+  const reason = errorMessage(error).slice(0, LONGEST_TEXT);
+  const text = `${what}: ${visibleLine(KNOWN_SECRETS.mask(reason))}`;
+  if (ToolwrightError.is(error) && error.name === 'RunClaimed') {
+    // Nothing has failed: another process goes on with it.
+    new SafeLog(logger).warn(text, at);
+    return;
+  }
+  const hearer = logger ?? CONSOLE;
+  const repeats = repeatsBefore(hearer, `${text.replace(VARYING, '#')} ${statusOf(error)}`);
+  if (repeats === undefined) return;
+  const origin = unexpectedIn(error);
+  new SafeLog(hearer).error(text, {
+    ...at,
+    ...(repeats === 0 ? {} : { repeats }),
+    ...(origin === undefined ? {} : { error: withStack(origin) }),
+  });
+}
+
+const LONGEST_TEXT = 1_000;
+
+/** Where nobody gave a logger. */
+const CONSOLE: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: (message, fields) => console.error(`toolwright: ${message}`, fields),
+};
+
+/** A cause that was logged, and how often it has come since. */
+interface KnownCause {
+  readonly loggedAt: number;
+  repeats: number;
+}
+
+const AGAIN_AFTER_MS = 60_000;
+const MOST_CAUSES = 200;
+
+/** By loggers: each is told of every cause. */
+const known = new WeakMap<Logger, Map<string, KnownCause>>();
+
+/** How often a cause came since it was logged; `undefined` where that is less than a minute ago. */
+function repeatsBefore(logger: Logger, cause: string): number | undefined {
+  const causes = known.get(logger) ?? new Map<string, KnownCause>();
+  known.set(logger, causes);
+  const before = causes.get(cause);
+  const now = Date.now();
+  if (before !== undefined && Math.abs(now - before.loggedAt) < AGAIN_AFTER_MS) {
+    before.repeats += 1;
+    return undefined;
+  }
+  // At the end again, so that the first of the map is the oldest.
+  causes.delete(cause);
+  causes.set(cause, { loggedAt: now, repeats: 0 });
+  const [oldest] = causes.size > MOST_CAUSES ? causes.keys() : [];
+  if (oldest !== undefined) causes.delete(oldest);
+  return before?.repeats ?? 0;
+}
+
+/** Ids and amounts in the text of a provider, which differ each time; statuses, versions and ports stay. */
+const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;
+
+const MOST_CAUSED = 10;
+
+/** An error and those that caused it; a chain may be a ring. */
+function causesOf(error: unknown): readonly unknown[] {
+  const causes: unknown[] = [error];
+  for (let last = error; last instanceof Error && causes.length < MOST_CAUSED; causes.push(last))
+    last = last.cause;
+  return causes;
+}
+
+function statusOf(error: unknown): unknown {
+  return causesOf(error).find(ProviderError.is)?.status;
+}
+
+/** The error of somebody's code: one of a provider or of the framework says all in its message. */
+function unexpectedIn(error: unknown): Error | undefined {
+  for (const cause of causesOf(error)) {
+    if (ProviderError.is(cause)) return undefined;
+    if (cause instanceof Error && !ToolwrightError.is(cause)) return cause;
+  }
+  return undefined;
+}
+
+/** Without what its library has put beside that, such as the body of the request. */
+function withStack({ name, message, stack }: Error): Error {
+  return Object.assign(new Error(message), { name, stack });
+}

@@ -1,0 +1,297 @@
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { type INestApplicationContext, Logger as NestLogger } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import {
+  Conversation,
+  Conversations,
+  type LLMProvider,
+  type LogFields,
+  type Logger,
+  type Message,
+  ProviderError,
+  runToolLoop,
+  ToolRegistry,
+} from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
+import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
+import { OpenAIProvider } from 'toolwright/openai';
+import { MemoryRunStore } from 'toolwright/stores';
+import { chatOf, said } from '../rooms/chat/chat-reader.js';
+import { json, LoopbackServer } from '../rooms/providers/loopback-server.js';
+
+const USER: readonly Message[] = [{ role: 'user', content: 'Go' }];
+const KEY = 'sk-proj-abcdefghijklmnopqrstuvwxyz123456';
+
+/** An API that answers each request with the next of these statuses, the last one for ever. */
+async function failingApi(...statuses: readonly number[]) {
+  let asked = 0;
+  const server = await LoopbackServer.start((response, request) => {
+    const status = statuses[Math.min(asked, statuses.length - 1)] ?? 500;
+    asked += 1;
+    const message =
+      status === 401
+        ? `Incorrect API key provided: ${KEY}.`
+        : `The server had an error; the request ID is req_${asked}a8c9${Date.now()}.`;
+    json({ error: { message } }, status)(response, request);
+  });
+  const provider = new OpenAIProvider({ baseURL: server.baseURL, apiKey: KEY, maxRetries: 0 });
+  return { server, config: { provider, model: 'gpt-5', providerRetries: 0 } };
+}
+
+/** Keeps what is logged at `error`. */
+function errorLog() {
+  const errors: (readonly [message: string, fields?: LogFields])[] = [];
+  const logger: Logger = {
+    debug: () => {},
+    info: () => {},
+    warn: () => {},
+    error: (message, fields) => errors.push(fields === undefined ? [message] : [message, fields]),
+  };
+  return { errors, logger };
+}
+
+/** What is written to the console, which nobody sees then. */
+function consoleErrors() {
+  const spy = jest.spyOn(console, 'error').mockImplementation(() => {});
+  return () => spy.mock.calls.map(([message, fields]) => [String(message), fields] as const);
+}
+
+function failing(error: () => unknown): LLMProvider {
+  return { chat: () => Promise.reject(error()) };
+}
+
+afterEach(() => {
+  jest.restoreAllMocks();
+  jest.useRealTimers();
+});
+
+/** Prompts a chat and reads its answer to the end. */
+async function chatWith(options: Partial<ChatHandlerOptions>): Promise<string> {
+  const store = new MemoryRunStore();
+  const handler = createChatHandler({ store, authenticate: () => 'u1', ...options } as ChatHandlerOptions);
+  const response = await chatOf(handler).post({ id: 'c1', messages: [said('Go')] });
+  const text = await response.text();
+  await handler.close();
+  return text;
+}
+
+const REFUSED =
+  /^Run failed: LLM call failed: 401 from http:\/\/127\.0\.0\.1:\d+\/v1: the key was refused \(Incorrect API key provided: \[redacted\].*\); check apiKey/;
+
+describe('a provider that fails', () => {
+  test('is an error in the log of a chat, with its text; the user sees none of it', async () => {
+    const { server, config } = await failingApi(401);
+    await using _ = server;
+    const { errors, logger } = errorLog();
+    const shown = await chatWith({ ...config, logger });
+    expect(shown).not.toContain('key was refused');
+    expect(errors).toEqual([
+      [expect.stringMatching(REFUSED), { runId: expect.any(String), conversationId: 'c1', model: 'gpt-5' }],
+    ]);
+    expect(JSON.stringify(errors)).not.toContain(KEY);
+  });
+
+  test('is one on the console where a chat has no logger', async () => {
+    const { server, config } = await failingApi(500);
+    await using _ = server;
+    const written = consoleErrors();
+    await chatWith(config);
+    expect(written()).toEqual([
+      [
+        expect.stringMatching(/^toolwright: Run failed: LLM call failed: 500 from .*the server failed/),
+        expect.objectContaining({ conversationId: 'c1' }),
+      ],
+    ]);
+  });
+
+  test('is one in the log of createAgent: of a run, of a conversation, of conversations', async () => {
+    const { server, config } = await failingApi(401);
+    await using _ = server;
+    const uses = [
+      (agent: Awaited<ReturnType<typeof createAgent>>) => agent.run('Go'),
+      (agent: Awaited<ReturnType<typeof createAgent>>) => agent.conversation().prompt('Go'),
+      async (agent: Awaited<ReturnType<typeof createAgent>>) => {
+        const conversations = await agent.conversations();
+        await conversations.prompt('c1', 'Go');
+        await conversations.idle('c1');
+      },
+    ];
+    for (const use of uses) {
+      const { errors, logger } = errorLog();
+      await using agent = await createAgent({ ...config, logger });
+      await use(agent);
+      expect(errors).toEqual([[expect.stringMatching(REFUSED), expect.any(Object)]]);
+    }
+  });
+
+  test('is one in Nest’s log, or the module’s logger, and not on the console', async () => {
+    const { server, config } = await failingApi(401);
+    await using _ = server;
+    const written = consoleErrors();
+    const nest: string[] = [];
+    const keep = (entry: unknown) => nest.push(String(Reflect.get(Object(entry), 'message')));
+    const none = () => {};
+    const nestLogger = { log: none, warn: none, debug: none, verbose: none, error: keep };
+    const use = async (module: INestApplicationContext) => {
+      const service = module.get(ToolwrightService);
+      expect((await service.run(USER as never)).status).toBe('failed');
+      await service.conversations.prompt('c1', 'Go');
+      await service.conversations.idle('c1');
+      await module.close();
+    };
+    const moduleOf = (more: object) =>
+      Test.createTestingModule({
+        imports: [ToolwrightModule.forRoot({ ...config, store: new MemoryRunStore(), ...more })],
+      })
+        .setLogger(nestLogger)
+        .compile();
+    await use(await moduleOf({}));
+    NestLogger.overrideLogger(['log', 'error', 'warn', 'debug', 'verbose', 'fatal']);
+    expect(nest.length).toBeGreaterThan(0);
+    for (const message of nest) expect(message).toMatch(REFUSED);
+    const { errors, logger } = errorLog();
+    await use(await moduleOf({ logger }));
+    expect(errors).toEqual([[expect.stringMatching(REFUSED), expect.any(Object)]]);
+    expect(written()).toEqual([]);
+  });
+
+  test('that cannot be reached is one of a plain run, on the console, and in the registry’s log where it has one', async () => {
+    const provider = new OpenAIProvider({ baseURL: 'http://127.0.0.1:1/v1', apiKey: KEY, maxRetries: 0 });
+    const config = { provider, model: 'm', providerRetries: 0 };
+    const written = consoleErrors();
+    const { errors, logger } = errorLog();
+    await runToolLoop({ ...config, tools: new ToolRegistry({ logger }) }, USER);
+    expect(written()).toEqual([]);
+    await runToolLoop(config, USER);
+    for (const [message] of [...errors, ...written()]) expect(message).toMatch(/Run failed: .*cannot reach/);
+    expect([errors.length, written().length]).toEqual([1, 1]);
+  });
+
+  test('is one once per cause and minute, whatever id its text has; another cause is another one', async () => {
+    const { server, config } = await failingApi(500, 500, 500, 401, 500);
+    await using _ = server;
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'setImmediate', 'setTimeout', 'setInterval', 'queueMicrotask', 'performance'],
+    });
+    const { errors, logger } = errorLog();
+    for (let run = 0; run < 5; run += 1) await runToolLoop({ ...config, logger }, USER);
+    expect(errors.map(([message]) => message)).toEqual([
+      expect.stringMatching(/500 from .*req_1a8c9/),
+      expect.stringMatching(REFUSED),
+    ]);
+    jest.setSystemTime(Date.now() + 59_000);
+    await runToolLoop({ ...config, logger }, USER);
+    expect(errors).toHaveLength(2);
+    jest.setSystemTime(Date.now() + 1_000);
+    await runToolLoop({ ...config, logger }, USER);
+    expect(errors.slice(2)).toEqual([
+      [expect.stringMatching(/500 from .*req_7a8c9/), expect.objectContaining({ repeats: 4 })],
+    ]);
+  });
+
+  test('in ever other ways is logged each time, and only some of that is remembered', async () => {
+    const { errors, logger } = errorLog();
+    const ways = Array.from({ length: 300 }, (_, way) => `${'x'.repeat(way % 20)}${'y'.repeat(way / 20)}`);
+    for (const way of [...ways, ways[0], ways[299]])
+      await runToolLoop({ provider: failing(() => new Error(`broke: ${way}!`)), model: 'm', logger }, USER);
+    expect(errors).toHaveLength(301);
+  });
+
+  test('tells nothing of its secrets, nor of what was sent to it', async () => {
+    const { errors, logger } = errorLog();
+    const thrown = () =>
+      Object.assign(
+        new Error(`Authorization: Bearer ${KEY} is wrong, see https://u:hunter2@api.example/?api_key=abc123`),
+        {
+          requestBodyValues: { messages: [{ content: 'Ada Lovelace' }] },
+          headers: { authorization: `Bearer ${KEY}` },
+        },
+      );
+    await runToolLoop({ provider: failing(thrown), model: 'm', logger }, USER);
+    const [[message, fields] = ['']] = errors;
+    expect(message).toContain('is wrong');
+    expect(fields?.error).toMatchObject({ stack: expect.stringContaining('failure-logs.test') });
+    const all = inspect([message, fields], { depth: 9, showHidden: true, maxStringLength: null });
+    for (const secret of [KEY, 'hunter2', 'abc123', 'Ada Lovelace']) expect(all).not.toContain(secret);
+  });
+});
+
+describe('what is no failure', () => {
+  test('is not logged: a run that is aborted, is at its limit, or waits', async () => {
+    const written = consoleErrors();
+    const { errors, logger } = errorLog();
+    const abort = new AbortController();
+    const provider: LLMProvider = {
+      chat: () => {
+        abort.abort();
+        return Promise.reject(new Error('cut'));
+      },
+    };
+    const aborted = await runToolLoop({ provider, model: 'm', logger, signal: abort.signal }, USER);
+    const limited = await runToolLoop({ provider, model: 'm', logger, maxIterations: 0 }, USER);
+    expect([aborted.status, limited.status, errors, written()]).toEqual(['aborted', 'limit', [], []]);
+  });
+
+  test('is not logged: a request that succeeds when it is made again', async () => {
+    const { errors, logger } = errorLog();
+    let tries = 0;
+    const provider: LLMProvider = {
+      chat: async () => {
+        tries += 1;
+        if (tries === 1) throw new ProviderError('busy', { retryable: true, retryAfterMs: 0 });
+        return { content: 'Hi', toolCalls: [], finishReason: 'stop' };
+      },
+    };
+    expect((await runToolLoop({ provider, model: 'm', logger }, USER)).status).toBe('completed');
+    expect(errors).toEqual([]);
+  });
+});
+
+describe('a turn that fails without a reply', () => {
+  const provider = failing(() => new Error('never asked'));
+
+  test.each<[string, object, RegExp]>([
+    [
+      'because its config is wrong',
+      { config: () => ({ provider, modle: 'm' }) },
+      /^Turn failed: .*modle is no option/,
+    ],
+    [
+      'because its config cannot be had',
+      { config: () => Promise.reject(new Error('no row')), leaseMs: 50 },
+      /^Turn failed: The turn was not run: `config` of Conversations failed/,
+    ],
+  ])('%s is an error in the log', async (_, options, message) => {
+    const { errors, logger } = errorLog();
+    const conversations = new Conversations({ store: new MemoryRunStore(), logger, ...options } as never);
+    await conversations.prompt('c1', 'Go');
+    await conversations.idle('c1');
+    await conversations.close();
+    expect(errors).toEqual([
+      [expect.stringMatching(message), expect.objectContaining({ conversationId: 'c1' })],
+    ]);
+  });
+
+  test('because its own code throws is one, with the stack', async () => {
+    const { errors, logger } = errorLog();
+    const prepareStep = (): never => {
+      throw new TypeError('no such column');
+    };
+    const config = { provider, model: 'm', prepareStep };
+    const conversations = new Conversations({ store: new MemoryRunStore(), logger, config, pollMs: 50 });
+    await conversations.prompt('c1', 'Go');
+    await conversations.idle('c1');
+    await conversations.close();
+    expect(errors[0]).toEqual([
+      expect.stringContaining('no such column'),
+      expect.objectContaining({
+        error: expect.objectContaining({ stack: expect.stringContaining('failure-logs') }),
+      }),
+    ]);
+    const alone = errorLog();
+    const conversation = new Conversation({ ...config, logger: alone.logger });
+    await expect(conversation.prompt('Go')).rejects.toThrow('no such column');
+  });
+});
