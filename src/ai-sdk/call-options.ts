@@ -77,12 +77,18 @@ export async function toCallOptions(
   request: LLMRequest,
   settings: CallSettings,
 ): Promise<LanguageModelV4CallOptions> {
-  const { messages, options = {}, responseFormat, signal } = request;
+  const { messages, options = {}, responseFormat, maxOutputTokens, signal } = request;
   checkOptions(options, MODEL_OPTIONS);
   const tools = toTools(request, settings);
   const providerOptions = toProviderOptions(request, settings);
   return {
     ...(options as ModelOptions),
+    ...(maxOutputTokens !== undefined && {
+      maxOutputTokens: Math.min(
+        maxOutputTokens,
+        (options as ModelOptions).maxOutputTokens ?? maxOutputTokens,
+      ),
+    }),
     prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
     // An empty list of tools is refused by some APIs.
     ...(tools.length > 0 && { tools }),

@@ -61,7 +61,7 @@ export interface ModelPrice {
   readonly cachedInput?: number;
   /** Of the input what was written to it; default: as `input`. */
   readonly cacheWrite?: number;
-  /** Tokens that a reply has at most; default: the budget's `maxOutputTokens`. */
+  /** Tokens that a reply of the model can have at most. */
   readonly maxOutputTokens?: number;
 }
 
@@ -80,7 +80,10 @@ export interface Budget extends AskableLimits {
   readonly prices?: PriceTable;
   /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
   readonly countTokens?: (request: LLMRequest) => number;
-  /** Tokens of a reply at most, where neither `llmOptions` nor the prices say it; default: 8,192. */
+  /**
+   * Tokens of a reply at most: so many are reserved, and the provider is told. Default: what `llmOptions` or the prices
+   * say; where they say nothing, 8,192 are reserved.
+   */
   readonly maxOutputTokens?: number;
   /** Keeps what is spent by conversations and keys; default: the config's `store`. */
   readonly store?: StoreWithBudgets;

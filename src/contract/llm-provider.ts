@@ -67,6 +67,8 @@ export interface LLMRequest {
   /** Default: any text. */
   readonly responseFormat?: ResponseFormat;
   readonly metadata?: RequestMetadata;
+  /** Tokens of the reply at most, as a budget affords them; where `options` say less, that holds. */
+  readonly maxOutputTokens?: number;
   readonly options: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
 }

@@ -6,6 +6,7 @@ import type { HookMoment, HookNote } from '../contract/call.js';
 import type { HookedRequest, Hooks } from '../contract/hooks.js';
 import type { LLMRequest, LLMResponse, Usage } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -15,7 +16,7 @@ import { tokensIn } from './estimate-tokens.js';
 import { addUsage, type LoopRun, type Question, type RunHooks } from './loop-run.js';
 import type { ToolLoopConfig } from './options.js';
 import { inUnits } from './prices.js';
-import type { Reserved, RunBudget } from './run-budget.js';
+import type { Reserved, ReservedRequest, RunBudget } from './run-budget.js';
 
 /** What surrounds the requests of a run: its budget, and its hooks within. `undefined` where nothing does. */
 export function hooksAround(
@@ -168,9 +169,12 @@ function checkForm({ request, response }: SaidWord): void {
   if (response !== undefined && !isRecord(response)) throw new TypeError('`response` is no reply');
 }
 
-/** What ends the request and says whose it is stays; servers refuse options about tools where there are none. */
-function sendable(rewritten: LLMRequest, { signal, metadata }: LLMRequest): LLMRequest {
+/**
+ * What ends the request, limits it and says whose it is stays; servers refuse options about tools where there are none.
+ */
+function sendable(rewritten: LLMRequest, { signal, metadata, maxOutputTokens }: LLMRequest): LLMRequest {
   const { tools, toolChoice, parallelToolCalls, ...others } = rewritten;
+  const limit = lower(maxOutputTokens, rewritten.maxOutputTokens);
   const offer = tools?.length
     ? {
         tools,
@@ -178,7 +182,17 @@ function sendable(rewritten: LLMRequest, { signal, metadata }: LLMRequest): LLMR
         ...(parallelToolCalls === undefined ? {} : { parallelToolCalls }),
       }
     : {};
-  return { ...others, ...offer, ...(signal ? { signal } : {}), ...(metadata ? { metadata } : {}) };
+  return {
+    ...others,
+    ...offer,
+    ...(limit ? { maxOutputTokens: limit } : {}),
+    ...(signal ? { signal } : {}),
+    ...(metadata ? { metadata } : {}),
+  };
+}
+
+function lower(limit: number | undefined, own: number | undefined): number | undefined {
+  return limit === undefined || own === undefined ? (limit ?? own) : Math.min(limit, own);
 }
 
 function refusedReply(moment: HookMoment, reason: string, cause?: unknown): Reply {
@@ -206,14 +220,14 @@ class BudgetedRequests implements RunHooks {
   }
 
   async ask(run: LoopRun, question: Question): Promise<Reply> {
-    const { provider, request, onPart, onFailure, trace } = question;
+    const { provider, onPart, onFailure, trace } = question;
     const before = await this.#reserve(question);
     if ('reply' in before) {
       // It was counted before anybody knew that it cannot be made.
       if (onFailure !== undefined) run.iterations -= 1;
       return before.reply;
     }
-    const { at, reserved } = before;
+    const { request, at, reserved } = before;
     const usage = run.usage;
     // What becomes of a failure is settled apart: it may be asked again, and that is reserved anew.
     const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
@@ -232,17 +246,15 @@ class BudgetedRequests implements RunHooks {
     return reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
   }
 
-  async #reserve({
-    request,
-  }: Question): Promise<
-    { readonly reply: Reply } | { readonly at: BudgetAmounts; readonly reserved: Reserved }
-  > {
+  async #reserve({ request }: Question): Promise<{ readonly reply: Reply } | ReservedRequest> {
     try {
-      const { at, reserved } = await this.#budget.reserveRequest(request);
-      if (reserved !== undefined) return { at, reserved };
+      const reserved = await this.#budget.reserveRequest(request);
+      if (reserved !== undefined) return reserved;
       const error = this.#budget.end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.');
       return { reply: { ok: false, reason: 'failed', error, isFinal: true } };
     } catch (cause) {
+      // What the author of the run got wrong is not the provider's failure.
+      if (cause instanceof InvalidOptionsError) throw cause;
       return { reply: notCounted('The request was not made', cause) };
     }
   }

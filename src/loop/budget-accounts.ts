@@ -45,20 +45,26 @@ export function shown(part: BudgetPart, amount: number): number {
   return part === 'cost' ? inUnits(amount) : Math.round(amount);
 }
 
+/** What an account is called. */
+type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
+
 /** Something that a run spends from, and what somebody may grant it beyond that. */
 export abstract class Account {
   /** The same in every process that goes on with the run. */
   readonly place: string;
   /** For messages. */
   readonly whose: string;
+  /** Where its limits stand: `budget.conversation`. */
+  readonly option: string;
   readonly #limits: Partial<BudgetAmounts>;
   readonly #grantable: Partial<BudgetAmounts>;
   #granted: BudgetAmounts = NO_AMOUNTS;
   #isRefused = false;
 
-  constructor(place: string, whose: string, given: AskableLimits) {
+  constructor({ place, whose, option }: AccountName, given: AskableLimits) {
     this.place = place;
     this.whose = whose;
+    this.option = option;
     this.#limits = amountsIn(given);
     this.#grantable = grantableIn(given);
   }
@@ -98,9 +104,13 @@ export class RunAccount extends Account {
   /** `depth`: so many runs are around it. */
   constructor(
     given: AskableLimits,
-    { spent, depth }: { readonly spent: BudgetAmounts; readonly depth: number },
+    {
+      spent,
+      depth,
+      option,
+    }: Pick<AccountName, 'option'> & { readonly spent: BudgetAmounts; readonly depth: number },
   ) {
-    super(`run ${depth}`, 'the run', given);
+    super({ place: `run ${depth}`, whose: 'the run', option }, given);
     this.spent = spent;
   }
 
@@ -116,8 +126,11 @@ export class SharedAccount extends Account {
   readonly grantedAccount: BudgetAccount;
   readonly #window: Pick<BudgetAccount, 'windowMs'>;
 
-  constructor(key: string, windowMs: number | undefined, given: AskableLimits) {
-    super(`${windowMs ?? 0} ${key}`, `'${key}'`, given);
+  constructor(
+    { key, option }: Pick<AccountName, 'option'> & { readonly key: string },
+    { windowMs, ...given }: Omit<KeyedBudget, 'key'>,
+  ) {
+    super({ place: `${windowMs ?? 0} ${key}`, whose: `'${key}'`, option }, given);
     this.key = key;
     this.#window = windowMs === undefined ? {} : { windowMs };
     this.grantedAccount = { key: `granted ${key}`, ...this.#window, limits: grantableIn(given) };
@@ -153,19 +166,20 @@ export function sharedAccounts(
         fix: "the scope { conversationId: 'c1' }",
       });
     checkKey('scope.conversationId', conversationId);
-    accounts.push(new SharedAccount(`conversation:${conversationId}`, undefined, conversation));
+    const key = `conversation:${conversationId}`;
+    accounts.push(new SharedAccount({ key, option: 'budget.conversation' }, conversation));
   }
-  for (const [index, { key, windowMs, ...limits }] of by.entries()) {
+  for (const [index, { key, ...limits }] of by.entries()) {
     const whose = keyOf(key, scope);
-    const option = `budget.by[${index}].key`;
+    const option = `budget.by[${index}]`;
     if (typeof whose.key !== 'string' || whose.key === '')
       throw wrongBudget({
-        option,
+        option: `${option}.key`,
         problem: whose.problem ?? 'the key says nobody, who would share a budget with all other nobodies',
         fix: 'a key that says whose it is, or the scope with what it reads',
       });
-    checkKey(option, whose.key);
-    accounts.push(new SharedAccount(whose.key, windowMs, limits));
+    checkKey(`${option}.key`, whose.key);
+    accounts.push(new SharedAccount({ key: whose.key, option }, limits));
   }
   return accounts;
 }

@@ -30,6 +30,36 @@ export function missingPrice(prices: PriceTable | undefined, model: string): Bud
   }
 }
 
+/** What a request reserves of a part that is too small for it; the amounts as people read them. */
+export interface RequestNeed {
+  /** `budget.cost`. */
+  readonly option: string;
+  readonly reserved: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+function describeNeed({ reserved, inputTokens, outputTokens }: RequestNeed): string {
+  return `reserves ${reserved} for about ${inputTokens} tokens of input and ${outputTokens} of output`;
+}
+
+const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
+
+/** Why the next request is not made, and what would change that. */
+export function nextRequest(need: RequestNeed): string {
+  return `the next request ${describeNeed(need)}. Raise ${need.option}, ${RESERVE_LESS}.`;
+}
+
+/** A budget that has never had enough for a request. */
+export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
+  const { option, reserved } = need;
+  return {
+    option,
+    problem: `${option} is ${limit}, which pays for no useful request: one ${describeNeed(need)}`,
+    fix: `${option}: ${reserved} or more; ${RESERVE_LESS}`,
+  };
+}
+
 /** A budget that several runs share, and nothing that keeps it. */
 export const MISSING_LEDGER: BudgetFault = {
   option: 'budget.store',

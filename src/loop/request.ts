@@ -55,9 +55,14 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
 }
 
 async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
-  const reply = await asking;
-  trace.end(requestEnd(reply));
-  return reply;
+  try {
+    const reply = await asking;
+    trace.end(requestEnd(reply));
+    return reply;
+  } catch (error) {
+    trace.end({ how: 'failed', error });
+    throw error;
+  }
 }
 
 /** What the run's `prepareStep` and `compactHistory` say of its next request. */

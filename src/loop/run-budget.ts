@@ -31,7 +31,16 @@ import {
   spentBefore,
   WORDS,
 } from './budget-accounts.js';
-import { askingFaults, countsCost, MISSING_LEDGER, missingPrice, wrongBudget } from './budget-faults.js';
+import {
+  askingFaults,
+  countsCost,
+  MISSING_LEDGER,
+  missingPrice,
+  nextRequest,
+  type RequestNeed,
+  tooSmall,
+  wrongBudget,
+} from './budget-faults.js';
 import { estimateTokens } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
@@ -46,10 +55,19 @@ const RENEW_MS = 20_000;
 const GIVE_BACK_MS = 5_000;
 
 const MAX_OUTPUT_TOKENS = 8_192;
+/** A reply that may have fewer tokens is mostly cut off, and paid for: it is not asked for. */
+const USEFUL_OUTPUT_TOKENS = 1_024;
 
 /** Something that was reserved and is to be settled, once. */
 export interface Reserved {
   settle(spent: BudgetAmounts): Promise<void>;
+}
+
+/** A request that may be made, as it is to be sent, and what it takes at most. */
+export interface ReservedRequest {
+  readonly request: LLMRequest;
+  readonly at: BudgetAmounts;
+  readonly reserved: Reserved;
 }
 
 /** What of a config a budget has to do with. */
@@ -78,6 +96,8 @@ export class RunBudget {
   #since = performance.now();
   /** Time that no shared account was told of yet. */
   #untold = 0;
+  /** A run that begins, and has asked for nothing yet. */
+  #isFresh: boolean;
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
 
@@ -93,7 +113,9 @@ export class RunBudget {
     this.#budget = budget;
     this.#parent = parent;
     this.#depth = parent === undefined ? 0 : parent.#depth + 1;
-    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: this.#depth });
+    this.#isFresh = before === undefined;
+    const option = given === undefined ? 'budget.children' : 'budget';
+    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: this.#depth, option });
     for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
     const own = sharedAccounts(budget, scope);
     const keys = new Set(own.map(({ place }) => place));
@@ -180,17 +202,54 @@ export class RunBudget {
     };
   }
 
-  /** What a request may take at most, or why it may not be made. */
-  async reserveRequest(
-    request: LLMRequest,
-  ): Promise<{ readonly at: BudgetAmounts; readonly reserved?: Reserved }> {
+  /**
+   * Reserves what a request may take at most; its reply may have fewer tokens where the budget affords no more. Nothing
+   * where it may not be made.
+   *
+   * @throws InvalidOptionsError (521) for the first request of a run, where the budget has never had enough for it.
+   */
+  async reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
     const { countTokens = estimateTokens } = this.#budget;
+    const { model } = request;
     const inputTokens = Math.max(0, Math.ceil(countTokens(request)));
-    const outputTokens = this.#largestOutput(request);
-    const cost = this.#costOf(request.model, { inputTokens, outputTokens });
-    const at = { ...NO_AMOUNTS, tokens: inputTokens + outputTokens, steps: 1, cost };
-    const reserved = await this.#reserve(at);
-    return reserved === undefined ? { at } : { at, reserved };
+    const { unasked, most } = this.#outputOf(request);
+    const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
+    const isFirst = this.#isFresh;
+    this.#isFresh = false;
+    const amountsOf = (outputTokens: number): BudgetAmounts => ({
+      ...NO_AMOUNTS,
+      tokens: inputTokens + outputTokens,
+      steps: 1,
+      cost: this.#costOf(model, { inputTokens, outputTokens }),
+    });
+    let outputTokens = most;
+    const lower = (beyond: Beyond): void => {
+      // Less each time: others may spend from the same budget meanwhile.
+      outputTokens = Math.min(this.#outputWithin(beyond, { model, inputTokens }), outputTokens - 1);
+      if (outputTokens < least)
+        this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, beyond, amountsOf(least));
+    };
+    while (outputTokens >= least) {
+      const at = amountsOf(outputTokens);
+      const reserved = await this.#reserve(at, lower);
+      if (reserved === undefined) continue;
+      const isLowered = outputTokens < unasked;
+      return { request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request, at, reserved };
+    }
+    return undefined;
+  }
+
+  /** The most tokens that a reply could have for what is left of a part. */
+  #outputWithin(
+    { part, limit, used }: Beyond,
+    { model, inputTokens }: { readonly model: string; readonly inputTokens: number },
+  ): number {
+    const left = limit - used;
+    if (part === 'tokens') return left - inputTokens;
+    if (part !== 'cost') return 0;
+    const ofInput = this.#costOf(model, { inputTokens });
+    const ofMillion = this.#costOf(model, { outputTokens: 1_000_000 });
+    return Math.floor(((left - ofInput) * 1_000_000) / ofMillion);
   }
 
   /** What a reply took; where the provider does not tell, what was reserved. */
@@ -222,7 +281,8 @@ export class RunBudget {
 
   async #begin({ callId, tool, arguments: args }: HookedCall) {
     const cost = costOfCall(tool, args);
-    const reserved = await this.#reserve({ ...NO_AMOUNTS, calls: 1, cost });
+    const amounts = { ...NO_AMOUNTS, calls: 1, cost };
+    const reserved = await this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
     if (reserved === undefined && this.question !== undefined) return HeldCall.word;
     if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
     if (this.#isClosed) await reserved.settle(NO_AMOUNTS);
@@ -289,21 +349,25 @@ export class RunBudget {
     return costOf(priceOf(this.#budget.prices ?? PRICES, model), usage);
   }
 
-  #largestOutput({ model, options }: LLMRequest): number {
+  /** The tokens that a reply may have at most: where nobody limits it, and as the budget says. */
+  #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
     const said = [
       options.max_completion_tokens,
       options.max_output_tokens,
       options.maxOutputTokens,
       options.max_tokens,
-    ];
-    const limit = said.find((value) => typeof value === 'number');
-    if (typeof limit === 'number') return limit;
+    ].find((value) => Number.isFinite(value)) as number | undefined;
     const { prices = PRICES, maxOutputTokens } = this.#budget;
-    if (maxOutputTokens !== undefined) return maxOutputTokens;
-    return (this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined) ?? MAX_OUTPUT_TOKENS;
+    const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
+    const limits = [said, known].filter((limit) => limit !== undefined);
+    // What a model of which nothing is known may say is assumed, and not asked for: it may know no such limit.
+    if (limits.length === 0 && maxOutputTokens === undefined)
+      return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
+    const unasked = Math.min(...limits);
+    return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
   }
 
-  async #reserve(amounts: BudgetAmounts): Promise<Reserved | undefined> {
+  async #reserve(amounts: BudgetAmounts, onBeyond: (beyond: Beyond) => void): Promise<Reserved | undefined> {
     this.#lap();
     const accounts = this.#accounts();
     for (const account of accounts) {
@@ -311,7 +375,8 @@ export class RunBudget {
       const part = partBeyond(limits, used, amounts)?.part;
       if (part === undefined) continue;
       const grantable = account.grantable(part);
-      return this.#spent({ account, part, limit: limits[part] ?? 0, used: used[part], grantable }, amounts);
+      onBeyond({ account, part, limit: limits[part] ?? 0, used: used[part], grantable });
+      return undefined;
     }
     for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
     const release = (): void => {
@@ -326,7 +391,8 @@ export class RunBudget {
         : undefined;
       if (beyond !== undefined) {
         release();
-        return this.#spent(beyond, amounts);
+        onBeyond(beyond);
+        return undefined;
       }
     } catch (error) {
       release();
@@ -352,15 +418,31 @@ export class RunBudget {
     return [this.#own, ...(this.#parent === undefined ? [] : this.#parent.#accounts())];
   }
 
-  #spent({ account, part, limit, used, grantable: most }: Beyond, amounts: BudgetAmounts): undefined {
+  /** Even the least useful request was too much. */
+  #spentByRequest(
+    { isFirst, ...tokens }: Pick<RequestNeed, 'inputTokens' | 'outputTokens'> & { readonly isFirst: boolean },
+    beyond: Beyond,
+    amounts: BudgetAmounts,
+  ): void {
+    const { account, part, limit, used } = beyond;
+    const need = { ...tokens, option: `${account.option}.${part}`, reserved: shown(part, amounts[part]) };
+    const isReserved = part === 'tokens' || part === 'cost';
+    const mayAsk = beyond.grantable >= leastGrant(beyond, amounts);
+    if (isFirst && isReserved && used === 0 && !mayAsk) throw wrongBudget(tooSmall(need, shown(part, limit)));
+    this.#spent(beyond, amounts, isReserved ? nextRequest(need) : undefined);
+  }
+
+  /** Something was too much: the run ends, or asks for more. */
+  #spent(beyond: Beyond, amounts: BudgetAmounts, next?: string): void {
+    const { account, part, limit, used, grantable: most } = beyond;
     const left = Math.max(0, limit - used);
     const { place, whose } = account;
-    const message = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and what comes next may take more.`;
-    // Time is not reserved: a little more than was used is enough to go on.
-    const least = used - limit + (part === 'timeMs' ? 1 : amounts[part]);
-    if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', message);
+    const spent = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
+    const message = `${spent} what comes next may take more.`;
+    const least = leastGrant(beyond, amounts);
+    // Who is asked for more need not know how to ask for less.
+    if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
     else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
-    return undefined;
   }
 
   /** Time goes by for the run itself once, however many calls it makes at once; the run around it has its own clock. */
@@ -385,6 +467,11 @@ export function budgetOf(
   const made = new RunBudget(budget, { ...start, store });
   for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
   return made;
+}
+
+/** How much more would be enough to go on. Time is not reserved: a little more than was used is. */
+function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): number {
+  return used - limit + (part === 'timeMs' ? 1 : amounts[part]);
 }
 
 /** Nobody hears of a renewal that fails: at worst others may spend what is under way here. */

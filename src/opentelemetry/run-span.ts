@@ -63,7 +63,10 @@ export class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTr
 
   /** Written at the end: of a request that is made again, what went out last is told. */
   sent(request: LLMRequest): void {
-    if (this.#writer !== undefined && this.span.isRecording()) this.#sent = request;
+    if (!this.span.isRecording()) return;
+    const { maxOutputTokens } = request;
+    if (maxOutputTokens !== undefined) this.span.setAttribute(GEN_AI.maxTokens, maxOutputTokens);
+    if (this.#writer !== undefined) this.#sent = request;
   }
 
   /** What went out, and came. */

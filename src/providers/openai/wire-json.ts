@@ -1,5 +1,11 @@
 import { readExactJson } from '../../checking/exact-json.js';
-import type { ReplyAttachment, ReplyOrigin, ToolCall, Usage } from '../../contract/llm-provider.js';
+import type {
+  LLMRequest,
+  ReplyAttachment,
+  ReplyOrigin,
+  ToolCall,
+  Usage,
+} from '../../contract/llm-provider.js';
 import { isRecord, parsedJson } from '../../kernel/json.js';
 
 /** An object as it stands on the wire. */
@@ -41,6 +47,20 @@ export function inputText(input: unknown): string {
 export function argumentsOf(input: string): ToolCall['arguments'] {
   const record = parseJsonRecord(input);
   return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
+}
+
+/**
+ * The most tokens that a reply may have, under the first of these names, or under those that the options have; theirs
+ * are lowered and not raised.
+ */
+export function outputLimit(
+  { maxOutputTokens, options = {} }: LLMRequest,
+  names: readonly [string, ...string[]],
+): WireRecord {
+  if (maxOutputTokens === undefined) return {};
+  const given = names.filter((name) => typeof options[name] === 'number');
+  const limits = given.map((name) => [name, Math.min(maxOutputTokens, Number(options[name]))] as const);
+  return limits.length > 0 ? Object.fromEntries(limits) : { [names[0]]: maxOutputTokens };
 }
 
 /** Where a reply came from, as far as its server says. */

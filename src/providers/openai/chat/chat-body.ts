@@ -9,12 +9,12 @@ import type {
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { type DialectTarget, withDialectFields } from '../dialects.js';
-import { jsonList, jsonRecord, type WireRecord } from '../wire-json.js';
+import { jsonList, jsonRecord, outputLimit, type WireRecord } from '../wire-json.js';
 
 /**
  * The body of a request for a whole reply. What the contract says of the choice of tools and of the reply's form is
- * put into the wire's words; `options` go in as they are and win over that. Only `stream` and `stream_options` are
- * taken out, which belong to the method that is called.
+ * put into the wire's words; `options` go in as they are and win over that, but for a limit of the reply's tokens that is
+ * above that of the request. Only `stream` and `stream_options` are taken out, which belong to the method that is called.
  */
 export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
@@ -24,6 +24,7 @@ export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
     ...(offered.length > 0 ? toolRules(request) : {}),
     ...formatOf(request.responseFormat),
     ...rest,
+    ...outputLimit(request, ['max_completion_tokens', 'max_tokens']),
     model,
     messages: toChatMessages(messages, { model, itemKey }),
     // An empty list of tools is refused by the wire.

@@ -11,7 +11,14 @@ import type {
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
-import { jsonList, jsonRecord, jsonText, parseJsonRecord, type WireRecord } from '../wire-json.js';
+import {
+  jsonList,
+  jsonRecord,
+  jsonText,
+  outputLimit,
+  parseJsonRecord,
+  type WireRecord,
+} from '../wire-json.js';
 
 const ENCRYPTED = 'reasoning.encrypted_content';
 
@@ -27,8 +34,8 @@ interface ResponsesTarget {
 /**
  * The body of a request to the Responses API. Instructions are the system messages that stand first. By default the
  * server keeps nothing and the whole history goes out, reasoning in encrypted form with it; where the server keeps
- * replies, what it knows already is left out and named by `previous_response_id`. `options` go in as they are and win;
- * their `tools` (those that the server runs itself) stand before the others.
+ * replies, what it knows already is left out and named by `previous_response_id`. `options` go in as they are and win,
+ * but for a limit of the reply's tokens that is above that of the request; their `tools` (those that the server runs itself) stand before the others.
  */
 export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): WireRecord {
   const { model, messages, tools = [], options = {} } = request;
@@ -48,6 +55,7 @@ export function toResponsesBody(request: LLMRequest, target: ResponsesTarget): W
     ...(known && !rest.conversation ? { previous_response_id: known.id } : {}),
     store,
     ...rest,
+    ...outputLimit(request, ['max_output_tokens']),
     ...textRules(request.responseFormat, rest.text),
     ...(included.length > 0 ? { include: [...new Set(included)] } : {}),
     model,
