@@ -171,14 +171,14 @@ export function readTool(registered: RegisteredTool): ReadTool {
   return { name: tool.name, entry: { open, offered: tool }, doubts };
 }
 
-function doubtsAbout({ name, description, parameters }: ToolDefinition): readonly AuthorFault[] {
+function doubtsAbout({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
   const where = placeOf(name);
-  const ofSchema = schemaDoubts(parameters, 'author').map((doubt) =>
-    describeSchemaFault(doubt, 'parameters'),
+  const doubts = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
+    schema ? schemaDoubts(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
   );
   return [
     ...(description?.trim() ? [] : [undescribed(where, DESCRIBE)]),
-    ...ofSchema.map((doubt) => ({ where, ...doubt })),
+    ...doubts.map((doubt) => ({ where, ...doubt })),
   ];
 }
 

@@ -17,20 +17,18 @@ import {
 
 const NO_FAULTS: readonly SchemaFault[] = [];
 
-/** Schemas that nothing is wrong with; in those that a library derives, defaults are its own affair. */
+/** Schemas without faults. */
 const sound = new WeakSet<object>();
 
 /**
- * Which defaults of a schema are its author's: all, those of the arguments themselves (what is in a class may
- * be documented for others), or none, where a library derives the schema and fills them in itself.
+ * Everything that is wrong with a schema that the author of a tool gives: what keeps it from being used, and bounds
+ * that nothing is within. A default that does not fit is a fault only in `declared`, the parts whose default the author
+ * declared for a parameter; in JSON Schema, which others often wrote, it is a doubt.
  */
-type OwnDefaults = 'all' | 'of arguments' | 'none';
-
-/**
- * Everything that is wrong with a schema that the author of a tool gives: what keeps it from being used, bounds
- * that nothing is within, and defaults that do not fit.
- */
-export function authorSchemaFaults(schema: unknown, defaults: OwnDefaults = 'all'): readonly SchemaFault[] {
+export function authorSchemaFaults(
+  schema: unknown,
+  declared: readonly JsonSchema[] = [],
+): readonly SchemaFault[] {
   if (!isRecord(schema)) return schemaFaults(schema);
   if (sound.has(schema)) return [];
   const { faults: malformed, doubtful, unknown } = readSchema(schema);
@@ -38,12 +36,12 @@ export function authorSchemaFaults(schema: unknown, defaults: OwnDefaults = 'all
   const faults =
     malformed.length > 0
       ? [...malformed, ...misspelt]
-      : [...misspelt, ...contradictions(schema, doubtful, defaults)];
+      : [...misspelt, ...contradictions(schema, doubtful, declared)];
   if (faults.length === 0) sound.add(schema);
   return faults;
 }
 
-/** Says that a schema was read elsewhere, by whoever took it from somebody else; its defaults are that one's affair. */
+/** Says that a schema was read elsewhere, by whoever took it from somebody else. */
 function vouchFor(schema: JsonSchema): void {
   sound.add(schema);
 }
@@ -57,16 +55,14 @@ export function describeSchemaFault({ path, problem, fix }: SchemaFault, what: s
 function contradictions(
   root: JsonSchema,
   doubtful: readonly SchemaPart[],
-  defaults: OwnDefaults,
+  declared: readonly JsonSchema[],
 ): readonly SchemaFault[] {
   if (doubtful.length === 0) return NO_FAULTS;
-  const ofArguments = defaults === 'of arguments' ? Object.values(root.properties ?? {}) : undefined;
   const faults: SchemaFault[] = [];
   for (const { schema, path } of doubtful) {
     const within = path === '' ? '' : `${path}.`;
     addEmptyBounds(schema, within, faults);
-    const isOwn = defaults !== 'none' && (ofArguments === undefined || ofArguments.includes(schema));
-    if (isOwn) faults.push(...misfittingDefault({ schema, path }, root));
+    if (declared.includes(schema)) faults.push(...misfittingDefault({ schema, path }, root));
   }
   return faults;
 }
@@ -129,15 +125,24 @@ type Writer = 'author' | 'library';
 
 /**
  * What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody
- * knows, and defaults that are never filled in, where they may be documented for others.
+ * knows, and defaults that are not filled in, because their own schema rejects them.
  */
 export function schemaDoubts(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
-  const { textual, doubtful } = readSchema(schema);
-  if (textual.length === 0 && doubtful.length === 0) return NO_FAULTS;
+  const { textual } = readSchema(schema);
   const slow = textual.flatMap(slowPatterns);
-  if (writer === 'library') return slow;
-  const misfits = doubtful.flatMap((part) => misfittingDefault(part, schema));
-  return [...slow, ...textual.flatMap(unknownFormat), ...misfits];
+  return writer === 'library'
+    ? slow
+    : [...slow, ...textual.flatMap(unknownFormat), ...rejectedDefaults(schema)];
+}
+
+/** Defaults that the schema beside them rejects: the model is shown them, and no call gets them. */
+export function rejectedDefaults(schema: JsonSchema): readonly SchemaFault[] {
+  return readSchema(schema).doubtful.flatMap((part) =>
+    misfittingDefault(part, schema).map((fault) => ({
+      ...fault,
+      problem: `${fault.problem}, so that it is not filled in`,
+    })),
+  );
 }
 
 const ONE_WAY =

@@ -17,7 +17,7 @@ export interface ToolSchemas {
   readonly hydrate?: Hydrate;
   /** Where types and rules of DTO classes say different things. */
   readonly disagreements?: readonly string[];
-  /** What works in the schema of the parameters and is probably not meant. */
+  /** What works in the schemas and is probably not meant. */
   readonly doubts: readonly ParameterFault[];
 }
 
@@ -40,13 +40,17 @@ export function buildToolSchemas(
   if (input !== undefined && !isWritten) faults.push(...objectFaults(input.schema));
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
-  const { schema: parameters, hydrate, disagreements, writer } = input;
-  const doubtful = writer === 'framework' ? NO_FAULTS : schemaDoubts(parameters, writer);
-  const doubts = doubtful.map((doubt) => describeSchemaFault(doubt, 'parameters'));
+  const { schema: parameters, hydrate, disagreements } = input;
+  const doubts = [...doubtsOf(input, 'parameters'), ...doubtsOf(output, 'output')];
   return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
 }
 
-const NO_FAULTS: readonly SchemaFault[] = [];
+function doubtsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
+  if (built === undefined || built.writer === 'framework') return NO_FAULTS;
+  return schemaDoubts(built.schema, built.writer).map((doubt) => describeSchemaFault(doubt, what));
+}
+
+const NO_FAULTS: readonly ParameterFault[] = [];
 
 interface BuiltSchema {
   readonly schema: JsonSchema;
@@ -64,7 +68,7 @@ function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]
     return undefined;
   }
   const { schema, standard } = read;
-  const malformed = authorSchemaFaults(schema, standard === undefined ? 'all' : 'none');
+  const malformed = authorSchemaFaults(schema);
   faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
   if (malformed.length > 0) return undefined;
   if (standard === undefined) return { schema, writer: 'author' };
@@ -81,10 +85,22 @@ function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema
   const { schema, disagreements } = written;
   if ('properties' in model && arePlain(model.properties)) return { schema, writer: 'framework' };
   if (!('type' in model))
-    faults.push(
-      ...authorSchemaFaults(schema, 'class' in model ? 'none' : 'of arguments').map(faultOfParameter),
-    );
+    faults.push(...authorSchemaFaults(schema, declaredDefaults(model, schema)).map(faultOfParameter));
   return { schema, disagreements, hydrate: createHydrator(model), writer: 'author' };
+}
+
+/**
+ * The parameters whose default the author declared, by `@Param`, a literal or the generated file. A default within a
+ * class may be documented for others, and one within a schema is part of that schema.
+ */
+function declaredDefaults(
+  model: Exclude<ArgumentsModel, { readonly type: unknown }>,
+  { properties = {} }: JsonSchema,
+): readonly JsonSchema[] {
+  if ('class' in model) return [];
+  const withDefault = model.properties.filter(({ keywords }) => keywords.default !== undefined);
+  const names = new Set(withDefault.map(({ name }) => name));
+  return Object.entries(properties).flatMap(([name, schema]) => (names.has(name) ? [schema] : []));
 }
 
 /** Arguments are an object; providers refuse a tool whose schema says otherwise. */

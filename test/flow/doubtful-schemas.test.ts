@@ -167,9 +167,86 @@ test('a default of a class that does not fit its own rules is told; it may be do
   const logger = new Told();
   discoverTools({ toolsets: [Tools], logger });
   expect(logger.warnings).toEqual([
-    'Tools.order: `properties.amount.default` of its `parameters` is 0, which its own schema does not take (a default that fits)',
+    'Tools.order: `properties.amount.default` of its `parameters` is 0, which its own schema does not take, so that it is not filled in (a default that fits)',
     expect.stringContaining("default` of its `parameters` is 'abc', which its own schema does not take"),
   ]);
+});
+
+describe('a default of JSON Schema that the schema rejects is a warning, stays in the schema, and is not filled in', () => {
+  const parameters: JsonSchema = {
+    type: 'object',
+    properties: {
+      style: { type: 'string', default: null },
+      limit: { type: 'integer', default: 10 },
+      within: { type: 'object', properties: { code: { type: 'string', maxLength: 2, default: 'abc' } } },
+    },
+  };
+  const DOUBTS = [
+    '`properties.style.default` of its `parameters` is null, which its own schema does not take, so that it is not filled in (no default, or a type that takes null)',
+    "`properties.within.properties.code.default` of its `parameters` is 'abc', which its own schema does not take, so that it is not filled in (a default that fits)",
+  ];
+  const options = {
+    name: 'draw',
+    description: 'Draws',
+    parameters,
+    execute: (args: object) => JSON.stringify(args),
+  };
+
+  async function expectDrawn(registry: ToolRegistry): Promise<void> {
+    const [offered] = registry.toProviderDefs();
+    expect(JSON.stringify(offered?.function.parameters)).toBe(JSON.stringify(parameters));
+    const { forLLM } = await registry.execute('draw', { within: {} });
+    expect(JSON.parse(forLLM)).toEqual({ within: {}, limit: 10 });
+  }
+
+  test('in register', async () => {
+    const logger = new Told();
+    const registry = new ToolRegistry({ logger }).register(options);
+    expect(logger.warnings).toEqual(DOUBTS.map((doubt) => `register("draw"): ${doubt}`));
+    await expectDrawn(registry);
+  });
+
+  test('in defineTool', async () => {
+    const warned = processWarnings(() => defineTool(options));
+    expect(warned).toEqual(DOUBTS.map((doubt) => `defineTool("draw"): ${doubt}`));
+    await expectDrawn(new ToolRegistry().register(defineTool(options)));
+  });
+
+  test('in `parameters` and `output` of @Tool', async () => {
+    @Toolset()
+    class Tools {
+      @Tool({
+        description: 'Draws',
+        parameters,
+        output: { type: 'object', properties: { size: { type: 'number', default: 'm' } } },
+      })
+      draw(args: object) {
+        return args;
+      }
+    }
+    const logger = new Told();
+    const tools = discoverTools({ toolsets: [Tools], logger });
+    expect(logger.warnings).toEqual([
+      ...DOUBTS.map((doubt) => `Tools.draw: ${doubt}`),
+      "Tools.draw: `properties.size.default` of its `output` is 'm', which its own schema does not take, so that it is not filled in (a default that fits)",
+    ]);
+    await expectDrawn(new ToolRegistry().register(...tools));
+  });
+
+  test('in the schema of one parameter', async () => {
+    @Toolset()
+    class Tools {
+      @Tool('Draws') draw(
+        @Param({ schema: { type: 'string', default: null }, required: false }) style?: string,
+      ) {
+        return String(style);
+      }
+    }
+    const logger = new Told();
+    const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Tools], logger }));
+    expect(logger.warnings).toEqual([`Tools.draw: ${DOUBTS[0]}`]);
+    expect((await registry.execute('draw', {})).forLLM).toBe('undefined');
+  });
 });
 
 describe('a keyword that is a slip of one of JSON Schema is a fault', () => {

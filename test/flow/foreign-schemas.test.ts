@@ -182,7 +182,12 @@ describe('defaults of a server’s tools', () => {
   });
 
   test('are filled in where asked, but for those that the schema refuses', async () => {
-    const imported = await mcpTools(await serverWith([tool('find', schema)]), { fillDefaults: true });
+    const { logger, warnings } = listener();
+    const server = await serverWith([tool('find', schema)]);
+    const imported = await mcpTools(server, { fillDefaults: true, logger });
+    expect(warnings).toEqual([
+      'MCP tool "find": `properties.duration.default` of its `inputSchema` is null, which its own schema does not take, so that it is not filled in (no default, or a type that takes null)',
+    ]);
     expect((await new ToolRegistry().register(...imported).execute('find', {})).forLLM).toBe('{"limit":10}');
   });
 });

@@ -47,14 +47,6 @@ const MALFORMED: readonly (readonly [schema: unknown, problem: string])[] = [
     property({ type: 'number', minimum: 5, maximum: 3 }),
     '`properties.a.minimum` of its `parameters` is 5, above its `maximum` of 3: nothing fits',
   ],
-  [
-    property({ type: 'number', default: null }),
-    '`properties.a.default` of its `parameters` is null, which its own schema does not take',
-  ],
-  [
-    property({ type: 'object', properties: { b: { type: 'string', maxLength: 2, default: 'abc' } } }),
-    "`properties.a.properties.b.default` of its `parameters` is 'abc', which its own schema does not take",
-  ],
   [{ $async: true, ...property({}) }, '`$async` of its `parameters` is true'],
   [property({ $async: true }), '`properties.a.$async` of its `parameters` is true'],
   [property({ enum: [] }), '`properties.a.enum` of its `parameters` is []'],
@@ -188,13 +180,15 @@ test('discoverTools tells bounds that nothing is within, and defaults that do no
     find(
       @Param({ description: 'b', minimum: 5, maximum: 3 }) limit: number,
       @Param({ description: 'd', maximum: 3 }) page = 7,
+      @Param({ schema: { type: 'string' }, default: 1 }) style: string,
     ) {
-      return [limit, page];
+      return [limit, page, style];
     }
   }
   expect(faultsOf(() => discoverTools({ toolsets: [Shop] }))).toEqual([
     'Shop.find, limit, its `minimum` is 5, above its `maximum` of 3: nothing fits',
     'Shop.find, page, its `default` is 7, which its own schema does not take',
+    'Shop.find, style, its `default` is 1, which its own schema does not take',
   ]);
 });
 

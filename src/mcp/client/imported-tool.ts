@@ -12,10 +12,9 @@ import { isSpecType } from '@modelcontextprotocol/server';
 import { CallContext } from '../../call/context.js';
 import { createNameFilter } from '../../call/registration.js';
 import { textOf } from '../../call/result.js';
-import { readForeignSchema } from '../../checking/given-schema.js';
+import { describeSchemaFault, readForeignSchema, rejectedDefaults } from '../../checking/given-schema.js';
 import type { ToolAnnotations } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
-import type { Logger } from '../../contract/ports.js';
 import type { McpFacts, Telemetry, TraceCarrier } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
@@ -176,7 +175,7 @@ export function importTool(
   { name, definition: tool }: McpToolCandidate,
   { client, options }: ImportedFrom,
 ): ToolDefinition | undefined {
-  const schemas = readForeignSchemas(tool, options.logger);
+  const schemas = readForeignSchemas(tool, options);
   if (schemas === undefined) return undefined;
   const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
   const annotations = annotationsOf(tool);
@@ -241,7 +240,7 @@ interface ForeignSchemas {
 /** Reads the schemas of a server's tool, and tells of what is left out; nothing where the whole tool has to be. */
 function readForeignSchemas(
   { name, inputSchema, outputSchema }: McpTool,
-  logger?: Logger,
+  { logger, fillDefaults = false }: McpToolsOptions,
 ): ForeignSchemas | undefined {
   const where = `MCP tool ${JSON.stringify(name)}`;
   const input = readForeignSchema(inputSchema);
@@ -259,6 +258,9 @@ function readForeignSchemas(
     }
   }
   if (!input.ok || output?.ok === false) return undefined;
+  if (fillDefaults)
+    for (const fault of rejectedDefaults(input.checked))
+      warnAuthor({ where, ...describeSchemaFault(fault, 'inputSchema') }, logger);
   return {
     checkedAs: { parameters: input.checked, ...(output === undefined ? {} : { output: output.checked }) },
     areWhole: input.left.length === 0 && (output?.left.length ?? 0) === 0,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { createChecker, createResultChecker } from '../../../src/checking/checker.js';
-import { authorSchemaFaults } from '../../../src/checking/given-schema.js';
+import { rejectedDefaults } from '../../../src/checking/given-schema.js';
 
 function withDefault(schema: JsonSchema, fallback: unknown): JsonSchema {
   return {
@@ -19,8 +19,7 @@ function filledIn(schema: JsonSchema, fallback: unknown): unknown {
 
 /** The defaults that an author hears of. */
 function told(schema: JsonSchema, fallback: unknown): readonly string[] {
-  const paths = authorSchemaFaults(withDefault(schema, fallback)).map(({ path }) => path);
-  return paths.filter((path) => path.endsWith('default'));
+  return rejectedDefaults(withDefault(schema, fallback)).map(({ path }) => path);
 }
 
 const when = { if: { type: 'string' } };
