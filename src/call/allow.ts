@@ -307,6 +307,7 @@ export async function allowedTools(
       facts: checkedFacts(request, plan, { isUnseen: true }),
       checked: {},
       args: {},
+      transformed: undefined,
       context: undefined,
       standing: undefined,
       task: undefined,

@@ -200,20 +200,22 @@ function checked(
   }
   call.environment.onStep?.('check');
   if (!ready.ok) return unmade(call, () => reject(call, ready), { tool, plan });
-  const { value, hydrated: args = value, repairs, removed, isAccepted } = ready;
-  return proceed(readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted }));
+  const { value, hydrated: args = value, repairs, removed, isAccepted, transformed } = ready;
+  return proceed(
+    readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted, transformed }),
+  );
 }
 
 interface ReadyParts
   extends Found,
     Pick<Call, 'checked' | 'args'>,
-    Partial<Pick<Call, 'facts'> & Pick<CheckedFacts, 'repairs' | 'removed'>> {
+    Partial<Pick<Call, 'facts' | 'transformed'> & Pick<CheckedFacts, 'repairs' | 'removed'>> {
   readonly isAccepted?: true;
 }
 
 function readyCall(
   { request, environment, scope, attempt, log, trace, since, hooked }: ReceivedCall,
-  { tool, plan, checked, args, repairs = NONE, removed = NONE, facts, isAccepted }: ReadyParts,
+  { tool, plan, checked, args, repairs = NONE, removed = NONE, facts, isAccepted, transformed }: ReadyParts,
 ): Call {
   if (log.isRead) log.mended({ repairs, removed });
   const asked = request.journal === undefined ? request : withJournalFor(checked, request);
@@ -235,6 +237,7 @@ function readyCall(
     facts: facts ?? checkedFacts(request, plan, { repairs, removed, isAccepted: isFit, isUnseen }),
     checked,
     args,
+    transformed,
     context: undefined,
     standing: undefined,
     task: undefined,

@@ -21,6 +21,8 @@ export type ReadyArguments =
       readonly removed: readonly string[];
       /** Nothing had to be said of them. */
       readonly isAccepted?: true;
+      /** Their JSON form once more, where they were transformed before their check: nobody changes this one. */
+      readonly transformed?: JsonObject;
     }
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
 
@@ -72,8 +74,8 @@ interface Fitting {
 }
 
 function hydrate(fitting: Fitting): ReadyArguments | Promise<ReadyArguments> {
-  const { tool, ready } = fitting;
-  const hydrated = tool.hydrate?.(ready.value);
+  const { tool, call, ready } = fitting;
+  const hydrated = tool.hydrate?.(ready.value, call.isTransformed);
   return hydrated === undefined ? ready : withHydrated(fitting, hydrated);
 }
 
@@ -84,9 +86,12 @@ export function withHydrated(
 ): ReadyArguments | Promise<ReadyArguments> {
   if (hydrated instanceof Promise) return hydrated.then((later) => withHydrated(fitting, later));
   const { tool, plan, call, sent, ready } = fitting;
-  return hydrated.ok
-    ? { ...ready, hydrated: hydrated.value as JsonObject }
-    : reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
+  if (!hydrated.ok) return reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
+  const { value, transformed } = hydrated;
+  const whole = { ...ready, hydrated: value as JsonObject };
+  return transformed === undefined
+    ? whole
+    : { ...whole, value: copyOfJson(transformed) as JsonObject, transformed, isAccepted: undefined };
 }
 
 /** Hydration sees the arguments as the tool takes them. */
@@ -146,8 +151,9 @@ function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments
  * have changed them in place, and the call is made again with what was sent. Copying them for each call would
  * cost as much as the call; where they came as an object that the tool itself got, they are what they are now.
  */
-export function argumentsBefore({ request, plan, checked }: CheckedCall): JsonObject {
+export function argumentsBefore({ request, plan, checked, transformed }: CheckedCall): JsonObject {
   const { journal } = request;
+  if (transformed !== undefined) return transformed;
   // Edited ones are kept as they were checked, maybe by another version of the tool.
   if (journal?.edited !== undefined) return copyOfJson(journal.arguments) as JsonObject;
   const sent = request.text ?? request.arguments;
@@ -196,4 +202,5 @@ export interface CheckedCall {
   /** Absent where the tool is gone. */
   readonly plan?: CallPlan;
   readonly checked: JsonObject;
+  readonly transformed?: JsonObject | undefined;
 }

@@ -50,6 +50,8 @@ export interface Call extends ReceivedCall {
   readonly checked: JsonObject;
   /** As `execute` takes them. */
   readonly args: JsonObject;
+  /** As `checked`, where `@Transform` changed them before their check; nobody changes this one. */
+  readonly transformed: JsonObject | undefined;
   /** Absent as long as nobody needs one. */
   context: CallContext | undefined;
   /** The standing approval that let it through. */

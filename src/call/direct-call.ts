@@ -75,7 +75,8 @@ export function createDirectCaller(takeOver: (left: LeftCall) => Answer): Direct
       } catch (error) {
         return leave(call, { how: 'broken', error });
       }
-      if (hydrated instanceof Promise || !hydrated.ok) return leave(call, { how: 'hydrated', hydrated });
+      if (hydrated instanceof Promise || !hydrated.ok || hydrated.transformed !== undefined)
+        return leave(call, { how: 'hydrated', hydrated });
       args = hydrated.value as JsonObject;
     }
     let value: unknown;

@@ -23,6 +23,8 @@ export function editedRequest(request: CallRequest, journal: CallJournal, args: 
     ...others,
     arguments: plainJson(args),
     text,
+    // Whoever edits them sees what would run.
+    isTransformed: true,
     journal: { ...journal, arguments: JSON.parse(text), edited: { original, isChecked: true } },
   };
 }

@@ -33,6 +33,8 @@ export interface CallRequest {
   readonly text?: string;
   /** What is known of the call from when it was suspended; with it, the call is made again. */
   readonly journal?: CallJournal;
+  /** The arguments are as `@Transform` left them, and are not transformed again. */
+  readonly isTransformed?: boolean;
   /** Where in a run it stands. */
   readonly place?: CallPlace;
   /** The key of its effect, where that was settled before: of work on an engine. */

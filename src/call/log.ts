@@ -43,7 +43,9 @@ export class CallLog {
     const told = faults
       .slice(0, 20)
       .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
-    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; ') });
+    const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
+    const thrown = error === undefined ? {} : { error };
+    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; '), ...thrown });
   }
 
   refused(reason: string): void {

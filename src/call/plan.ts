@@ -89,11 +89,11 @@ function directTool(plan: CallPlan): DirectTool {
 }
 
 function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
-  const { parameters, annotations, repair, isOutputInferred, approval, execution, checkedAs, fillsDefaults } =
-    tool;
+  const { parameters, annotations, repair, isOutputInferred, approval, execution, fillsDefaults } = tool;
+  const { checkedAs, hydrate } = tool;
   const output = checkedAs?.output ?? tool.output;
   const isDestructive = annotations?.destructive ?? false;
-  const check = sharedChecker(checkedAs?.parameters ?? parameters, {
+  const check = sharedChecker(hydrate?.accepts ?? checkedAs?.parameters ?? parameters, {
     refuseExtra: isDestructive,
     asSent: !(tool.coerce ?? isMending),
     fillDefaults: fillsDefaults,

@@ -123,13 +123,14 @@ export class JobTask implements CallWork {
 }
 
 function jobOf(call: Call): Job {
-  const { tool, checked, request, trace } = call;
+  const { tool, checked, transformed, request, trace } = call;
   const idempotencyKey = keyOfEffect(call);
   return {
     // The same call has the same job, also where it is made again after a crash.
     id: `task_${idempotencyKey}`,
     tool: tool.name,
     arguments: JSON.parse(JSON.stringify(checked)) as Job['arguments'],
+    ...(transformed !== undefined || request.isTransformed ? { transformed: true as const } : {}),
     scope: scopeOf(call),
     fingerprint: fingerprintOf(tool),
     idempotencyKey,

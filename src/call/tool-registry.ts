@@ -345,7 +345,8 @@ export class ToolRegistry {
   }
 
   /**
-   * Reads and checks the arguments of a call without making it. Policies are not asked. Never throws.
+   * Reads and checks the arguments of a call without making it. Policies are not asked. Never throws. Where they are
+   * those of a pending call, `transformed: true` keeps `@Transform` of class-transformer from changing them again.
    *
    * @example
    * ```ts
@@ -353,8 +354,12 @@ export class ToolRegistry {
    * console.log(checked.ok ? checked.arguments : checked.problem);
    * ```
    */
-  check(name: string, args: unknown): Promise<CheckedArguments> {
-    return checkOnly(this.#environment, { id: '', name, arguments: args });
+  check(
+    name: string,
+    args: unknown,
+    { transformed: isTransformed = false }: { readonly transformed?: boolean } = {},
+  ): Promise<CheckedArguments> {
+    return checkOnly(this.#environment, { id: '', name, arguments: args, isTransformed });
   }
 
   #numbered(name: string, args: unknown): NumberedCall {

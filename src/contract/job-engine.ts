@@ -21,6 +21,8 @@ export interface Job {
   readonly tool: string;
   /** As they fitted the tool's schema when the call was made. */
   readonly arguments: JsonObject;
+  /** They are as `@Transform` of class-transformer left them, and are not transformed again. */
+  readonly transformed?: true;
   readonly scope: JobScope;
   /** Of the tool's definition when the call was made. */
   readonly fingerprint: string;

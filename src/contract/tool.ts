@@ -92,12 +92,20 @@ export type Preview = (
 
 /** Arguments in the form the tool takes, or what is wrong with them. */
 export type Hydrated =
-  | { readonly ok: true; readonly value: unknown }
+  | {
+      readonly ok: true;
+      readonly value: unknown;
+      /** The arguments in JSON form, where `@Transform` of class-transformer changed them before their check. */
+      readonly transformed?: JsonObject;
+    }
   | { readonly ok: false; readonly faults: readonly ArgumentFault[] };
 
 /** From arguments that fit the schema to what `execute` takes: class instances, dates, parsed values. */
 export interface Hydrate {
-  (args: JsonObject): Hydrated | Promise<Hydrated>;
+  /** `isTransformed`: the arguments are those that an earlier hydration gave as `transformed`. */
+  (args: JsonObject, isTransformed?: boolean): Hydrated | Promise<Hydrated>;
+  /** The schema that arguments have to fit before; default: that of the tool's parameters. */
+  readonly accepts?: JsonSchema;
   /** What rules of the author say about arguments that do not fit the schema, so that all is told at once. */
   readonly review?: (args: JsonObject) => Promise<readonly ReviewFault[]>;
 }
@@ -149,4 +157,6 @@ export interface ArgumentFault {
   readonly path: string;
   /** What, as the second half of a sentence: `must be string`. */
   readonly message: string;
+  /** What the author's own code threw; for logs, never told to a model. */
+  readonly cause?: unknown;
 }

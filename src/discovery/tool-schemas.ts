@@ -82,11 +82,11 @@ function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema
     faults.push(...written.faults);
     return undefined;
   }
-  const { schema, disagreements } = written;
+  const { schema, accepted, disagreements } = written;
   if ('properties' in model && arePlain(model.properties)) return { schema, writer: 'framework' };
   if (!('type' in model))
     faults.push(...authorSchemaFaults(schema, declaredDefaults(model, schema)).map(faultOfParameter));
-  return { schema, disagreements, hydrate: createHydrator(model), writer: 'author' };
+  return { schema, disagreements, hydrate: createHydrator(model, accepted), writer: 'author' };
 }
 
 /**

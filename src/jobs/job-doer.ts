@@ -252,7 +252,8 @@ export class JobDoer {
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
     // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
     const journal = { arguments: args, approved: true as const, answers: [], once: [] };
-    const request = { id, name, arguments: args, journal, idempotencyKey, startedBy };
+    const isTransformed = job.transformed === true;
+    const request = { id, name, arguments: args, isTransformed, journal, idempotencyKey, startedBy };
     const options = {
       attempt: attempt.attempt,
       // As for all started work: only the tool's own limit holds.
@@ -269,7 +270,9 @@ export class JobDoer {
   /** What a job ends with whose tool would not get all of its arguments: each of them was one when it was started. */
   async #lost(job: Job, definition: ToolDefinition): Promise<ToolResult | undefined> {
     if (whatChanged(job, definition).length === 0) return undefined;
-    const checked = await this.#work.tools.check(job.tool, job.arguments);
+    const checked = await this.#work.tools.check(job.tool, job.arguments, {
+      transformed: job.transformed === true,
+    });
     return checked.ok && checked.removed.length > 0
       ? changedResult(job, definition, checked.removed)
       : undefined;

@@ -306,7 +306,7 @@ async function withInnerCalls(
 
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredCall> {
   const { id, name, journal } = call;
-  const checked = await tools?.check(name, journal.arguments);
+  const checked = await tools?.check(name, journal.arguments, { transformed: true });
   const problem = problemOf(checked) ?? unchangeable(tools?.offered(name));
   if (!checked?.ok || problem !== undefined) {
     faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);

@@ -1,11 +1,11 @@
-import type { ClassType, ParamOptions } from '../contract/declaration.js';
+import type { ClassType, DescribedSchema, ParamOptions } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import type { TransformRule, TypeRule } from '../validators/transform-rules.js';
 import type { ValidationRule } from '../validators/validation-rules.js';
 import { type ApiProperty, withApiProperty } from './api-property.js';
 import { applicableKeywords, misplacedFault } from './applicable-keywords.js';
 import { constraintKeywords, orderedKeywords, paramOptionFault, typeFromOptions } from './from-parameter.js';
-import { mergeKeywords } from './keywords.js';
+import { allSchemas, mergeKeywords } from './keywords.js';
 import { isStandard, type PropertyRules, propertyRules, type ValueRules } from './property-rules.js';
 import type { TypeHint } from './rule-meaning.js';
 import {
@@ -88,6 +88,9 @@ export function fromProperty(decorated: DecoratedProperty): PropertyResult {
       nullable: options.nullable ?? isNullable(decorated, rules),
       keywords: keywordsOf(result.type, decorated, said),
       ...(transforms.length > 0 ? { transforms } : {}),
+      ...(transformsFirst(decorated, result.type)
+        ? { transformedFirst: transform?.isExposed ? 'always' : 'sent' }
+        : {}),
       ...(rules.isNested ? { cascades: true } : {}),
     },
   };
@@ -132,6 +135,48 @@ function namesType({ schema, type, items, enum: values, additionalProperties }: 
 
 function isTransformed({ transform }: DecoratedProperty): boolean {
   return (transform?.transforms ?? []).length > 0;
+}
+
+/**
+ * Whether the type is that of the value after a `@Transform`. What `@Type` makes an instance of is checked before, as
+ * is what `@Param` gives another type than the property has: then it says what is sent.
+ */
+function transformsFirst(decorated: DecoratedProperty, type: ValueType): boolean {
+  const { options = {}, transform, designType } = decorated;
+  if (!isTransformed(decorated) || transform?.type !== undefined || !isPlain(type)) return false;
+  if (!namesType(options) || options.enum !== undefined) return true;
+  const designed = designType === Array ? 'array' : kindOf(resolveDesignType(designType));
+  return designed === kindOf({ ok: true, type });
+}
+
+/** Whether its values are the same in JSON and for the tool, or are written in JSON as one text. */
+function isPlain(type: ValueType): boolean {
+  switch (type.kind) {
+    case 'scalar':
+    case 'enum':
+    case 'date':
+    case 'url':
+      return true;
+    case 'array':
+      return type.collection !== 'set' && isPlain(type.items);
+    case 'record':
+      return type.collection !== 'map' && isPlain(type.values);
+    case 'schema':
+      return type.standard === undefined;
+    case 'described':
+      return [...allSchemas(type.schema)].every(
+        (part: DescribedSchema) => part.instanceOf === undefined && part.$ref === undefined,
+      );
+    default:
+      return false;
+  }
+}
+
+function kindOf(result: TypeResult): string | undefined {
+  if (!result.ok) return undefined;
+  const { type } = result;
+  if (type.kind !== 'scalar') return type.kind;
+  return type.name === 'integer' ? 'number' : type.name;
 }
 
 /** What only documents that `null` is a value does not say so to rules that refuse it. */

@@ -97,6 +97,11 @@ export interface PropertyModel extends ValueModel {
   readonly required: boolean;
   /** Applied to the revived value in this order (`@Transform`). */
   readonly transforms?: readonly PropertyTransform[];
+  /**
+   * The schema describes what the transforms make of the value, so that they come before the check: of what was sent,
+   * or always, also where nothing was (`@Expose`).
+   */
+  readonly transformedFirst?: 'sent' | 'always';
   /** class-validator goes on into the value by itself (`@ValidateNested`). */
   readonly cascades?: boolean;
 }

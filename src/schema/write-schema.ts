@@ -27,6 +27,8 @@ interface TypeSurvey {
   readonly faults: readonly PropertyFault[];
   /** What contradicts itself without keeping a schema from being written. */
   readonly disagreements: readonly string[];
+  /** Some values are transformed before they are checked. */
+  readonly isTransformed: boolean;
 }
 
 interface Walk {
@@ -34,6 +36,7 @@ interface Walk {
   readonly recursive: Set<ObjectNode>;
   readonly faults: PropertyFault[];
   readonly disagreements: string[];
+  isTransformed: boolean;
   readonly seen: Set<unknown>;
   /** The objects around the current one. */
   readonly around: Set<ObjectNode>;
@@ -46,6 +49,7 @@ function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): T
     recursive: new Set(),
     faults: [],
     disagreements: [],
+    isTransformed: false,
     seen: new Set(),
     around: new Set(),
   };
@@ -55,7 +59,10 @@ function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): T
 }
 
 function visitAll(properties: readonly PropertyModel[], path: string, walk: Walk): void {
-  for (const { name, type } of properties) visit(type, path === '' ? name : `${path}.${name}`, walk);
+  for (const { name, type, transformedFirst } of properties) {
+    walk.isTransformed ||= transformedFirst !== undefined;
+    visit(type, path === '' ? name : `${path}.${name}`, walk);
+  }
 }
 
 function visit(type: ValueType, path: string, walk: Walk): void {
@@ -150,7 +157,13 @@ function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] 
 
 /** A schema, or everything that keeps it from being written. */
 type WriteSchemaResult =
-  | { readonly ok: true; readonly schema: JsonSchema; readonly disagreements?: readonly string[] }
+  | {
+      readonly ok: true;
+      readonly schema: JsonSchema;
+      /** What fits before values are transformed, where that is not the same. */
+      readonly accepted?: JsonSchema;
+      readonly disagreements?: readonly string[];
+    }
   | { readonly ok: false; readonly faults: readonly PropertyFault[] };
 
 /**
@@ -173,31 +186,39 @@ const OF_SCALARS = surveyTypes([]);
 
 /** The root says `type: 'object'` itself: providers look for it there, not behind a reference or in branches. */
 function writeTypeAsObject(type: ValueType): WriteSchemaResult {
-  const written = typeSchema(type);
+  return mapWritten(typeSchema(type), ({ $ref, $defs, ...schema }) => {
+    const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
+    const root = { type: 'object', ...(name === undefined ? {} : $defs?.[name]), ...schema };
+    return $defs === undefined ? root : { ...root, $defs };
+  });
+}
+
+function mapWritten(written: WriteSchemaResult, map: (schema: JsonSchema) => JsonSchema): WriteSchemaResult {
   if (!written.ok) return written;
-  const { $ref, $defs, ...schema } = written.schema;
-  const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
-  const root = { type: 'object', ...(name === undefined ? {} : $defs?.[name]), ...schema };
-  return { ok: true, schema: $defs === undefined ? root : { ...root, $defs } };
+  const { schema, accepted } = written;
+  return { ok: true, schema: map(schema), ...(accepted === undefined ? {} : { accepted: map(accepted) }) };
 }
 
 /** JSON Schema of one type on its own. */
 export function typeSchema(type: ValueType): WriteSchemaResult {
   const property = { name: 'value', type, required: true, nullable: false, keywords: {} };
-  const written = writeParameters({ properties: [property] });
-  if (!written.ok) return written;
-  const { properties, $defs } = written.schema;
-  return { ok: true, schema: { ...properties?.value, ...($defs === undefined ? {} : { $defs }) } };
+  return mapWritten(writeParameters({ properties: [property] }), ({ properties, $defs }) => ({
+    ...properties?.value,
+    ...($defs === undefined ? {} : { $defs }),
+  }));
 }
 
 function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteSchemaResult {
   if (survey.faults.length > 0) return { ok: false, faults: survey.faults };
-  const definitions = new Definitions();
-  const schema = writeObject(properties, { survey, definitions });
-  const { disagreements } = survey;
+  const writeAs = (isAccepted: boolean): JsonSchema => {
+    const definitions = new Definitions();
+    return definitions.attachTo(writeObject(properties, { survey, definitions, isAccepted }));
+  };
+  const { disagreements, isTransformed } = survey;
   return {
     ok: true,
-    schema: definitions.attachTo(schema),
+    schema: writeAs(false),
+    ...(isTransformed ? { accepted: writeAs(true) } : {}),
     ...(disagreements.length > 0 ? { disagreements } : {}),
   };
 }
@@ -206,6 +227,8 @@ function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteS
 interface Writing {
   readonly survey: TypeSurvey;
   readonly definitions: Definitions;
+  /** What fits before values are transformed is written, and not what is offered. */
+  readonly isAccepted: boolean;
 }
 
 /** `type`, `properties` and `required` of an object; `required` is there also when it is empty. */
@@ -213,8 +236,12 @@ function writeObject(properties: readonly PropertyModel[], writing: Writing): Js
   const written: Record<string, JsonSchema> = {};
   const required: string[] = [];
   for (const property of properties) {
-    setOwn(written, property.name, writeProperty(property, writing));
-    if (property.required) required.push(property.name);
+    const { name, transformedFirst, keywords } = property;
+    const isOpen = writing.isAccepted && transformedFirst !== undefined;
+    const { default: fallback } = keywords;
+    const open = fallback === undefined ? {} : { default: fallback };
+    setOwn(written, name, isOpen ? open : writeProperty(property, writing));
+    if (property.required && !(isOpen && transformedFirst === 'always')) required.push(name);
   }
   return { type: 'object', properties: written, required };
 }

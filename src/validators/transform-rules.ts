@@ -31,6 +31,8 @@ export interface TransformRule {
   readonly name?: string;
   /** `@Exclude`, or exposed to some groups only: it is never taken from the arguments. */
   readonly withheld: boolean;
+  /** `@Expose`: its transforms are asked also where nothing was sent. */
+  readonly isExposed: boolean;
   readonly transforms: readonly PropertyTransform[];
 }
 
@@ -145,6 +147,7 @@ function readRule(store: Store, target: ClassType, property: string): TransformR
     withheld:
       (expose?.groups ?? []).length > 0 ||
       store.getExcludedProperties(target, PLAIN_TO_CLASS).includes(property),
+    isExposed: store.getExposedProperties(target, PLAIN_TO_CLASS).includes(property),
     transforms: store
       .findTransformMetadatas(target, property, PLAIN_TO_CLASS)
       .filter(({ options }) => (options?.groups ?? []).length === 0)

@@ -1,7 +1,7 @@
 import type { ClassType, DescribedSchema } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { Hydrate, Hydrated, ReviewFault } from '../../contract/tool.js';
-import { setOwn } from '../../kernel/json.js';
+import { isRecord, setOwn } from '../../kernel/json.js';
 import { classModel } from '../../schema/class-model.js';
 import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
 import { isSchemaNode, subschemas } from '../../schema/keywords.js';
@@ -48,33 +48,50 @@ export type HydrationSource =
  * // { ok: true, value: CreateOrderDto { sku: 'A-1', due: Date } }
  * ```
  */
-export function createHydrator(source: HydrationSource): Hydrate | undefined {
+export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
   const revive = reviverFor(source);
   if (revive === undefined) return undefined;
-  const hydrate = (args: JsonObject): Hydrated | Promise<Hydrated> => {
-    const whole = new WholePlace();
+  const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
+    const whole = new WholePlace(isTransformed);
     whole.put(revive(args, whole));
     const { pending, faults } = whole.revival;
     return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.revival))
-      ? hydrated(whole)
-      : settle(whole.revival).then(() => hydrated(whole));
+      ? hydrated(whole, args)
+      : settle(whole.revival).then(() => hydrated(whole, args));
   };
-  return Object.assign(hydrate, { review: (args: JsonObject) => review(revive, args) });
+  return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(revive, args) });
 }
 
 /** Where all arguments belong. */
 class WholePlace implements Place {
-  readonly revival: Revival = { faults: [], pending: [], validations: [], doubtful: [] };
+  readonly revival: Revival;
   readonly path = '';
   value: unknown;
+
+  constructor(isTransformed: boolean) {
+    this.revival = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
+  }
 
   put(value: unknown): void {
     this.value = value;
   }
 }
 
-function hydrated({ revival: { faults }, value }: WholePlace): Hydrated {
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, value };
+function hydrated({ revival: { faults, changed }, value }: WholePlace, args: JsonObject): Hydrated {
+  if (faults.length > 0) return { ok: false, faults };
+  return changed === undefined
+    ? { ok: true, value }
+    : { ok: true, value, transformed: withChanges(args, changed) as JsonObject };
+}
+
+/** JSON with the properties that were transformed, by the object that they stand in. */
+function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): unknown {
+  if (Array.isArray(value)) return value.map((item) => withChanges(item, changed));
+  if (!isRecord(value)) return value;
+  const copy: JsonObject = {};
+  for (const [name, member] of Object.entries({ ...value, ...changed.get(value) }))
+    if (member !== undefined) setOwn(copy, name, withChanges(member, changed));
+  return copy;
 }
 
 /** What cannot even be revived says nothing: the schema has told what is wrong with it. */
@@ -83,7 +100,8 @@ async function review(revive: Revive, args: JsonObject): Promise<readonly Review
   try {
     revive(args, { revival, path: '', put: () => {} });
     await Promise.all(revival.pending);
-    return await runValidations(revival.validations);
+    const own = revival.faults.map((fault) => ({ ...fault, isAuthored: false }));
+    return [...own, ...(await runValidations(revival.validations))];
   } catch {
     return [];
   }
@@ -306,7 +324,7 @@ function once<Made extends object>(make: () => Made): () => Made {
 /** What the model was offered for a type. Classes that cannot be described were faults at start-up. */
 function plainSchema(type: DescribedType): JsonSchema {
   const written = typeSchema(type);
-  return written.ok ? written.schema : {};
+  return written.ok ? (written.accepted ?? written.schema) : {};
 }
 
 function reviveTuple({ prefixItems, items }: DescribedSchema, of: Revivers): Revive {

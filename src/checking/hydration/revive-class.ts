@@ -1,10 +1,21 @@
 import type { JsonObject } from '../../contract/json-schema.js';
-import { setOwn } from '../../kernel/json.js';
+import type { ArgumentFault } from '../../contract/tool.js';
+import { plainJson, setOwn } from '../../kernel/json.js';
+import { nodeUtil } from '../../kernel/node-module.js';
 import { classModel } from '../../schema/class-model.js';
 import type { ClassModel, PropertyModel, RemainingRule, ValueType } from '../../schema/value-type.js';
+import { writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
-import { mayGenerateCode } from '../compile.js';
-import { ChildPlace, type Holder, type Place, type Revive, type ReviverOf } from './revive-values.js';
+import { mayGenerateCode, schemaCheck } from '../compile.js';
+import { describeErrors } from '../faults.js';
+import {
+  ChildPlace,
+  childPath,
+  type Holder,
+  type Place,
+  type Revive,
+  type ReviverOf,
+} from './revive-values.js';
 
 type ClassValue = ValueType & { readonly kind: 'class' };
 
@@ -20,7 +31,12 @@ interface Step {
   readonly isShadowing: boolean;
   /** `null` means absent. */
   readonly dropsNull: boolean;
+  readonly isRequired: boolean;
+  /** It is looked at also where nothing was sent. */
+  readonly isAlways: boolean;
   readonly transforms?: readonly PropertyTransform[];
+  /** What is wrong with a value that was transformed before its check. */
+  readonly checkTransformed?: (json: unknown, isAbsent: boolean) => readonly ArgumentFault[];
   readonly revive?: Revive;
 }
 
@@ -91,18 +107,43 @@ function isSettable(prototype: object | null, key: string): boolean {
   return own.get === undefined || own.set !== undefined;
 }
 
-function stepOf(
-  { name, key = name, required, nullable, transforms, type, cascades = false }: PropertyModel,
-  reviverOf: ReviverOf,
-): Step {
+function stepOf(property: PropertyModel, reviverOf: ReviverOf): Step {
+  const {
+    name,
+    key = name,
+    required,
+    nullable,
+    transforms,
+    transformedFirst,
+    type,
+    cascades = false,
+  } = property;
   return {
     name,
     key,
     isInherited: name in Object.prototype,
     isShadowing: key in Object.prototype,
-    dropsNull: !required && !nullable,
+    dropsNull: !required && !nullable && transformedFirst === undefined,
+    isRequired: required,
+    isAlways: transformedFirst === 'always',
     transforms,
+    checkTransformed: transformedFirst && transformedCheck(property),
     revive: reviverOf(type, cascades),
+  };
+}
+
+/** Checks against what was offered for the property. */
+function transformedCheck(property: PropertyModel): Step['checkTransformed'] {
+  const { name } = property;
+  const written = writeParameters({
+    properties: [{ ...property, transforms: undefined, transformedFirst: undefined }],
+  });
+  if (!written.ok) return undefined;
+  const { schema } = written;
+  const check = schemaCheck(schema);
+  return (json, isAbsent) => {
+    const errors = check(isAbsent ? {} : { [name]: json });
+    return errors === undefined ? [] : describeErrors(errors, schema);
   };
 }
 
@@ -128,7 +169,8 @@ function assembleByStep(plan: Plan, assembly: Assembly): void {
   const { source } = assembly;
   for (const step of plan.steps) {
     const { name } = step;
-    if (source[name] === undefined || (step.isInherited && !Object.hasOwn(source, name))) continue;
+    const isSent = source[name] !== undefined && (!step.isInherited || Object.hasOwn(source, name));
+    if (!isSent && !step.isAlways) continue;
     if (source[name] === null && step.dropsNull) continue;
     assign(step, assembly);
   }
@@ -136,7 +178,9 @@ function assembleByStep(plan: Plan, assembly: Assembly): void {
 
 /** The same as one function, in which each property has a place of its own: some three times as fast. */
 function generateAssembly(steps: readonly Step[]): Assemble {
-  const code = steps.map(({ name, key, isInherited, isShadowing, dropsNull, transforms, revive }, index) => {
+  const code = steps.map((step, index) => {
+    const { name, key, isInherited, isShadowing, dropsNull, isAlways, transforms, revive } = step;
+    if (isAlways) return `assign(steps[${index}], { instance, source, place });`;
     const [from, to] = [`source[${JSON.stringify(name)}]`, `instance[${JSON.stringify(key)}]`];
     const isSent = isInherited
       ? `${from} !== undefined && Object.hasOwn(source, ${JSON.stringify(name)})`
@@ -156,7 +200,8 @@ function generateAssembly(steps: readonly Step[]): Assemble {
 function assign(step: Step, assembly: Assembly): void {
   const { instance, source, place } = assembly;
   const { name, key, transforms, revive } = step;
-  if (transforms !== undefined) assignTransformed(step, transforms, assembly);
+  if (step.checkTransformed !== undefined) assignChecked(step, step.checkTransformed, assembly);
+  else if (transforms !== undefined) assignTransformed(step, assembly);
   else if (revive === undefined) put(step, instance, source[name]);
   else {
     const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
@@ -175,21 +220,55 @@ function renamed(step: Step, instance: Holder): Holder {
   return Object.defineProperty({}, step.name, { set });
 }
 
+/** What the transforms of a property make of its value; one that throws is a fault of the argument. */
+function transform(
+  { name, key, transforms = [] }: Step,
+  value: unknown,
+  { source, place }: Assembly,
+): { readonly ok: true; readonly value: unknown } | { readonly ok: false } {
+  try {
+    return { ok: true, value: transforms.reduce((before, one) => one(before, { key, source }), value) };
+  } catch (cause) {
+    const path = childPath(place.path, name);
+    place.revival.faults.push({ path, message: 'cannot be transformed', cause });
+    return { ok: false };
+  }
+}
+
+/** A value that is transformed as it was sent, and then checked: as class-transformer and class-validator do it. */
+function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>, assembly: Assembly): void {
+  const { instance, source, place } = assembly;
+  const { name, revive } = step;
+  const { revival } = place;
+  const sent = Object.hasOwn(source, name) ? source[name] : undefined;
+  const transformed = revival.isTransformed
+    ? ({ ok: true, value: sent } as const)
+    : transform(step, sent, assembly);
+  if (!transformed.ok) return;
+  const { value } = transformed;
+  const json = plainJson(value);
+  const faults = check(json, value === undefined || (value === null && !step.isRequired));
+  if (faults.length > 0) {
+    revival.faults.push(...faults.map((fault) => ({ ...fault, path: childPath(place.path, fault.path) })));
+    return;
+  }
+  if (json !== sent && !revival.isTransformed) {
+    revival.changed ??= new Map();
+    revival.changed.set(source, { ...revival.changed.get(source), [name]: json });
+  }
+  if (value === undefined) return;
+  const isJson = revive !== undefined && nodeUtil().isDeepStrictEqual(value, json);
+  put(step, instance, isJson ? revive(value, new ChildPlace(place, name, instance)) : value);
+}
+
 /** A transform sees the value once, when all of it is there. */
-function assignTransformed(
-  step: Step,
-  transforms: readonly PropertyTransform[],
-  { instance, source, place }: Assembly,
-): void {
-  const { name, key, revive } = step;
+function assignTransformed(step: Step, { instance, source, place }: Assembly): void {
+  const { name, revive } = step;
   const { pending } = place.revival;
   const revived: Holder = { [name]: source[name] };
   const set = (): void => {
-    const transformed = transforms.reduce(
-      (value, transform) => transform(value, { key, source }),
-      revived[name],
-    );
-    put(step, instance, transformed);
+    const transformed = transform(step, revived[name], { instance, source, place });
+    if (transformed.ok) put(step, instance, transformed.value);
   };
   const before = pending.length;
   if (revive) revived[name] = revive(source[name], new ChildPlace(place, name, revived));

@@ -1,5 +1,10 @@
 import { Buffer } from 'node:buffer';
-import type { StandardIssue, StandardResult, StandardSchema } from '../../contract/json-schema.js';
+import type {
+  JsonObject,
+  StandardIssue,
+  StandardResult,
+  StandardSchema,
+} from '../../contract/json-schema.js';
 import type { ArgumentFault } from '../../contract/tool.js';
 import { setOwn } from '../../kernel/json.js';
 import type { ValueType } from '../../schema/value-type.js';
@@ -128,6 +133,10 @@ export interface Revival {
   readonly validations: Validation[];
   /** Instances for which some rule does not hold: class-validator is asked what to say about it. */
   readonly doubtful: object[];
+  /** The values were transformed before, and must not be again. */
+  readonly isTransformed?: boolean;
+  /** Values that were transformed before their check, in JSON form, by the object that they stood in. */
+  changed?: Map<object, JsonObject>;
 }
 
 /** Where a value belongs. */
