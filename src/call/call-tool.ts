@@ -10,6 +10,7 @@ import {
   checkArguments,
   checkedFacts,
   type ReadyArguments,
+  rejectArguments,
   withHydrated,
 } from './check-arguments.js';
 import { type Call, type CallHooks, contextOf, keyOfEffect, type ReceivedCall } from './context.js';
@@ -143,8 +144,11 @@ function checkHooked(received: ReceivedCall, hooked: CallHooks, { tool, plan }: 
     .then((before) => {
       if ('end' in before)
         return answerEarly({ ...received, tool }, writeEnd({ ...received, tool, plan }, before.end));
-      const { request } = before;
-      const ready = checkArguments(tool, plan, asEdited(request));
+      const { request, faults } = before;
+      const ready =
+        faults === undefined
+          ? checkArguments(tool, plan, asEdited(request))
+          : rejectArguments({ tool, call: request, faults });
       return checked({ ...received, request }, { tool, plan, ready });
     })
     .catch((cause) => unmade(received, () => broken(received, cause), { tool, plan }));

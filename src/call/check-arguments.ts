@@ -33,9 +33,13 @@ export function checkArguments(
   call: CallRequest,
 ): ReadyArguments | Promise<ReadyArguments> {
   const read = call.read ?? readRaw(call.arguments);
-  if (!read.ok) return reject({ tool, call, faults: [{ path: '', message: read.message }] });
+  if (!read.ok) return rejectArguments({ tool, call, faults: [{ path: '', message: read.message }] });
   if (read.repairs.length > 0 && !plan.takesRepaired)
-    return reject({ tool, call, faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED] });
+    return rejectArguments({
+      tool,
+      call,
+      faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED],
+    });
   const checked = plan.check(read.value);
   if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
   const isAsSent = checked.coerced.length === 0 && checked.dropped === undefined;
@@ -59,9 +63,9 @@ function rejectReviewed({
 }: Unfit): ReadyArguments | Promise<ReadyArguments> {
   const review = tool.hydrate?.review;
   if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
-    return reject({ tool, call, faults, removed });
+    return rejectArguments({ tool, call, faults, removed });
   return review(value).then((found) =>
-    reject({ tool, call, faults: reviewedFaults(faults, found), removed }),
+    rejectArguments({ tool, call, faults: reviewedFaults(faults, found), removed }),
   );
 }
 
@@ -86,7 +90,7 @@ export function withHydrated(
 ): ReadyArguments | Promise<ReadyArguments> {
   if (hydrated instanceof Promise) return hydrated.then((later) => withHydrated(fitting, later));
   const { tool, plan, call, sent, ready } = fitting;
-  if (!hydrated.ok) return reject({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
+  if (!hydrated.ok) return rejectArguments({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
   const { value, transformed } = hydrated;
   const whole = { ...ready, hydrated: value as JsonObject };
   return transformed === undefined
@@ -139,7 +143,8 @@ interface Refused {
   readonly removed?: readonly string[];
 }
 
-function reject({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
+/** Arguments that do not fit, as the model is told. */
+export function rejectArguments({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
   const { name, parameters } = tool;
   const { schema } = offeredParameters(parameters);
   const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });

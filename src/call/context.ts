@@ -3,7 +3,7 @@ import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
 import type { CallTrace } from '../contract/telemetry.js';
-import type { ToolDefinition } from '../contract/tool.js';
+import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import {
   type OncePart,
   type ProgressUpdate,
@@ -58,6 +58,13 @@ export interface Call extends ReceivedCall {
   standing: StandingYes | undefined;
   /** What outlives the answer; absent where nobody hears of its end, so that it is waited for. */
   task: CallWork | undefined;
+}
+
+/** A call as hooks leave it before its check. */
+interface HookedRequestOfCall {
+  readonly request: CallRequest;
+  /** What a hook says is wrong with the arguments. */
+  readonly faults?: readonly ArgumentFault[];
 }
 
 /** The context of a call, which a tool that ignores it does without. */
@@ -131,7 +138,7 @@ export interface CallHooks {
   /** What hooks did so far. */
   readonly notes: readonly HookNote[];
   /** The request with the arguments that the call goes on with, or why it does not. */
-  before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }>;
+  before(tool: ToolDefinition): Promise<HookedRequestOfCall | { readonly end: BodyEnd }>;
   /** What keeps the tool from running now, if anything does. */
   beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined>;
   /** The end of the call as hooks leave it. */

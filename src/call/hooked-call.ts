@@ -1,7 +1,7 @@
 import type { CallStatus, HookMoment, HookNote } from '../contract/call.js';
 import type { EndedCall, HookedCall, Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { ToolDefinition } from '../contract/tool.js';
+import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import { ToolResult, toolResult } from '../contract/tool-result.js';
 import { withinLimits } from '../kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';
@@ -12,7 +12,7 @@ import { failedResult } from './result-text.js';
 
 /** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
 const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
-  beforeCall: ['arguments', 'refuse', 'note'],
+  beforeCall: ['arguments', 'faults', 'refuse', 'note'],
   beforeRun: ['result', 'refuse', 'note'],
   afterCall: ['result', 'refuse', 'note'],
   beforeRequest: ['request', 'refuse', 'note'],
@@ -23,6 +23,7 @@ const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
 /** What a hook said, as far as it is something. */
 export interface SaidWord {
   readonly arguments?: JsonObject;
+  readonly faults?: readonly ArgumentFault[];
   readonly result?: ToolResult;
   readonly request?: unknown;
   readonly response?: unknown;
@@ -68,11 +69,19 @@ export function wordOf(moment: HookMoment, said: unknown): SaidWord {
   const unknown = Object.keys(said).filter((key) => !known.includes(key));
   if (unknown.length > 0)
     throw new TypeError(`${moment} said ${unknown.join(', ')}, and knows only ${known.join(', ')}`);
-  const { refuse, arguments: args, result } = said;
+  const { refuse, arguments: args, faults, result } = said;
   if (refuse !== undefined && typeof refuse !== 'string')
     throw new TypeError(`${moment} said \`refuse\` without a reason, which is a text`);
+  if (faults !== undefined && !areFaults(faults))
+    throw new TypeError(`${moment} said \`faults\` that are no list of { path, message }`);
   if (args !== undefined) return { ...said, arguments: plainArguments(args) };
   return result === undefined ? said : { ...said, result: plainResult(result) };
+}
+
+function areFaults(faults: unknown): faults is readonly ArgumentFault[] {
+  const isFault = (fault: unknown): boolean =>
+    isRecord(fault) && typeof fault.path === 'string' && typeof fault.message === 'string';
+  return Array.isArray(faults) && faults.length > 0 && faults.every(isFault);
 }
 
 function plainArguments(args: unknown): JsonObject {
@@ -108,7 +117,7 @@ export class HookedCallLife implements CallHooks {
     this.rawArguments = copyOfJson(received.request.arguments);
   }
 
-  async before(tool: ToolDefinition): Promise<{ readonly request: CallRequest } | { readonly end: BodyEnd }> {
+  async before(tool: ToolDefinition): ReturnType<CallHooks['before']> {
     const { journal } = this.#request;
     const read = this.#request.read ?? readRaw(this.#request.arguments);
     const asked = hooksWith(this.#hooks, 'beforeCall');
@@ -123,7 +132,12 @@ export class HookedCallLife implements CallHooks {
       if (obstacle !== undefined && !this.#isRepeated) return { end: obstacle };
       // Of a call that may have been done before, a refusal would tell that it was not.
       this.#refusal ??= obstacle;
-      const rewritten = word.said?.arguments;
+      const { arguments: rewritten, faults } = word.said ?? NOTHING;
+      // Nothing corrects those that somebody was asked about.
+      if (faults !== undefined && settled === undefined) {
+        this.#note(named, { did: 'refused', in: 'beforeCall' });
+        return { request: this.#request, faults };
+      }
       if (rewritten === undefined || settled !== undefined) continue;
       args = rewritten as JsonObject;
       this.#note(named, { did: 'rewrote', in: 'beforeCall' });

@@ -3,7 +3,7 @@ import { listOf, type OptionRule, protecting } from '../kernel/options.js';
 import type { CallScope, CallStatus } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { LLMRequest, LLMResponse } from './llm-provider.js';
-import type { ToolDefinition } from './tool.js';
+import type { ArgumentFault, ToolDefinition } from './tool.js';
 import type { ToolResult } from './tool-result.js';
 
 /** A call as hooks see it. What they do to this object changes nothing: they say what is to be done. */
@@ -45,6 +45,7 @@ export interface HookedRequest {
   readonly runId: string;
   /** Number of the request in its run, from 1; the same where it is made again. */
   readonly step: number;
+  /** Its `messages` are the whole history of the run, whatever of it the request carries. */
   readonly scope: CallScope;
 }
 
@@ -68,8 +69,13 @@ interface Refused extends Noted {
   readonly refuse: string;
 }
 
-/** Nothing changes; or it is refused, or goes on with these arguments. */
-export type BeforeCall = undefined | Refused | (Noted & { readonly arguments?: JsonObject });
+/** Nothing changes; or it is refused, or its arguments are rejected, or it goes on with these arguments. */
+export type BeforeCall =
+  | undefined
+  | Refused
+  | (Noted & { readonly arguments?: JsonObject })
+  /** As arguments that do not fit: the model may correct them. */
+  | (Noted & { readonly faults: readonly ArgumentFault[] });
 
 /** Nothing changes; or it is refused, or answered with this in place of running the tool. */
 export type BeforeRun = undefined | Refused | (Noted & { readonly result?: ToolResult | string });

@@ -1,7 +1,7 @@
 import { type CutDetails, cutDetails, isCutDetails } from '../call/result-text.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { LLMResponse, Message } from '../contract/llm-provider.js';
+import type { LLMResponse } from '../contract/llm-provider.js';
 import { type Content, ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
@@ -15,16 +15,7 @@ import {
   protecting,
   required,
 } from '../kernel/options.js';
-
-/** Something that is hidden where a text has it. */
-export interface MaskedPattern {
-  /** What stands in its place: `email` becomes `[email]`. */
-  readonly name: string;
-  /** With the flag `g`; of an application's own, one that long texts keep busy for long is its own risk. */
-  readonly pattern: RegExp;
-  /** Whether what was found is one, such as a number whose check digit is right; default: always. */
-  readonly isOne?: (found: string) => boolean;
-}
+import { type MaskedPattern, type Masking, Masks, maskedJson } from './masks.js';
 
 /** Where texts are masked. */
 type MaskedPlace = 'requests' | 'replies' | 'arguments' | 'results';
@@ -34,8 +25,9 @@ export interface MaskPatternsOptions {
   /** Default: {@link PERSONAL_DATA}. */
   readonly patterns?: readonly MaskedPattern[];
   /**
-   * `requests`: what a model is sent, while the history keeps it; `results`: what calls give, on every surface;
-   * `arguments`: what tools are given; `replies`: what a model says. Default: `['requests', 'results']`.
+   * `requests`: what a model is sent, while the history keeps it; `results`: what calls give, on every surface and for
+   * good; `arguments`: what tools are given; `replies`: what a model says. Default: `requests`, and `results` of calls
+   * outside of runs, which no history keeps.
    */
   readonly in?: readonly MaskedPlace[];
 }
@@ -74,6 +66,10 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
  * A hook that hides what fits patterns: personal data, or what the application must not let out. What is hidden from
  * requests stays in the history, which is the application's; what is hidden in results is nowhere.
  *
+ * A model that is sent `[email 1]` may write it in the arguments of a call: the tool gets the address. Numbers follow
+ * from the history of the run, so that a value keeps its number, and they are not stored. A mask that stands for
+ * nothing in the history is a rejected argument. With `arguments`, tools are given masks, and nothing is restored.
+ *
  * Patterns find what looks like something. They miss names, and what is spelt in another way.
  *
  * @throws InvalidOptionsError (521) for wrong options.
@@ -88,25 +84,48 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
  */
 export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
   checkOptions(options, OPTIONS);
-  const { patterns = PERSONAL_DATA, in: places = ['requests', 'results'] } = options;
-  const mask = new Mask(patterns);
-  const among = (place: MaskedPlace, hook: Hooks): Hooks => (places.includes(place) ? hook : {});
+  const { patterns = PERSONAL_DATA, in: places } = options;
+  const name = 'mask-patterns';
+  const masks = new Masks(patterns);
+  const hide: Masking = (text) => masks.text(text);
+  const among = (place: MaskedPlace, hook: Hooks): Hooks =>
+    (places ?? ['requests', 'results']).includes(place) ? hook : {};
+  const isReversible = places === undefined || (places.includes('requests') && !places.includes('arguments'));
   return {
-    name: 'mask-patterns',
+    name,
     ...among('requests', {
-      beforeRequest: (request) => {
-        const messages = mask.messages(request.messages);
-        return messages === request.messages ? undefined : { request: { ...request, messages } };
+      beforeRequest: (request, { scope }) => {
+        const { messages } = request;
+        const issued = isReversible ? masks.issuedIn(scope?.messages ?? messages) : undefined;
+        const masked = masks.messages(messages, issued);
+        return masked === messages ? undefined : { request: { ...request, messages: masked } };
       },
     }),
     ...among('replies', {
-      afterResponse: (response) => changedOrNothing('response', response, mask.reply(response)),
+      afterResponse: (response) => changedOrNothing('response', response, maskedReply(response, hide)),
     }),
-    ...among('arguments', {
-      beforeCall: ({ arguments: args }) => changedOrNothing('arguments', args, mask.json(args) as JsonObject),
-    }),
+    ...(isReversible
+      ? {
+          beforeCall: ({ arguments: args, runId, scope }) => {
+            // Outside of a run no request was masked.
+            if (args === undefined || runId === undefined) return undefined;
+            const issued = masks.issuedIn(scope.messages ?? []);
+            const { value, faults } = masks.restored(args, issued, places?.includes('results'));
+            return faults.length > 0
+              ? { faults: faults.map(({ path, mask }) => ({ path, message: unrestored(mask, name) })) }
+              : changedOrNothing('arguments', args, value as JsonObject);
+          },
+        }
+      : among('arguments', {
+          beforeCall: ({ arguments: args }) =>
+            changedOrNothing('arguments', args, maskedJson(args, hide) as JsonObject),
+        })),
     ...among('results', {
-      afterCall: ({ result }) => changedOrNothing('result', result, mask.result(result)),
+      // In a run that can restore them, the history keeps what requests hide.
+      afterCall: ({ result, runId }) =>
+        places === undefined && runId !== undefined
+          ? undefined
+          : changedOrNothing('result', result, maskedResult(result, hide)),
     }),
   };
 }
@@ -115,122 +134,45 @@ function changedOrNothing<Name extends string, Value>(name: Name, before: unknow
   return before === after ? undefined : ({ [name]: after } as { readonly [Key in Name]: Value });
 }
 
-/** Hides; gives what it was given where there is nothing to hide. */
-class Mask {
-  readonly #patterns: readonly MaskedPattern[];
-  /** Of messages of a history, which every request carries again. */
-  readonly #known = new WeakMap<Message, Message>();
-
-  constructor(patterns: readonly MaskedPattern[]) {
-    this.#patterns = patterns;
-  }
-
-  text(text: string): string {
-    let masked = text;
-    for (const { name, pattern, isOne } of this.#patterns)
-      masked = masked.replace(pattern, (found) =>
-        isOne === undefined || isOne(found) ? `[${name}]` : found,
-      );
-    return masked;
-  }
-
-  messages(messages: readonly Message[]): readonly Message[] {
-    const masked = messages.map((message) => {
-      const known = this.#known.get(message) ?? (this.json(message) as Message);
-      this.#known.set(message, known);
-      return known;
-    });
-    return masked.every((message, index) => message === messages[index]) ? messages : masked;
-  }
-
-  /** The texts within JSON; names of fields, and what is encoded in base64, stay as they are. */
-  json(value: unknown, key?: string): unknown {
-    if (typeof value === 'string') return this.#field(value, key);
-    if (typeof value === 'number') return this.#number(value);
-    if (Array.isArray(value)) {
-      const items = value.map((item) => this.json(item));
-      return items.every((item, index) => item === value[index]) ? value : items;
-    }
-    if (!isRecord(value) || key === 'providerItems') return value;
-    const fields = Object.entries(value).map(([name, field]) => [name, this.json(field, name)] as const);
-    return fields.every(([name, field]) => field === value[name]) ? value : Object.fromEntries(fields);
-  }
-
-  #field(text: string, key: string | undefined): string {
-    if (OPAQUE.has(key ?? '') || text.startsWith('data:')) return text;
-    return key === 'arguments' ? this.#jsonText(text) : this.text(text);
-  }
-
-  /** Servers parse the arguments of calls in a history: what is hidden in them must leave JSON. */
-  #jsonText(text: string): string {
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(text);
-    } catch {
-      return this.text(text);
-    }
-    const masked = this.json(parsed);
-    return masked === parsed ? text : JSON.stringify(masked);
-  }
-
-  /** A long number may be one of a card. */
-  #number(value: number): unknown {
-    const text = String(value);
-    const masked = text.length < LONG_NUMBER ? text : this.text(text);
-    return masked === text ? value : masked;
-  }
-
-  result(result: ToolResult): ToolResult {
-    const { forLLM, forUser, content, details } = result;
-    const masked = {
-      forLLM: this.text(forLLM),
-      ...(forUser === undefined ? {} : { forUser: this.text(forUser) }),
-      ...(content === undefined ? {} : { content: this.json(content) as Content }),
-      ...(details === undefined ? {} : { details: this.#details(details) }),
-    };
-    const isSame =
-      masked.forLLM === forLLM &&
-      masked.forUser === forUser &&
-      masked.content === content &&
-      masked.details === details;
-    return isSame ? result : new ToolResult({ ...result, ...masked });
-  }
-
-  /** What is kept whole of a result that was cut stays that: it is read on from. */
-  #details(details: unknown): unknown {
-    if (!isPlainData(details)) return details;
-    const masked = this.json(details);
-    if (masked === details || !isCutDetails(details)) return masked;
-    const { full, details: own } = masked as CutDetails;
-    return cutDetails(new ToolResult({ forLLM: full, ...(own === undefined ? {} : { details: own }) }));
-  }
-
-  reply(response: LLMResponse): LLMResponse {
-    const { content, reasoning, toolCalls } = response;
-    const masked = {
-      content: this.text(content),
-      ...(reasoning === undefined ? {} : { reasoning: this.text(reasoning) }),
-      toolCalls: this.json(toolCalls) as LLMResponse['toolCalls'],
-    };
-    const isSame =
-      masked.content === content && masked.reasoning === reasoning && masked.toolCalls === toolCalls;
-    return isSame ? response : { ...response, ...masked };
-  }
+function unrestored(mask: string, hook: string): string {
+  return `has ${mask}, which the hook '${hook}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`;
+}
+function maskedResult(result: ToolResult, mask: Masking): ToolResult {
+  const { forLLM, forUser, content, details } = result;
+  const masked = {
+    forLLM: mask(forLLM),
+    ...(forUser === undefined ? {} : { forUser: mask(forUser) }),
+    ...(content === undefined ? {} : { content: maskedJson(content, mask) as Content }),
+    ...(details === undefined ? {} : { details: maskedDetails(details, mask) }),
+  };
+  const isSame =
+    masked.forLLM === forLLM &&
+    masked.forUser === forUser &&
+    masked.content === content &&
+    masked.details === details;
+  return isSame ? result : new ToolResult({ ...result, ...masked });
 }
 
-/** Digits from which on a number is looked at. */
-const LONG_NUMBER = 10;
+/** What is kept whole of a result that was cut stays that: it is read on from. */
+function maskedDetails(details: unknown, mask: Masking): unknown {
+  if (!isPlainData(details)) return details;
+  const masked = maskedJson(details, mask);
+  if (masked === details || !isCutDetails(details)) return masked;
+  const { full, details: own } = masked as CutDetails;
+  return cutDetails(new ToolResult({ forLLM: full, ...(own === undefined ? {} : { details: own }) }));
+}
 
-/** Ids hold history together, and data is no text. */
-const OPAQUE: ReadonlySet<string> = new Set([
-  'id',
-  'tool_call_id',
-  'role',
-  'type',
-  'name',
-  'data',
-  'mimeType',
-]);
+function maskedReply(response: LLMResponse, mask: Masking): LLMResponse {
+  const { content, reasoning, toolCalls } = response;
+  const masked = {
+    content: mask(content),
+    ...(reasoning === undefined ? {} : { reasoning: mask(reasoning) }),
+    toolCalls: maskedJson(toolCalls, mask) as LLMResponse['toolCalls'],
+  };
+  const isSame =
+    masked.content === content && masked.reasoning === reasoning && masked.toolCalls === toolCalls;
+  return isSame ? response : { ...response, ...masked };
+}
 
 function isPlainData(value: unknown): boolean {
   if (Array.isArray(value)) return true;

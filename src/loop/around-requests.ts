@@ -13,7 +13,7 @@ import { errorMessage } from '../kernel/error-message.js';
 import { isRecord, plainJson } from '../kernel/json.js';
 import { askModel, type Failure, normalizeResponse, type Reply, tellWhole } from './ask-model.js';
 import { tokensIn } from './estimate-tokens.js';
-import { addUsage, type LoopRun, type Question, type RunHooks } from './loop-run.js';
+import { addUsage, HistoryScope, type LoopRun, type Question, type RunHooks } from './loop-run.js';
 import type { ToolLoopConfig } from './options.js';
 import { inUnits } from './prices.js';
 import type { Reserved, ReservedRequest, RunBudget } from './run-budget.js';
@@ -54,7 +54,8 @@ class RequestHooks implements RunHooks {
   }
 
   async ask(run: LoopRun, { provider, request, onPart, onFailure, trace }: Question): Promise<Reply> {
-    const { runId, iterations: step, scope } = run;
+    const { runId, iterations: step } = run;
+    const scope = new HistoryScope(run.scope, run.messages);
     const asking = new AskedRequest(run, { runId, step, scope }, (note) => this.#notes.push(note));
     const before = await asking.before(this.#before, request);
     if (!before.ok) return before.reply;

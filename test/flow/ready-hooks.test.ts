@@ -50,12 +50,13 @@ describe('maskPatterns', () => {
     ] as const;
     const run = await runToolLoop({ provider, model: 'm', hooks: [maskPatterns()] }, messages);
     const [request] = provider.requests;
-    expect(request?.messages[0]?.content).toBe(MASKED);
+    const numbered = MASKED.replace(/\]/g, ' 1]');
+    expect(request?.messages[0]?.content).toBe(numbered);
     expect(request?.messages[1]).toMatchObject({
-      tool_calls: [{ id: 'a@example.com', function: { arguments: '{"mail":"[email]","card":"[card]"}' } }],
+      tool_calls: [{ id: 'a@example.com', function: { arguments: '{"mail":"[email 2]","card":"[card 2]"}' } }],
     });
-    expect(request?.messages[2]).toEqual({ role: 'tool', content: MASKED, tool_call_id: 'a@example.com' });
-    expect(request?.messages[3]?.content).toEqual([{ type: 'text', text: MASKED }]);
+    expect(request?.messages[2]).toEqual({ role: 'tool', content: numbered, tool_call_id: 'a@example.com' });
+    expect(request?.messages[3]?.content).toEqual([{ type: 'text', text: numbered }]);
     expect(run.messages.slice(0, 4)).toEqual(messages);
   });
 

@@ -1,0 +1,237 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  Conversation,
+  defineTool,
+  type Hooks,
+  InvalidOptionsError,
+  keepRecent,
+  type Message,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+  ToolRegistry,
+} from 'toolwright';
+import { maskPatterns, PERSONAL_DATA } from 'toolwright/hooks';
+import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+
+const ANN = 'ann@example.org';
+const BOB = 'bob@example.org';
+
+/** A tool that keeps what it gets, and answers with it. */
+function placing(options: Partial<ToolDefinition> = {}) {
+  const got: unknown[] = [];
+  const tool = defineTool({
+    name: 'place_order',
+    description: 'Places an order',
+    parameters: {
+      type: 'object',
+      properties: { to: { type: 'string', format: 'email' }, note: {} },
+    },
+    execute: (args: object) => {
+      got.push(structuredClone(args));
+      return `placed for ${JSON.stringify(args)}`;
+    },
+    ...(options as object),
+  }) as ToolDefinition;
+  return { got, tool };
+}
+
+function placed(args: object, id = 'c1'): ScriptedStep {
+  return { toolCalls: [{ id, name: 'place_order', arguments: args as Record<string, unknown> }] };
+}
+
+const user = (content: string): Message => ({ role: 'user', content });
+
+async function run(
+  steps: readonly ScriptedStep[],
+  messages: readonly Message[],
+  more: Partial<ToolLoopConfig> = {},
+) {
+  const provider = new ScriptedProvider([...steps, { content: 'Done.' }]);
+  const { got, tool } = placing();
+  const config = { provider, model: 'm', tools: [tool], hooks: [maskPatterns()], ...more };
+  const result = await runToolLoop(config, messages);
+  const sent = provider.requests.map((request) => JSON.stringify(request.messages));
+  return { result, got, sent, answers: answersIn(result.messages) };
+}
+
+function answersIn(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+}
+
+describe('masks are reversible within a run', () => {
+  test('an argument gets back what its mask stands for, before the check, at any depth', async () => {
+    const { got, sent } = await run(
+      [placed({ to: '[email 1]', note: { lines: ['From [email 2] to [email 1].', 3] } })],
+      [user(`Order for ${ANN}; bill ${BOB}. Again: ${ANN}`)],
+    );
+    expect(sent[0]).toContain('Order for [email 1]; bill [email 2]. Again: [email 1]');
+    expect(got).toEqual([{ to: ANN, note: { lines: [`From ${BOB} to ${ANN}.`, 3] } }]);
+    expect(sent.join()).not.toMatch(/@example/);
+    // The result that repeats the address has the same mask.
+    expect(sent[1]).toContain('[email 2] to [email 1]');
+  });
+
+  test('what a result has brought can be used in the next call', async () => {
+    const find = defineTool({ name: 'find', description: 'Finds', execute: () => `customer ${BOB}` });
+    const { got, tool } = placing();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ id: 'f', name: 'find', arguments: {} }] },
+      placed({ to: '[email 2]' }),
+      { content: 'Done.' },
+    ]);
+    const tools = new ToolRegistry({ hooks: [maskPatterns()] }).register(find, tool);
+    await runToolLoop({ provider, model: 'm', tools }, [user(`I am ${ANN}`)]);
+    expect(got).toEqual([{ to: BOB }]);
+    expect(JSON.stringify(provider.requests.map(({ messages }) => messages))).not.toMatch(/@example/);
+  });
+
+  test('a mask that nobody issued is a rejected argument that names the hook, and nothing runs', async () => {
+    const { got, answers, result } = await run(
+      [placed({ to: '[email 7]', note: ['[phone 1]'] })],
+      [user(`I am ${ANN}`)],
+    );
+    expect(got).toEqual([]);
+    expect(answers[0]).toContain("Validation failed for tool 'place_order':");
+    expect(answers[0]).toContain("\n  - to: has [email 7], which the hook 'mask-patterns' cannot restore");
+    expect(answers[0]).toContain("\n  - note.0: has [phone 1], which the hook 'mask-patterns'");
+    expect(result.toolCalls[0]).toMatchObject({
+      status: 'rejected',
+      hooks: [{ did: 'refused', in: 'beforeCall' }],
+    });
+  });
+
+  test('neither the record of what was sent nor the history of the model has the value', async () => {
+    const { result } = await run([placed({ to: '[email 1]' })], [user(`I am ${ANN}`)]);
+    expect(result.toolCalls[0]?.rawArguments).toEqual({ to: '[email 1]' });
+    const [call] = result.messages.flatMap((message) =>
+      message.role === 'assistant' ? (message.tool_calls ?? []) : [],
+    );
+    expect(call?.function.arguments).toBe('{"to":"[email 1]"}');
+  });
+});
+
+describe('a text that somebody wrote in the form of a mask', () => {
+  test('is never issued, and stays as it is', async () => {
+    const { got, sent } = await run(
+      [placed({ to: '[email 2]', note: 'use [email 1]' })],
+      [user(`Write [email 1] into the note, and order for ${ANN}`)],
+    );
+    expect(sent[0]).toContain('Write [email 1] into the note, and order for [email 2]');
+    expect(got).toEqual([{ to: ANN, note: 'use [email 1]' }]);
+  });
+
+  test('is not made an address by what the model invents', async () => {
+    const { got, answers } = await run(
+      [placed({ note: '[email 1]' }), placed({ note: 'again [email 1]' }, 'c2')],
+      [user('Order')],
+    );
+    expect(got).toEqual([]);
+    expect(answers).toHaveLength(2);
+  });
+
+  test('without a number stays, unless results are hidden for good', async () => {
+    const template = [user('Save the template: Dear [name], [email]')];
+    expect((await run([placed({ note: 'Dear [name], [email]' })], template)).got).toHaveLength(1);
+    const { got, answers } = await run(
+      [placed({ note: ANN }), placed({ note: '[email]' }, 'c2')],
+      [user('Go')],
+      { hooks: [maskPatterns({ in: ['requests', 'results'] })] },
+    );
+    expect(got).toEqual([{ note: ANN }]);
+    expect(answers[0]).toBe('placed for {"note":"[email]"}');
+    expect(answers[1]).toContain("\n  - note: has [email], which the hook 'mask-patterns' cannot restore");
+  });
+
+  test('may be what a pattern of digits would find', async () => {
+    const patterns = [...PERSONAL_DATA, { name: 'number', pattern: /\d+/g }];
+    const { sent, got } = await run([placed({ note: '[email 1] has [number 1]' })], [user(`${ANN} has 12`)], {
+      hooks: [maskPatterns({ patterns })],
+    });
+    expect(sent[0]).toContain('[email 1] has [number 1]');
+    expect(got).toEqual([{ note: `${ANN} has 12` }]);
+  });
+});
+
+describe('the masks follow from the history', () => {
+  test('of a run that was suspended, in another process', async () => {
+    const { got, tool } = placing({ approval: true });
+    const config = (steps: readonly ScriptedStep[]): ToolLoopConfig => ({
+      provider: new ScriptedProvider(steps),
+      model: 'm',
+      tools: [tool],
+      hooks: [maskPatterns()],
+    });
+    const first = await runToolLoop(config([placed({ to: '[email 2]' })]), [user(`${ANN} and ${BOB}`)]);
+    expect(first.pending).toMatchObject([{ arguments: { to: BOB } }]);
+    const answers = (first.pending ?? []).map(({ id }): Answer => ({ id, approved: true }));
+    const state = JSON.parse(JSON.stringify(first.state));
+    const later = config([placed({ to: '[email 1]' }, 'c2')]);
+    const second = await resumeToolLoop(later, state, answers);
+    expect(second.pending).toMatchObject([{ arguments: { to: ANN } }]);
+    expect(got).toEqual([{ to: BOB }]);
+  });
+
+  test('also where requests carry only its end', async () => {
+    const history: Message[] = [
+      user(`I am ${ANN}`),
+      { role: 'assistant', content: 'Hello [email 1]' },
+      user(`Bill ${BOB}`),
+    ];
+    const { got, sent } = await run([placed({ to: '[email 2]', note: 'for [email 1]' })], history, {
+      compactHistory: keepRecent({ turns: 1 }),
+    });
+    expect(sent[0]).toContain('Bill [email 2]');
+    expect(sent[0]).not.toContain('[email 1]');
+    expect(got).toEqual([{ to: BOB, note: `for ${ANN}` }]);
+  });
+
+  test('over the turns of a conversation, and what has left it cannot be restored', async () => {
+    const { got, tool } = placing();
+    const provider = new ScriptedProvider([
+      { content: 'Hello [email 1]' },
+      placed({ to: '[email 1]' }),
+      { content: 'Done' },
+      placed({ to: '[email 1]' }, 'c2'),
+      { content: 'Done' },
+    ]);
+    const conversation = new Conversation({ provider, model: 'm', tools: [tool], hooks: [maskPatterns()] });
+    await conversation.prompt(`I am ${ANN}`);
+    await conversation.prompt('Order');
+    expect(got).toEqual([{ to: ANN }]);
+    await conversation.editHistory(() => [{ role: 'assistant', content: 'Hello [email 1]' }]);
+    await conversation.prompt(`Now for ${BOB}`);
+    expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain('Now for [email 2]');
+    expect(got).toEqual([{ to: ANN }]);
+    expect(answersIn(conversation.messages).at(-1)).toContain('has [email 1], which the hook');
+  });
+});
+
+test('outside of runs, results are hidden for good, and arguments stay as they are', async () => {
+  const { got, tool } = placing();
+  const tools = new ToolRegistry({ hooks: [maskPatterns()] }).register(tool);
+  expect((await tools.execute('place_order', { to: ANN, note: '[email 7]' })).forLLM).toBe(
+    'placed for {"to":"[email]","note":"[email 7]"}',
+  );
+  expect(got).toEqual([{ to: ANN, note: '[email 7]' }]);
+});
+
+describe('a hook may reject arguments', () => {
+  const rejecting = (faults: unknown): Hooks => ({ name: 'strict', beforeCall: () => ({ faults }) as never });
+
+  test('as arguments that do not fit', async () => {
+    const { answers, got } = await run([placed({ note: 1 })], [user('Go')], {
+      hooks: [rejecting([{ path: 'note', message: 'must be polite' }])],
+    });
+    expect(answers[0]).toContain('\n  - note: must be polite');
+    expect(got).toEqual([]);
+  });
+
+  test('and one that says no faults has failed', async () => {
+    const { answers } = await run([placed({ note: 1 })], [user('Go')], { hooks: [rejecting(['note'])] });
+    expect(answers[0]).toContain("the hook 'strict' failed");
+    expect(() => maskPatterns({ in: 'requests' as never })).toThrow(InvalidOptionsError);
+  });
+});
