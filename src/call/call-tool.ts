@@ -306,8 +306,10 @@ function run(call: Call): Answer {
 }
 
 function startAsJob(call: Call, task: JobTask): Answer {
-  return task.start().then(
-    (value) => conclude(call, { how: 'returned', value }),
+  const work = call.environment.awaitsJobs ? task.complete() : task.start();
+  return work.then(
+    (value) =>
+      conclude(call, value === undefined ? { how: 'aborted', hasBegun: true } : { how: 'returned', value }),
     (error) => conclude(call, { how: 'threw', error }),
   );
 }
@@ -377,7 +379,7 @@ type FinishedCall = ReceivedCall & Partial<Call>;
 function finish(call: FinishedCall, written: CallEnd): Answer {
   const { task, context, log, hooked } = call;
   const end = task === undefined || hooked?.isHeard ? written : task.outlive(written);
-  if (hooked?.isHeard === false && end.status !== 'suspended')
+  if (hooked?.isHeard === false && end.status !== 'suspended' && !task?.isHooked)
     return hooked.after(end, call).then((heard) => finish(call, heard));
   if (log.isRead) log.performed(end, performance.now() - call.since);
   task?.answered(end);

@@ -117,6 +117,8 @@ export interface CallWork {
   readonly id: string | undefined;
   /** It has ended; nothing more is heard of it. */
   readonly isOver: boolean;
+  /** The hooks of whoever did it have had their say about its result. */
+  readonly isHooked?: boolean;
   begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
   report(update: ProgressUpdate): void;
   /** What came of the call, with the work that completes later. */

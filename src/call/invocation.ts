@@ -118,6 +118,8 @@ export interface CallEnvironment {
   readonly onUnknown?: OnUnknown;
   /** Where the work of background tools goes, in place of this process. */
   readonly jobs?: JobDispatch;
+  /** A call that starts a job is answered with the result of the job. */
+  readonly awaitsJobs?: boolean;
   /** Aborted where nobody hears any more what becomes of it. */
   readonly followUntil?: AbortSignal;
   /** Hears of the end of each step of a call. */
@@ -203,6 +205,7 @@ export interface InvokeOptions
     | 'recordsKeys'
     | 'onUnknown'
     | 'jobs'
+    | 'awaitsJobs'
     | 'followUntil'
     | 'innerWaits'
     | 'standing'

@@ -19,6 +19,7 @@ export class JobTask implements CallWork {
   readonly #queue: TaskQueue;
   readonly #inContextOfCall = AsyncLocalStorage.snapshot();
   #id: string | undefined;
+  isHooked = false;
 
   constructor(call: Call, dispatch: JobDispatch) {
     this.#call = call;
@@ -44,6 +45,27 @@ export class JobTask implements CallWork {
     this.#id = job.id;
     if (this.#isHeard) this.#enter(job.id);
     return ACKNOWLEDGEMENT;
+  }
+
+  /** Starts the job and waits for its result; nothing where the call is aborted meanwhile, and the job goes on. */
+  async complete(): Promise<ToolResult | undefined> {
+    await this.start();
+    const id = this.#id;
+    this.#id = undefined;
+    const { scope, log } = this.#call;
+    const ended = Promise.withResolvers<ToolResult | undefined>();
+    if (id === undefined) return undefined;
+    this.#dispatch.follow(id, {
+      onUpdate: (update) => contextOf(this.#call).progress(update),
+      onEnd: (result) => ended.resolve(result),
+      onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
+    });
+    const unlisten = scope.signal && onAbort(scope.signal, () => ended.resolve(undefined));
+    const result = await ended.promise;
+    unlisten?.();
+    this.#dispatch.unfollow(id);
+    this.isHooked = result !== undefined;
+    return result;
   }
 
   /** Its tool does not run here. */

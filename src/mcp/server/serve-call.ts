@@ -113,7 +113,8 @@ function invokerFor(call: ServedCall): Invoker {
       ...(toolTimeoutMs !== undefined && { toolTimeoutMs }),
       ...(telemetry && { telemetry }),
     };
-    const unheard = call.tools.invoker(own);
+    // MCP has no way to bring a client what comes of a job later.
+    const unheard = call.tools.invoker({ ...own, awaitsJobs: true });
     known = { unheard, heard: onAsyncResult ? call.tools.invoker({ ...own, onAsyncResult }) : unheard };
     invokers.set(call.tools, known);
   }
