@@ -53,7 +53,9 @@ describe('maskPatterns', () => {
     const numbered = MASKED.replace(/\]/g, ' 1]');
     expect(request?.messages[0]?.content).toBe(numbered);
     expect(request?.messages[1]).toMatchObject({
-      tool_calls: [{ id: 'a@example.com', function: { arguments: '{"mail":"[email 2]","card":"[card 2]"}' } }],
+      tool_calls: [
+        { id: 'a@example.com', function: { arguments: '{"mail":"[email 2]","card":"[card 2]"}' } },
+      ],
     });
     expect(request?.messages[2]).toEqual({ role: 'tool', content: numbered, tool_call_id: 'a@example.com' });
     expect(request?.messages[3]?.content).toEqual([{ type: 'text', text: numbered }]);
