@@ -209,7 +209,13 @@ function openFiles(
     if (typeof settings?.root === 'string') root = resolve(base, settings.root);
     return [];
   });
-  const files = new JournaledFileSystem(openRoot(root, path), { folder: journal });
+  const behind = openRoot(root, path);
+  if (behind.holds(journal))
+    throw new UserFault(
+      `the state of this session (${journal}) is in ${root}, where the agent could change it: work in another folder, or set XDG_STATE_HOME to a folder outside`,
+      1,
+    );
+  const files = new JournaledFileSystem(behind, { folder: journal });
   const isLeft = toolboxes.length < given.length;
   return { files, toolboxes: isLeft ? [fileTools(files), ...toolboxes] : toolboxes };
 }

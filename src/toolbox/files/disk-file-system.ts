@@ -1,8 +1,8 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
-import { isAbsolute, posix } from 'node:path';
+import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
-import { folderPath, joinPath, splitPath } from '../paths/folder-path.js';
+import { folderPath, isWithin, joinPath, splitPath } from '../paths/folder-path.js';
 import {
   canHoldFolders,
   codeOf,
@@ -99,6 +99,12 @@ export class DiskFileSystem extends FileSystem {
   /** Whether nothing outside can be reached also where another process swaps folders for links at that moment. */
   get closesRaces(): boolean {
     return this.#access === 'handles';
+  }
+
+  /** Whether a place on this machine, absolute, is in the folder, links followed; it need not be there yet. */
+  holds(place: string): boolean {
+    const real = realPathOf(place);
+    return real === this.#root || isWithin(real, this.#root);
   }
 
   override pathOf(given: string): string {
@@ -379,5 +385,16 @@ function makeFolder(path: string): void {
     mkdirSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** With the links followed that are there; the rest of the path is made later. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch (error) {
+    const parent = dirname(path);
+    if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
+    return join(realPathOf(parent), basename(path));
   }
 }

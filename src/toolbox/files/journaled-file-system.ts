@@ -1,5 +1,5 @@
 import { isAbsolute } from 'node:path';
-import { checkArguments, checkOptions } from '../../errors/author-fault.js';
+import { checkArguments, checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
 import { splitPath } from '../paths/folder-path.js';
 import {
@@ -11,6 +11,7 @@ import {
   type KeptFile,
   MemoryJournalStorage,
 } from './change-journal.js';
+import { DiskFileSystem } from './disk-file-system.js';
 import {
   type ByteRange,
   type FileBytes,
@@ -26,18 +27,20 @@ import { undoSteps } from './undo-steps.js';
 /** Where a {@link JournaledFileSystem} keeps its journal, and how much of it. */
 export interface JournalOptions {
   /**
-   * A folder, absolute, made where it is not there: not within the one that is changed. One journal at a time writes
-   * there. Default: in memory, for as long as the process lives.
+   * A folder, absolute, made where it is not there; one within the folder that is changed is refused. One journal at
+   * a time writes there. Default: in memory, for as long as the process lives.
    */
   readonly folder?: string;
   /** Bytes of contents; where there are more, the oldest changes are forgotten. Default: 100,000,000. */
   readonly mostBytes?: number;
 }
 
+const OUTSIDE = 'the absolute path of a folder outside of the one that is changed';
+
 const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
   folder: {
     accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
-    fix: 'the absolute path of a folder outside of the one that is changed',
+    fix: OUTSIDE,
   },
   mostBytes: {
     accepts: (value) => typeof value === 'number' && value > 0,
@@ -99,6 +102,10 @@ export class JournaledFileSystem extends ReadingThrough {
     checkArguments({ of: 'JournaledFileSystem', given: { files }, rules: { files: FILES } });
     checkOptions(options, OPTIONS);
     const { folder, mostBytes = 100_000_000 } = options;
+    if (folder !== undefined && files instanceof DiskFileSystem && files.holds(folder)) {
+      const problem = `folder names ${folder}, which is in the folder that is changed: tools could change the journal`;
+      refuseOptions([{ where: 'JournaledFileSystem', option: 'folder', problem, fix: OUTSIDE }]);
+    }
     this.#files = files;
     this.#mostBytes = mostBytes;
     const storage = folder === undefined ? new MemoryJournalStorage() : new FolderJournalStorage(folder);

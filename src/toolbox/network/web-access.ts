@@ -302,6 +302,10 @@ function addressIn({ hostname }: URL): string | undefined {
   return isIP(address) === 0 ? undefined : address;
 }
 
+/** Only these are given out for the public Internet (IANA, IPv6 Address Space); the rest is reserved. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+
 /**
  * Whether an address is one of the public Internet: not of a private network, this machine, a link, a group, nor
  * reserved (the special-purpose registries of IANA, RFC 6890). An IPv6 address that stands for one of IPv4 is judged
@@ -311,8 +315,7 @@ function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.range() === 'unicast';
-  const bytes = parsed.toByteArray();
-  // NAT64 (RFC 6052) has the IPv4 address at its end.
-  if (parsed.range() === 'rfc6052') return isPublicAddress(bytes.slice(12).join('.'));
-  return parsed.range() === 'unicast';
+  // NAT64 (RFC 6052) has the IPv4 address at its end. The local prefix of RFC 8215 may have it elsewhere.
+  if (parsed.match(NAT64)) return isPublicAddress(parsed.toByteArray().slice(12).join('.'));
+  return parsed.range() === 'unicast' && parsed.match(GLOBAL_IPV6);
 }

@@ -38,6 +38,12 @@ test('toolwright agent makes no skill of what a link in the folder leads to', as
   );
 });
 
+test('toolwright agent does not work where it could change its own sessions', async () => {
+  const folder = newFolder();
+  process.env.XDG_STATE_HOME = join(folder, 'state');
+  expect(await told(folder)).toContain('set XDG_STATE_HOME to a folder outside');
+});
+
 test('toolwright agent tells of a folder’s file that is a link elsewhere in one line, and reads nothing of it', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, '.toolwright'));

@@ -73,6 +73,19 @@ describe('WebAccess and private networks', () => {
     'http://[64:ff9b::10.0.0.1]/',
     'http://[2002:7f00:1::]/',
     'http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/',
+    'http://[2001:0:5db8:d822::1]/',
+    'http://[::127.0.0.1]/',
+    'http://[::7f00:1]/',
+    'http://[::a9fe:a9fe]/',
+    'http://[::8.8.8.8]/',
+    'http://[::1:0:0]/',
+    'http://[::ffff:0:127.0.0.1]/',
+    'http://[64:ff9b:1::7f00:1]/',
+    'http://[64:ff9b:1:7f00:1:0:808:808]/',
+    'http://[100::1]/',
+    'http://[4000::1]/',
+    'http://[5f00::1]/',
+    'http://[fec0::1]/',
     'http://[ff02::1]/',
     'http://①②⑦.0.0.1/',
   ];
@@ -114,6 +127,14 @@ describe('WebAccess and private networks', () => {
       expect([host, site.heard.length, connections]).toEqual([host, 1, 0]);
     }
   });
+
+  test.each(['::127.0.0.1', '::7f00:1', 'fe80::1%lo', '::1%lo', '::ffff:10.0.0.1', '64:ff9b:1::808:808'])(
+    'a name that leads to %s is not asked',
+    async (address) => {
+      const web = new WebAccess({ resolve: async () => [address] });
+      expect(await faultOf(web, 'http://elsewhere.test/')).toContain('is in a private network');
+    },
+  );
 
   test('a name that has one private address among public ones is not asked', async () => {
     const web = new WebAccess({ resolve: async () => ['93.184.216.34', '10.1.2.3'] });

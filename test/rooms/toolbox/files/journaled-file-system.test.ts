@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -230,6 +231,24 @@ describe('JournaledFileSystem', () => {
     expect(third.changes()).toHaveLength(2);
     while ((await third.undo()) !== undefined);
     expect(files.texts()).toEqual({ a: '1\n' });
+  });
+
+  test('refuses a folder within the one that is changed, links followed, before it is made', () => {
+    const root = newFolder();
+    const outside = newFolder();
+    symlinkSync(root, join(outside, 'link'));
+    const files = new DiskFileSystem({ root });
+    const places = [
+      root,
+      join(root, 'journal'),
+      join(root, 'a', '..', 'b', 'c'),
+      join(outside, 'link', 'journal'),
+    ];
+    for (const folder of places)
+      expect(() => new JournaledFileSystem(files, { folder })).toThrow('in the folder that is changed');
+    expect(readdirSync(root)).toEqual([]);
+    expect(() => new JournaledFileSystem(files, { folder: `${root}-journal` })).not.toThrow();
+    rmSync(`${root}-journal`, { recursive: true });
   });
 
   test('is told what its options may be', () => {
