@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { bothPolicies } from '../call/allow.js';
+import { SafeLog } from '../call/log.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsJobs } from '../contract/job-store.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
@@ -244,7 +245,7 @@ async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Op
   const { followMcpTools } = await import('../mcp/index.js');
   const { logger } = options;
   const onError = (error: unknown): void => {
-    logger?.warn('The tools of an MCP server could not be read', { error });
+    new SafeLog(logger).warn('The tools of an MCP server could not be read', { error });
   };
   for (const [prefix, client] of clients) {
     const following = await faults.of(`mcp.${prefix}`, () =>

@@ -6,6 +6,7 @@ import {
   WaitingError,
   Worker,
 } from 'bullmq';
+import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -330,7 +331,7 @@ class BullmqEngine implements JobEngine {
   readonly #onError = (error: Error): void => {
     const { logger } = this.#options;
     if (logger === undefined) this.#trouble.occurred(error);
-    else logger.warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
+    else new SafeLog(logger).warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
   };
 }
 

@@ -196,10 +196,8 @@ class LoggedField {
   }
 
   #text(text: string): string {
-    // Looked for in somewhat more than is shown, so that no half of a secret stays.
-    const masked = this.#redaction.mask(text.slice(0, 2 * MAX_TEXT));
-    if (text.length <= MAX_TEXT) return masked;
-    return `${masked.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} more characters)`;
+    const masked = this.#redaction.mask(text, MAX_TEXT);
+    return text.length <= MAX_TEXT ? masked : `${masked}… (${text.length - MAX_TEXT} more characters)`;
   }
 
   /** The error itself where all of it may be logged as it is; otherwise a copy. */
@@ -273,7 +271,7 @@ export class SafeLog {
 
   #write(level: 'debug' | 'warn' | 'error', message: string, fields: LogFields): void {
     try {
-      this.#logger?.[level](message, loggedFields(fields));
+      this.#logger?.[level](KNOWN_SECRETS.mask(message), loggedFields(fields));
     } catch {
       // There is nowhere left to report a logger that throws.
     }

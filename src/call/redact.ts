@@ -4,8 +4,8 @@ import { visibleText } from '../kernel/visible-text.js';
 export interface Redaction {
   /** A copy of a value: secrets hidden, long texts cut, deep objects flattened. */
   copy(value: unknown): unknown;
-  /** A text of any length, without the secrets in it. */
-  mask(text: string): string;
+  /** A text of any length, or at most so many characters of it, without the secrets in it. */
+  mask(text: string, most?: number): string;
   /** Whether what stands under a key is a secret. */
   hides(key: string): boolean;
 }
@@ -57,7 +57,7 @@ export function createRedaction(names: readonly string[] = []): Redaction {
   };
   return {
     copy: (value) => new RedactedCopy(isSecret).of(value, 0),
-    mask: (text) => maskSecrets(text, isSecret),
+    mask: (text, most) => maskSecrets(text, isSecret, most),
     hides: isSecret,
   };
 }
@@ -85,13 +85,10 @@ class RedactedCopy {
   }
 
   #text(text: string): string {
-    const shown = text.slice(0, Math.max(0, Math.min(MAX_TEXT, this.#left)));
-    this.#left -= shown.length;
-    // Looked for in somewhat more than is shown, so that no half of a secret stays.
-    const masked = maskSecrets(text.slice(0, 2 * MAX_TEXT), this.#isSecret);
-    const missing = text.length - shown.length;
-    if (missing === 0) return visibleText(masked);
-    return `${visibleText(masked.slice(0, shown.length))}… (${missing} more characters)`;
+    const shown = Math.min(text.length, MAX_TEXT, Math.max(0, this.#left));
+    this.#left -= shown;
+    const masked = visibleText(maskSecrets(text, this.#isSecret, shown));
+    return shown === text.length ? masked : `${masked}… (${text.length - shown} more characters)`;
   }
 
   #object(value: object, depth: number): unknown {
@@ -133,17 +130,27 @@ const HIDDEN = '[redacted]';
  * A text without the secrets in it, in one pass: what looks like one by itself, and the values of secret keys
  * in addresses, in JSON (also in JSON within JSON) and in what programs print.
  */
-function maskSecrets(text: string, isSecret: (key: string) => boolean): string {
-  const shaped = text.replace(SHAPES, (_secret, scheme?: string, address?: string) =>
+function maskSecrets(text: string, isSecret: (key: string) => boolean, most = text.length): string {
+  // Looked for in somewhat more than is shown, so that no half of a secret stays.
+  const looked = text.slice(0, most + Math.max(most, MAX_TEXT));
+  const shaped = looked.replace(SHAPES, (_secret, scheme?: string, address?: string) =>
     scheme === undefined ? `${address ?? ''}${HIDDEN}` : `${scheme} ${HIDDEN}`,
   );
-  return maskValues(shaped, isSecret);
+  const masked = maskValues(shaped, isSecret).replace(HEADERS, `$1${HIDDEN}`);
+  if (text.length <= most) return masked;
+  // What is hidden has moved what is behind it to the front: of that, the end may be half a secret.
+  const behind = looked.length - most;
+  return masked.slice(0, Math.max(0, Math.min(most, masked.length - behind)));
 }
+
+/** Headers that are secret to the end of their line, or of the quotes around it, whatever they carry. */
+const HEADERS =
+  /(?<![\p{L}\p{N}_])((?:authorization|cookie)[ \t]{0,9}:[ \t]{0,9}(?:(?:Bearer|Basic)[ \t]{1,9})?)[^\s"'\\][^\r\n"'\\]*/giu;
 
 /** What `Authorization` carries, signed tokens, keys of well-known services, private keys, passwords in addresses. */
 const SHAPES = new RegExp(
   [
-    String.raw`(?<![\w-])(Bearer|Basic)[ \t]+[\w.~+/=-]{4,}`,
+    String.raw`(?<![\w-])(Bearer|Basic)(?:[ \t+]|%20){1,9}[^\s"'<>\\,;&]{4,}`,
     String.raw`(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?`,
     String.raw`(?<![\w-])(?:[spr]k[-_]|gh[pousr]_|github_pat_|xox[abeprs]-|AKIA|AIza)[\w-]{16,}`,
     String.raw`-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]*?(?:-----END|$)`,

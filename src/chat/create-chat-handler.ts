@@ -1,4 +1,5 @@
 import { logFailure } from '../call/failure-log.js';
+import { SafeLog } from '../call/log.js';
 import { type Answer, isNobody } from '../contract/call.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { checkArguments } from '../errors/author-fault.js';
@@ -130,7 +131,7 @@ class ChatService {
     try {
       owner = await this.#options.authenticate(request);
     } catch (error) {
-      this.#options.logger?.debug('A chat request was not authenticated', { error });
+      new SafeLog(this.#options.logger).debug('A chat request was not authenticated', { error });
       throw nobody;
     }
     if (isNobody(owner)) throw nobody;
@@ -221,7 +222,7 @@ class ChatService {
     try {
       await this.#options.conversations.abort(chatId);
     } catch (error) {
-      this.#options.logger?.warn('A turn whose reader has left could not be ended', { error });
+      new SafeLog(this.#options.logger).warn('A turn whose reader has left could not be ended', { error });
     }
   }
 }

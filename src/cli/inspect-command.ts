@@ -107,7 +107,8 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
       ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
     },
     ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
-    ...(values['allow-in-production'] ? { allowInProduction: true } : {}),
+    // The command itself asks for an inspector; only production needs to be named as well.
+    allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',
   };
 }
 

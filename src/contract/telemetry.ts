@@ -11,7 +11,7 @@ export type TraceCarrier = Readonly<Record<string, unknown>>;
 /** Keeps secrets out of what is recorded, as it does out of the log. */
 export interface TraceRedaction {
   copy(value: unknown): unknown;
-  mask(text: string): string;
+  mask(text: string, most?: number): string;
 }
 
 /** Something that happens while work is under way. */

@@ -55,9 +55,9 @@ const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
  * A page on the tools of a registry: what models are sent of them, a form that calls them through the whole
  * staircase, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
  * replays that become tests. From its making on, the registry is watched. Who has the token can call every tool: it
- * serves this machine alone, and there is none in production, unless the options say so.
+ * serves this machine alone, and only where `NODE_ENV` is `development` or `test`, unless the options say so.
  *
- * @throws InvalidOptionsError (521), in production, too; ToolDeclarationError (502) for a registry that is watched.
+ * @throws InvalidOptionsError (521), also where there may be none; ToolDeclarationError (502) for a registry that is watched.
  *
  * @example
  * ```ts
@@ -174,12 +174,20 @@ async function answerCall(parts: PageParts, { request, path, query, page }: Aske
   const call = Object.hasOwn(PAGE_CALLS, wanted) ? PAGE_CALLS[wanted] : undefined;
   if (call === undefined) return problem(404, 'nothing is here');
   try {
-    const id = rest.map(decodeURIComponent).join('/');
+    const id = rest.map(decoded).join('/');
     const body = request.method === 'POST' ? await bodyOf(request) : {};
     return Response.json((await call(parts, { id, query, body, page })) ?? {}, { headers: SAFE_HEADERS });
   } catch (error) {
     if (error instanceof PageFault) return problem(error.status, error.message);
     return problem(500, errorMessage(error));
+  }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new PageFault(`the path cannot be decoded: ${part}`);
   }
 }
 

@@ -69,7 +69,7 @@ export interface InspectorOptions {
   readonly allowedHosts?: readonly string[];
   /** Where a server mounts it: `/inspector`. Default: at its root. */
   readonly path?: string;
-  /** Without `true`, there is none where `NODE_ENV` is `production`. */
+  /** Without `true`, there is one only where `NODE_ENV` is `development` or `test`. */
   readonly allowInProduction?: boolean;
   readonly tests?: WrittenTests;
   /** A folder where recordings are kept, so that they can be replayed after a change of code. */
@@ -109,22 +109,32 @@ const OPTIONS = optionTable<InspectorOptions>(
   { port: 'inspector.listen({ port })', host: 'inspector.listen({ host })', tools: 'the first argument' },
 );
 
-const IN_PRODUCTION: InvalidOption = {
-  where: 'createInspector',
-  option: 'allowInProduction',
-  problem: 'NODE_ENV is production, where whoever has the token can call every tool',
-  fix: 'no inspector in production, or allowInProduction: true',
-};
+const SAFE_PLACES: ReadonlySet<unknown> = new Set(['development', 'test']);
+
+/** Whether there may be one here: a place that does not say that it is none for production counts as production. */
+export function mayInspect({ allowInProduction }: Pick<InspectorOptions, 'allowInProduction'>): boolean {
+  return allowInProduction === true || SAFE_PLACES.has(process.env.NODE_ENV);
+}
+
+function inProduction(): InvalidOption {
+  const { NODE_ENV } = process.env;
+  return {
+    where: 'createInspector',
+    option: 'allowInProduction',
+    problem: `NODE_ENV is ${NODE_ENV || 'not set'}: in production, whoever has the token could call every tool`,
+    fix: 'NODE_ENV=development (or test) where you develop, or allowInProduction: true',
+  };
+}
 
 /**
  * Refuses what an inspector cannot be made of.
  *
- * @throws InvalidOptionsError (521), also in production.
+ * @throws InvalidOptionsError (521), also where `NODE_ENV` is neither `development` nor `test`.
  */
 export function checkInspector(registry: unknown, options: InspectorOptions): void {
   refuseOptions([
     ...invalidArguments({ of: 'createInspector', given: { registry }, rules: { registry: REGISTRY } }),
     ...invalidOptions(options, OPTIONS),
-    ...(process.env.NODE_ENV === 'production' && options?.allowInProduction !== true ? [IN_PRODUCTION] : []),
+    ...(mayInspect(options ?? {}) ? [] : [inProduction()]),
   ]);
 }

@@ -3,6 +3,7 @@ import { completionEntry } from '../call/completion-entry.js';
 import { RunIds } from '../call/effect-key.js';
 import type { Invocation } from '../call/invocation.js';
 import { cancelledResult } from '../call/job-dispatch.js';
+import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -65,6 +66,7 @@ interface Patience {
 /** Does jobs as calls of a registry, and records what comes of each of them once. */
 export class JobDoer {
   readonly #work: JobWork;
+  readonly #log: SafeLog;
   readonly #slots = new ToolSlots();
   readonly #telling = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
@@ -74,11 +76,12 @@ export class JobDoer {
 
   constructor(work: JobWork) {
     this.#work = work;
+    this.#log = new SafeLog(work.logger);
   }
 
   /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
   async handle(job: Job, attempt: JobAttempt): Promise<void> {
-    const { tools, logger } = this.#work;
+    const { tools } = this.#work;
     const background = tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
     const leave = await this.#slots.enter(job.tool, concurrency);
@@ -92,7 +95,7 @@ export class JobDoer {
       }
       // Its worker died before the engine, or whoever listens, had heard of it.
       else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
-      else logger?.warn('A job came that the store does not know; it is not done', { jobId: job.id });
+      else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
     } finally {
       leave();
     }
@@ -114,14 +117,14 @@ export class JobDoer {
    * taken by no clock that can be set.
    */
   async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
-    const { tools, logger, missingToolMs = MISSING_TOOL_MS } = this.#work;
+    const { tools, missingToolMs = MISSING_TOOL_MS } = this.#work;
     if (tools.offered(tool) !== undefined) return false;
     const now = performance.now();
     const missing = this.#missing.get(id) ?? { since: now, rest: FIRST_PAUSE_MS };
     this.#missing.delete(id);
     if (now - missing.since >= missingToolMs) return false;
     if (missing.since === now)
-      logger?.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
+      this.#log.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
     this.#missing.set(id, missing);
     const [oldest] = this.#missing.keys();
     if (this.#missing.size > REMEMBERED && oldest !== undefined) this.#missing.delete(oldest);
@@ -140,7 +143,7 @@ export class JobDoer {
 
   /** `undefined` where the store cannot be asked: that uses up no attempt of the tool. */
   async #begin(job: Job, { attempt, signal }: JobAttempt): Promise<JobBeginning | undefined> {
-    const { jobs, logger } = this.#work;
+    const { jobs } = this.#work;
     try {
       return await this.#insist(() => jobs.beginJob(job.id, attempt), {
         signal,
@@ -148,7 +151,7 @@ export class JobDoer {
       });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      logger?.warn('A job is given back, as the store cannot be reached', { jobId: job.id, error });
+      this.#log.warn('A job is given back, as the store cannot be reached', { jobId: job.id, error });
       return undefined;
     }
   }
@@ -171,7 +174,7 @@ export class JobDoer {
       const record = this.#recorder(job, attempt, end);
       return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
     } catch (error) {
-      this.#work.logger?.warn('The result of a job could not be recorded', { jobId: job.id, error });
+      this.#log.warn('The result of a job could not be recorded', { jobId: job.id, error });
       // As if this process had died: another one does the work again.
       if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
       throw error;
@@ -184,7 +187,7 @@ export class JobDoer {
     { commit, signal }: JobAttempt,
     { result, isFailure }: AttemptEnd,
   ): () => Promise<boolean> {
-    const { jobs, onAsyncResult, logger } = this.#work;
+    const { jobs, onAsyncResult } = this.#work;
     const stored = storedResult(result);
     const entry = completionEntry(job, result);
     const told = entry === undefined ? {} : { entry };
@@ -210,7 +213,10 @@ export class JobDoer {
       }
       const isNew = await jobs.completeJob(job.id, stored, told);
       const fields = { jobId: job.id, error: failure };
-      logger?.warn('A result could not be committed with the end of its job: it was recorded alone', fields);
+      this.#log.warn(
+        'A result could not be committed with the end of its job: it was recorded alone',
+        fields,
+      );
       return isNew;
     };
   }
@@ -230,12 +236,12 @@ export class JobDoer {
   }
 
   async #tell(job: Job, result: ToolResult): Promise<void> {
-    const { engine, onAsyncResult, logger } = this.#work;
+    const { engine, onAsyncResult } = this.#work;
     await onAsyncResult?.({ job, result });
     // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
     const told = engine
       .publish({ type: 'end', jobId: job.id })
-      .catch((error) => logger?.warn('The end of a job could not be told', { jobId: job.id, error }))
+      .catch((error) => this.#log.warn('The end of a job could not be told', { jobId: job.id, error }))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
   }
@@ -279,7 +285,7 @@ export class JobDoer {
   }
 
   async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
-    const { engine, jobScope, logger } = this.#work;
+    const { engine, jobScope } = this.#work;
     const given = await jobScope?.(job);
     return {
       ...given,
@@ -288,7 +294,7 @@ export class JobDoer {
       onUpdate: (update, call) => {
         engine
           .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
-          .catch((error) => logger?.warn('Progress of a job could not be told', { jobId: job.id, error }));
+          .catch((error) => this.#log.warn('Progress of a job could not be told', { jobId: job.id, error }));
         return given?.onUpdate?.(update, call);
       },
     };

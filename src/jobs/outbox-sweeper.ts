@@ -1,4 +1,5 @@
 import { completeJob } from '../call/job-dispatch.js';
+import { SafeLog } from '../call/log.js';
 import { failedResult } from '../call/result-text.js';
 import type { DeadJob, JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
@@ -22,6 +23,7 @@ const MOST_REVIVALS = 5;
 /** Enqueues what the store holds and no engine has: its process died in between, or a broker lost it. */
 export class OutboxSweeper {
   readonly #sweep: Sweep;
+  readonly #log: SafeLog;
   readonly #sweepMs: number;
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
@@ -29,6 +31,7 @@ export class OutboxSweeper {
 
   constructor(sweep: Sweep) {
     this.#sweep = sweep;
+    this.#log = new SafeLog(sweep.logger);
     this.#sweepMs = Math.min(sweep.sweepMs ?? 5000, MAX_TIMER_MS);
     this.#schedule();
   }
@@ -43,7 +46,7 @@ export class OutboxSweeper {
     if (!this.#isOpen) return;
     this.#timer = setTimeout(() => {
       this.#sweeping = this.#run()
-        .catch((error) => this.#sweep.logger?.warn('Started work could not be looked through', { error }))
+        .catch((error) => this.#log.warn('Started work could not be looked through', { error }))
         .then(() => this.#schedule());
     }, this.#sweepMs);
   }
@@ -65,7 +68,7 @@ export class OutboxSweeper {
       const { id: jobId, tool } = stored.job;
       await this.#settle(stored, dead.get(jobId)).catch((error) => {
         failed += 1;
-        this.#sweep.logger?.warn('A job could not be given to the engine', { jobId, tool, error });
+        this.#log.warn('A job could not be given to the engine', { jobId, tool, error });
       });
     }
     return failed;
@@ -75,7 +78,7 @@ export class OutboxSweeper {
     const workersDied = dead?.workersDied === true;
     // Its last failure could not be recorded, so that it has nobody else who completes it.
     if (dead !== undefined && stored.attempt > 0 && !workersDied) return this.#bury(dead);
-    const { engine, jobs, logger } = this.#sweep;
+    const { engine, jobs } = this.#sweep;
     const { job, options } = stored;
     const { revivals = 0 } = dead?.job ?? {};
     if (workersDied && revivals >= (options.revivals ?? MOST_REVIVALS)) return this.#bury(dead);
@@ -84,7 +87,7 @@ export class OutboxSweeper {
       const delay = workersDied ? pauseBefore(stored) : 0;
       const revived = workersDied ? { ...job, revivals: revivals + 1 } : job;
       if (await engine.revive(revived, { ...options, delay }))
-        logger?.warn('A job that was given up before its attempts were used up is tried again', {
+        this.#log.warn('A job that was given up before its attempts were used up is tried again', {
           jobId: job.id,
           error: dead.error,
           delay,

@@ -3,7 +3,7 @@ import { RUN_STORE } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import type { Inspector } from '../inspector/create-inspector.js';
-import type { InspectorOptions, ToolSurrounding } from '../inspector/options.js';
+import { type InspectorOptions, mayInspect, type ToolSurrounding } from '../inspector/options.js';
 import { isHeldBack } from './application-fleet.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { Enhancers } from './enhancers.js';
@@ -27,13 +27,16 @@ export class ApplicationInspector {
     this.#parts = parts;
   }
 
-  /** Serves it. Never in production, unless that is said: the same module runs there. */
+  /** Serves it where there may be one: the same module runs in production. */
   async begin(): Promise<void> {
     const { inspector, logger = nestLogger() } = this.#parts.options;
     if (inspector === undefined || inspector === false || isHeldBack()) return;
     const { port, host, ...settings } = inspector === true ? {} : inspector;
-    if (process.env.NODE_ENV === 'production' && settings.allowInProduction !== true) {
-      logger.warn('There is no inspector in production (inspector: { allowInProduction: true })');
+    if (!mayInspect(settings)) {
+      const place = process.env.NODE_ENV || 'not set';
+      logger.warn(
+        `There is no inspector, as NODE_ENV is ${place}: NODE_ENV=development, or inspector: { allowInProduction: true }`,
+      );
       return;
     }
     const { createInspector } = await import('../inspector/create-inspector.js');

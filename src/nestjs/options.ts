@@ -83,7 +83,7 @@ export interface ToolwrightModuleOptions
   readonly worker?: boolean;
   /**
    * `true`: while the application runs, an inspector on a port of its own, for this machine alone; its address goes to
-   * the standard error output. Never where `NODE_ENV` is `production`, unless `allowInProduction` is said.
+   * the standard error output. Only where `NODE_ENV` is `development` or `test`, unless `allowInProduction` is said.
    */
   readonly inspector?: boolean | InspectorSettings;
   /**

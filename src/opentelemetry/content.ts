@@ -66,11 +66,10 @@ export class ContentWriter {
   }
 
   text(text: string): string {
-    // Looked for in somewhat more than is shown, so that no half of a secret stays.
-    const masked = this.#redaction.mask(text.slice(0, 2 * MAX_TEXT));
+    const masked = this.#redaction.mask(text, MAX_TEXT);
     return text.length <= MAX_TEXT
       ? masked
-      : `${masked.slice(0, MAX_TEXT).toWellFormed()}… (${text.length - MAX_TEXT} more characters)`;
+      : `${masked.toWellFormed()}… (${text.length - MAX_TEXT} more characters)`;
   }
 
   #message(message: Message): { readonly role: string; readonly parts: readonly Part[] } {

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PgBoss } from 'pg-boss';
+import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -268,6 +269,6 @@ class PgBossEngine implements JobEngine {
   readonly #onError = (error: unknown): void => {
     const { logger } = this.#options;
     if (logger === undefined) this.#trouble.occurred(error);
-    else logger.warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
+    else new SafeLog(logger).warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
   };
 }

@@ -6,10 +6,16 @@ import {
   defineTool,
   type LogFields,
   type Logger,
+  MemoryJobEngine,
   RetryToolCall,
+  runJobs,
+  runToolLoop,
   ToolRegistry,
   type ToolRegistryOptions,
 } from 'toolwright';
+import { createChatHandler } from 'toolwright/chat';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { createLogger } from 'toolwright/winston';
 
 interface Entry {
@@ -114,6 +120,15 @@ const TEXTS_WITH_SECRETS: readonly (readonly [string, string])[] = [
   ['a printed object in an object', "{ credentials: { user: 's3cr3t' } }"],
   ['a command line', 'mysql --password=s3cr3t --host=db'],
   ['a header', 'X-Api-Key: s3cr3t'],
+  ['a token with marks in it', 'Authorization: Bearer 17|s3cr3t:s3cr3t'],
+  ['a token without a letter', 'curl -H "Authorization: Bearer 4|s3cr3t" -d "a b"'],
+  ['a short token', 'Authorization: Bearer s3cr3t'],
+  ['a header of another scheme', 'Proxy-Authorization: Token token="s3cr3t"'],
+  ['a header without a scheme', 'authorization: s3cr3t'],
+  ['a signature', 'Authorization: AWS4-HMAC-SHA256 Credential=a/b, Signature=s3cr3t'],
+  ['a list of headers', '["Authorization: Key s3cr3t","accept: */*"]'],
+  ['a token in an address', 'GET /?header=Bearer%20s3cr3t'],
+  ['cookies', 'Set-Cookie: theme=dark; id=s3cr3t'],
   ['an address', 'postgres://shop:s3cr3t@db/orders'],
   ['a key of a service', 'Incorrect API key provided: sk-proj-s3cr3ts3cr3ts3cr3t.'],
   ['a private key', '-----BEGIN RSA PRIVATE KEY-----\ns3cr3t\n-----END RSA PRIVATE KEY-----'],
@@ -150,6 +165,14 @@ describe('ToolRegistry.redact', () => {
       expect(await loggedArguments(args, { redact })).toEqual({ [key]: '[redacted]', other: 'y' });
     },
   );
+
+  test('shows no half of a secret where what is hidden before it makes room', async () => {
+    const text = (length: number) => `Bearer ${'x'.repeat(length)} sk-proj-s3cr3ts3cr3ts3cr3ts3cr3t and more`;
+    for (let length = 150; length < 420; length += 1)
+      expect(JSON.stringify(await loggedArguments({ text: text(length) }))).not.toContain('s3cr3');
+    for (let length = 1_950; length < 4_020; length += 1)
+      expect(inspect(await failing(new Error(text(length))), { depth: 9 })).not.toContain('s3cr3');
+  });
 
   test('hides what a text itself shows to be secret', async () => {
     const signed =
@@ -287,6 +310,47 @@ describe('the log of a ToolRegistry', () => {
     const error = entry?.fields.error as Error & { cause: Error };
     expect(error.message.length + (error.stack?.length ?? 0)).toBeLessThan(10_000);
     expect(error.cause.message.length).toBeLessThan(10_000);
+  });
+});
+
+describe('logs of others than registries', () => {
+  const refusal = () => new Error('GET / with Authorization: Bearer 17|s3cr3t was refused');
+
+  test('createChatHandler logs no identity that it could not read', async () => {
+    const { logger, entries } = logbook();
+    const { fetch, close } = createChatHandler({
+      ...{ provider: new ScriptedProvider([]), model: 'm', tools: [], store: new MemoryRunStore(), logger },
+      authenticate: () => {
+        throw refusal();
+      },
+    });
+    const response = await fetch(new Request('http://localhost/chat', { method: 'POST', body: '{}' }));
+    await close();
+    expect(response.status).toBe(401);
+    expect(entries).toHaveLength(1);
+    expect(inspect(entries, { depth: 9 })).not.toContain('s3cr3t');
+  });
+
+  test('runJobs logs no secret of an engine', async () => {
+    const { logger, entries } = logbook();
+    const [engine, store] = [new MemoryJobEngine(), new MemoryRunStore()];
+    engine.publish = () => Promise.reject(refusal());
+    const tool = defineTool({ name: 'work', description: 'Works', background: true, execute: () => 'done' });
+    const done = Promise.withResolvers<void>();
+    const onAsyncResult = () => done.resolve();
+    const worker = await runJobs({ engine, store, tools: [tool], logger, onAsyncResult });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'work', arguments: {} }] },
+      { content: 'ok' },
+    ]);
+    await runToolLoop({ provider, model: 'm', tools: [tool], engine, store }, [
+      { role: 'user', content: 'Go' },
+    ]);
+    await done.promise;
+    await worker.close();
+    await engine.close();
+    expect(entries.map(({ message }) => message)).toContain('The end of a job could not be told');
+    expect(inspect(entries, { depth: 9 })).not.toContain('s3cr3t');
   });
 });
 

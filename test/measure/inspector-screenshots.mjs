@@ -79,7 +79,7 @@ const tools = new ToolRegistry().register(
   }),
 );
 
-const inspector = createInspector(tools, { store: new MemoryRunStore() });
+const inspector = createInspector(tools, { store: new MemoryRunStore(), allowInProduction: true });
 const { url } = await inspector.listen();
 const page = (path) => `${url.replace(/#.*/, '')}#/${path}`;
 

@@ -15,6 +15,7 @@ const ROOMS = {
   call: ['src/call'],
   loop: ['src/loop'],
   checking: ['src/checking'],
+  inspector: ['src/inspector'],
 };
 const REQUIRED = 0.92;
 const RESULTS = fileURLToPath(new URL('.results', import.meta.url));

@@ -42,13 +42,18 @@ test('toolwright inspect serves the tools of a module until it is told to end', 
   expect((await process.ended()).exitCode).toBe(0);
 });
 
-test('toolwright inspect refuses production, unless it is told otherwise', async () => {
+test('toolwright inspect refuses production alone, unless it is told otherwise', async () => {
   const place = { folder: ROOT, environment: { NODE_ENV: 'production' } };
   await using refused = new NodeProcess([MAIN, 'inspect', MODULE], place);
   expect(await refused.ended()).toMatchObject({
     exitCode: 1,
     stderr: expect.stringContaining('NODE_ENV is production'),
   });
+  const elsewhere = { folder: ROOT, environment: { NODE_ENV: '' } };
+  await using unnamed = new NodeProcess([MAIN, 'inspect', MODULE], elsewhere);
+  await unnamed.said(/#token=/);
+  unnamed.send('SIGTERM');
+  expect((await unnamed.ended()).exitCode).toBe(0);
   await using allowed = new NodeProcess([MAIN, 'inspect', MODULE, '--allow-in-production'], place);
   await allowed.said(/#token=/);
   allowed.send('SIGTERM');

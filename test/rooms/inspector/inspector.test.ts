@@ -75,6 +75,87 @@ describe('who may call an inspector', () => {
     expect((await fetch(url)).headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
+  test('createInspector takes the whole token and nothing else', async () => {
+    const { url, inspector } = await open(shop());
+    const { token } = inspector;
+    const given = [
+      token.slice(0, -1),
+      token.slice(0, 8),
+      `${token}x`,
+      token.toUpperCase(),
+      token.slice(1),
+      'é',
+    ];
+    for (const text of given)
+      expect([text, await raw(`${url}api/tools`, { authorization: `Bearer ${encodeURI(text)}` })]).toEqual([
+        text,
+        401,
+      ]);
+    // As long as the token, and as long in characters but not in bytes.
+    expect(await raw(`${url}api/tools`, { authorization: `Bearer ${'x'.repeat(token.length)}` })).toBe(401);
+    const chosen = createInspector(shop(), { token: 'é'.repeat(16) });
+    ends.push(() => chosen.close());
+    const asked = (text: string) =>
+      chosen.fetch(
+        new Request('http://localhost/api/tools', { headers: { authorization: `Bearer ${text}` } }),
+      );
+    expect((await asked('x'.repeat(16))).status).toBe(401);
+    expect((await asked('x'.repeat(32))).status).toBe(401);
+  });
+
+  test('inspector.node answers no other machine, unless allowedHosts is given', async () => {
+    const from = async (address: string, options: InspectorOptions = {}) => {
+      const inspector = createInspector(shop(), options);
+      const server = createServer(inspector.node).listen(0, '127.0.0.1');
+      ends.push(
+        () => inspector.close(),
+        () => server.close(),
+      );
+      server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const headers = { authorization: `Bearer ${inspector.token}`, connection: 'close' };
+      return raw(`http://127.0.0.1:${port}/api/tools`, headers);
+    };
+    for (const address of [
+      '192.0.2.7',
+      '10.0.0.7',
+      '::2',
+      '2001:db8::1',
+      '::ffff:10.0.0.7',
+      '1127.0.0.1',
+      '',
+    ])
+      expect([address, await from(address)]).toEqual([address, 403]);
+    for (const address of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1'])
+      expect([address, await from(address)]).toEqual([address, 200]);
+    expect(await from('192.0.2.7', { allowedHosts: ['dev.example'] })).toBe(200);
+  });
+
+  test('createInspector reads bodies of at most 4 MiB', async () => {
+    const { url, inspector } = await open(shop());
+    const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
+    const sent = async (bytes: number) => {
+      const body = JSON.stringify({ text: '' });
+      const filled = body.replace('""', `"${'x'.repeat(bytes - body.length)}"`);
+      const response = await fetch(`${url}api/calls`, { method: 'POST', headers, body: filled });
+      return { status: response.status, ...((await response.json()) as object) };
+    };
+    expect(await sent(4 * 2 ** 20)).toEqual({ status: 400, error: 'tool is missing' });
+    expect(await sent(4 * 2 ** 20 + 1)).toEqual({
+      status: 400,
+      error: 'the body has more than 4194304 bytes',
+    });
+  });
+
+  test.each(['tools/%ff', 'tools/%', 'runs/%E0%A4', 'calls/%c0%af'])('GET %s is 400', async (path) => {
+    const { get } = await open(shop());
+    expect(await get(path)).toEqual({
+      code: 400,
+      error: expect.stringContaining('the path cannot be decoded'),
+    });
+  });
+
   test('createInspector lets pages of other origins call nothing, with the token or without', async () => {
     const { url, inspector } = await open(shop());
     const token = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
@@ -85,6 +166,8 @@ describe('who may call an inspector', () => {
     expect(await from({ origin: 'null' })).toBe(403);
     expect(await from({ origin: 'http://localhost:1' })).toBe(403);
     expect(await from({ 'sec-fetch-site': 'cross-site' })).toBe(403);
+    expect(await from({ 'sec-fetch-site': 'same-site' })).toBe(403);
+    expect(await from({ origin: own, 'sec-fetch-site': 'same-site' })).toBe(403);
     expect(await from({ origin: own, 'content-type': 'text/plain' })).toBe(415);
     expect(await from({ origin: own, 'sec-fetch-site': 'same-origin' })).toBe(400);
   });
@@ -100,17 +183,25 @@ describe('who may call an inspector', () => {
     expect(await raw(`${other.url}api/tools`, allowed)).toBe(200);
   });
 
-  test('createInspector is none in production, unless that is said', () => {
-    const before = process.env.NODE_ENV;
-    process.env.NODE_ENV = 'production';
-    try {
-      expect(() => createInspector(shop())).toThrow('NODE_ENV is production');
-      const allowed = createInspector(shop(), { allowInProduction: true });
-      ends.push(() => allowed.close());
-    } finally {
-      process.env.NODE_ENV = before;
-    }
-  });
+  test.each(['production', 'staging', 'Development', '', undefined])(
+    'createInspector gives none where NODE_ENV is %s, unless it is allowed',
+    (place) => {
+      const { NODE_ENV } = process.env;
+      if (place === undefined) delete process.env.NODE_ENV;
+      else process.env.NODE_ENV = place;
+      try {
+        expect(() => createInspector(shop())).toThrow(`NODE_ENV is ${place || 'not set'}`);
+        expect(() => createInspector(shop(), { allowInProduction: false })).toThrow('NODE_ENV');
+        const allowed = createInspector(shop(), { allowInProduction: true });
+        ends.push(() => allowed.close());
+        process.env.NODE_ENV = 'development';
+        const inDevelopment = createInspector(shop());
+        ends.push(() => inDevelopment.close());
+      } finally {
+        process.env.NODE_ENV = NODE_ENV;
+      }
+    },
+  );
 
   test('createInspector refuses options that are none, and short tokens', () => {
     expect(() => createInspector(shop(), { port: 1 } as never)).toThrow('inspector.listen({ port })');

@@ -103,19 +103,25 @@ test('ToolwrightModule.forRoot({ inspector }) calls tools with injection, guards
   await expect(ask(port, 'tools')).rejects.toThrow();
 });
 
-test('ToolwrightModule.forRoot({ inspector: true }) serves none in production, and says so', async () => {
-  const before = process.env.NODE_ENV;
-  process.env.NODE_ENV = 'production';
-  ends.push(() => {
-    process.env.NODE_ENV = before;
-  });
-  const port = await freePort();
-  const warnings: string[] = [];
-  const logger = { ...console, warn: (message: string) => warnings.push(message) };
-  await start({ inspector: { port, token: TOKEN }, logger: logger as never });
-  expect(warnings).toEqual([expect.stringContaining('no inspector in production')]);
-  await expect(ask(port, 'tools')).rejects.toThrow();
-});
+test.each(['production', undefined])(
+  'ToolwrightModule.forRoot({ inspector }) serves none where NODE_ENV is %s, and says so',
+  async (place) => {
+    const { NODE_ENV } = process.env;
+    if (place === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = place;
+    ends.push(() => {
+      process.env.NODE_ENV = NODE_ENV;
+    });
+    const port = await freePort();
+    const warnings: string[] = [];
+    const logger = { ...console, warn: (message: string) => warnings.push(message) };
+    await start({ inspector: { port, token: TOKEN }, logger: logger as never });
+    expect(warnings).toEqual([
+      expect.stringContaining(`There is no inspector, as NODE_ENV is ${place ?? 'not set'}`),
+    ]);
+    await expect(ask(port, 'tools')).rejects.toThrow();
+  },
+);
 
 test('ToolwrightModule.forRoot refuses options of an inspector that are none', async () => {
   await expect(start({ inspector: { prot: 1 } as never })).rejects.toThrow('prot');
