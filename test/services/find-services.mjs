@@ -1,4 +1,5 @@
 // Finds the services that tests use, or starts them, and tells the workers by the environment.
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,8 +8,8 @@ import pg from 'pg';
 import { findChromium } from '../browser/find-chromium.mjs';
 import stopServices from './stop-services.mjs';
 
-/** Long enough for a busy machine; where nobody listens on loopback, that is told at once. */
-const PATIENCE_MS = 10_000;
+/** Long enough for a very busy machine; where nobody listens on loopback, that is told at once. */
+const PATIENCE_MS = 60_000;
 
 const USUAL_POSTGRES = [
   'postgres://postgres@127.0.0.1:5432/test',
@@ -18,7 +19,9 @@ const USUAL_REDIS = 'redis://127.0.0.1:6379';
 
 export default async function findServices() {
   const [postgres, redis] = await Promise.all([
-    find('TOOLWRIGHT_TEST_POSTGRES', firstPostgres),
+    find('TOOLWRIGHT_TEST_POSTGRES', firstPostgres).then(
+      async (isFound) => isFound && (await openDatabase()),
+    ),
     find('TOOLWRIGHT_TEST_REDIS', usualRedis),
   ]);
   const chromium = findChromium();
@@ -32,6 +35,12 @@ export default async function findServices() {
   );
 }
 
+/** Where the services of this machine are that tests would use; none is started. */
+export async function foundServices() {
+  const { TOOLWRIGHT_TEST_POSTGRES: postgres, TOOLWRIGHT_TEST_REDIS: redis } = process.env;
+  return { postgres: postgres ?? (await usualPostgres()), redis: redis ?? (await usualRedis()) };
+}
+
 /** What the environment names is taken as it is: that it does not answer is a failure of the tests. */
 async function find(variable, search) {
   if (process.env[variable] !== undefined) return process.env[variable] !== '';
@@ -40,17 +49,38 @@ async function find(variable, search) {
   return url !== undefined;
 }
 
-async function firstPostgres() {
-  for (const url of USUAL_POSTGRES) if (await answersPostgres(url)) return url;
-  return startPostgres();
+/**
+ * A database of this run alone, so that nothing in another one is seen or locked. Where it cannot be made, such as for
+ * want of the right to, the tests keep to schemas of their own in the one that was found.
+ */
+async function openDatabase() {
+  const url = new URL(process.env.TOOLWRIGHT_TEST_POSTGRES);
+  const name = `toolwright_test_${randomBytes(6).toString('hex')}`;
+  // The other template may be in use, and could not be copied then.
+  const isMade = await inPostgres(url.href, `CREATE DATABASE ${name} TEMPLATE template0`);
+  if (!isMade) return true;
+  globalThis.toolwrightTestDatabase = { url: url.href, name };
+  url.pathname = name;
+  process.env.TOOLWRIGHT_TEST_POSTGRES = url.href;
+  return true;
 }
 
-async function answersPostgres(url) {
+async function firstPostgres() {
+  return (await usualPostgres()) ?? startPostgres();
+}
+
+async function usualPostgres() {
+  for (const url of USUAL_POSTGRES) if (await inPostgres(url, 'SELECT 1')) return url;
+  return undefined;
+}
+
+/** Whether a statement was carried out. */
+async function inPostgres(url, statement) {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: PATIENCE_MS });
   client.on('error', () => {});
   try {
     await client.connect();
-    await client.query('SELECT 1');
+    await client.query(statement);
     return true;
   } catch {
     return false;

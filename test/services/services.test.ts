@@ -21,6 +21,16 @@ describePostgres('the PostgreSQL of the tests', (service) => {
     await client.end();
     expect(service.newName()).not.toBe(schema);
   });
+
+  test('has a database that is of these tests alone, where one may be made', async () => {
+    const client = new pg.Client({ connectionString: service.url });
+    await client.connect();
+    const asked = `SELECT current_database() ~ '^toolwright_test_' AS own, rolcreatedb OR rolsuper AS may
+      FROM pg_roles WHERE rolname = current_user`;
+    const { rows } = await client.query<{ own: boolean; may: boolean }>(asked);
+    await client.end();
+    expect(rows).toEqual([{ own: rows[0]?.may, may: rows[0]?.may }]);
+  });
 });
 
 describeRedis('the Redis of the tests', (service) => {
@@ -91,7 +101,7 @@ const canBeAlone = spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up
     );
     const found = JSON.parse(stdout);
     expect(found).toMatchObject({ redis: '', wasThere: true, isThere: false });
-    expect(found.url).toMatch(/^postgres:\/\/postgres:password@127\.0\.0\.1:\d+\/postgres$/);
+    expect(found.url).toMatch(/^postgres:\/\/postgres:password@127\.0\.0\.1:\d+\/toolwright_test_\w+$/);
     expect(found.folder).toContain('toolwright-postgres-');
   },
 );

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe } from '@jest/globals';
 
 /** A real service for the tests of one file. */
@@ -7,9 +8,15 @@ export interface TestService {
   newName(): string;
 }
 
+/** Another process, also one of another machine, that uses the same service has another one. */
+const PROCESS = randomBytes(6).toString('hex');
+
 let names = 0;
 
-/** A real PostgreSQL; every suite works in a schema of its own and drops it. `undefined` where there is none. */
+/**
+ * A real PostgreSQL, and a database of this run; every suite works in a schema of its own and drops it. `undefined`
+ * where there is none.
+ */
 export function postgres(): TestService | undefined {
   return serviceAt(process.env.TOOLWRIGHT_TEST_POSTGRES);
 }
@@ -48,5 +55,5 @@ function serviceAt(url: string | undefined): TestService | undefined {
 /** Of letters, digits and underscores only: good for names in SQL and for keys. */
 function newName(): string {
   names += 1;
-  return `toolwright_test_${process.pid}_${Date.now().toString(36)}_${names}`;
+  return `toolwright_test_${PROCESS}_${names}`;
 }

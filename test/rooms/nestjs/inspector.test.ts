@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import {
   type CanActivate,
@@ -42,14 +41,6 @@ class LedgerTools {
 
 const TOKEN = 'a token of the test';
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { readonly port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
@@ -83,11 +74,11 @@ async function ask(port: number, path: string, body?: object): Promise<unknown> 
 }
 
 test('ToolwrightModule.forRoot({ inspector }) calls tools with injection, guards and the chosen request', async () => {
-  const port = await freePort();
   const said = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
   ends.push(() => said.mockRestore());
-  const application = await start({ inspector: { port, token: TOKEN } });
-  expect(String(said.mock.calls[0])).toContain(`http://127.0.0.1:${port}/#token=`);
+  const application = await start({ inspector: { token: TOKEN } });
+  const [, found] = /http:\/\/127\.0\.0\.1:(\d+)\/#token=/.exec(String(said.mock.calls[0])) ?? [];
+  const port = Number(found);
   expect(await ask(port, 'tools/entries')).toMatchObject({
     method: 'LedgerTools.entries',
     surroundings: expect.arrayContaining([{ kind: 'guard', name: 'AdminGuard' }]),
@@ -112,14 +103,15 @@ test.each(['production', undefined])(
     ends.push(() => {
       process.env.NODE_ENV = NODE_ENV;
     });
-    const port = await freePort();
+    const said = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+    ends.push(() => said.mockRestore());
     const warnings: string[] = [];
     const logger = { ...console, warn: (message: string) => warnings.push(message) };
-    await start({ inspector: { port, token: TOKEN }, logger: logger as never });
+    await start({ inspector: { token: TOKEN }, logger: logger as never });
     expect(warnings).toEqual([
       expect.stringContaining(`There is no inspector, as NODE_ENV is ${place ?? 'not set'}`),
     ]);
-    await expect(ask(port, 'tools')).rejects.toThrow();
+    expect(said).not.toHaveBeenCalled();
   },
 );
 
