@@ -208,6 +208,7 @@ export type {
   StoreWithCache,
   StoreWithResults,
 } from './contract/result-store.js';
+export type { RetentionAges, RetentionReport, StoreWithRetention } from './contract/retention.js';
 export type {
   CheckpointStore,
   KeptRun,
@@ -294,6 +295,7 @@ export type { ConversationView } from './conversation/conversation-view.js';
 export { Conversations } from './conversation/conversations.js';
 export type {
   AnswersOptions,
+  ConversationDeleteOptions,
   ConversationIdleOptions,
   ConversationsCloseOptions,
   ConversationsConfig,

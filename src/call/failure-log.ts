@@ -20,8 +20,7 @@ interface LoggedFailure {
  * a provider that is down does not fill the log. Secrets in the text are hidden.
  */
 export function logFailure(logger: Logger | undefined, { what, error, at = {} }: LoggedFailure): void {
-  // Secrets are looked for in somewhat more than is shown, so that no half of one stays.
-  const reason = KNOWN_SECRETS.mask(errorMessage(error).slice(0, 2 * LONGEST_TEXT)).slice(0, LONGEST_TEXT);
+  const reason = KNOWN_SECRETS.mask(errorMessage(error), LONGEST_TEXT);
   const text = `${what}: ${visibleLine(reason)}`;
   if (ToolwrightError.is(error) && error.name === 'RunClaimed') {
     // Nothing has failed: another process goes on with it.

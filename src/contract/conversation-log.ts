@@ -202,7 +202,17 @@ export interface ConversationLog {
    * write, whoever watches keeps the process alive: it may have nothing else to do.
    */
   watch(listener: (news: ConversationNews) => void): () => void;
-  /** Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number. */
+  /**
+   * Takes a conversation away, in which no turn is open. `hide`: its history and events stay under another id, which
+   * nobody knows; its runs, large results and schedules go, and what waits is not looked at any more. `erase`: all that
+   * the store has of it goes, also its jobs. False where the hold was lost.
+   */
+  remove?(hold: ConversationHold, how: 'hide' | 'erase'): boolean | Promise<boolean>;
+  /**
+   * Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number.
+   *
+   * @deprecated `retention({ events: ageMs })` of the stores does the same.
+   */
   removeEventsOlderThan(ageMs: number): number | Promise<number>;
 }
 

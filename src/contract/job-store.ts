@@ -76,7 +76,11 @@ export interface JobStore {
   completeJob(jobId: string, result: StoredResult, also?: CompletionOptions): boolean | Promise<boolean>;
   job(jobId: string): StoredJob | undefined | Promise<StoredJob | undefined>;
   listJobs(query?: JobQuery): JobPage | Promise<JobPage>;
-  /** Forgets jobs that were completed so many milliseconds ago, or earlier, and gives their number. */
+  /**
+   * Forgets jobs that were completed so many milliseconds ago, or earlier, and gives their number.
+   *
+   * @deprecated `retention({ jobs: ageMs })` of the stores does the same.
+   */
   removeJobsOlderThan(ageMs: number): number | Promise<number>;
   /**
    * Whether this is the database that the store is kept in, so that `completeJob` can write in its transactions. A store

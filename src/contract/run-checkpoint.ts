@@ -160,7 +160,11 @@ export interface CheckpointStore extends RunStore {
    * first. Where a store has no such method, nobody looks for them.
    */
   expiredRuns?(query: ExpiredQuery): readonly ExpiredRun[] | Promise<readonly ExpiredRun[]>;
-  /** Forgets the suspended and ended runs that nobody holds and that changed longest ago. Gives their number. */
+  /**
+   * Forgets the suspended and ended runs that nobody holds and that changed longest ago. Gives their number.
+   *
+   * @deprecated Removes runs that wait for an answer, too: `retention({ runs: ageMs })` of the stores does not.
+   */
   removeOlderThan(ageMs: number): number | Promise<number>;
 }
 

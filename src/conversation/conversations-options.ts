@@ -105,6 +105,15 @@ export interface PromptOptions {
   readonly replaces?: string;
 }
 
+/** How a conversation is deleted. */
+export interface ConversationDeleteOptions extends Pick<PromptOptions, 'owner' | 'onlyOwner'> {
+  /**
+   * Removes all that the store has of it. Default `false`: nobody can list, read or go on with it, and its history and
+   * events stay in the database.
+   */
+  readonly erase?: boolean;
+}
+
 /** What answers bring along. */
 export interface AnswersOptions extends Pick<PromptOptions, 'key' | 'owner'> {
   /** Who answered, where that is not the owner: any JSON. */
@@ -217,6 +226,11 @@ export const METHOD_OPTIONS = {
     answeredBy: JSON_VALUE,
   }),
   events: optionTable<EventsOptions>('Conversations.events', { after: WHOLE, upTo: WHOLE, signal: SIGNAL }),
+  delete: optionTable<ConversationDeleteOptions>('Conversations.delete', {
+    erase: BOOLEAN,
+    owner: protecting(JSON_VALUE),
+    onlyOwner: protecting(BOOLEAN),
+  }),
   idle: optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL }),
   close: optionTable<ConversationsCloseOptions>('Conversations.close', { timeoutMs: PAUSE }),
 };

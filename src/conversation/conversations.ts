@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import type { Answer } from '../contract/call.js';
@@ -12,13 +13,13 @@ import type { Job } from '../contract/job-engine.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import { STORED_ID } from '../contract/run-state.js';
 import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
-import { checkArguments, checkOptions } from '../errors/author-fault.js';
+import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
-import { ownerOf } from '../loop/run-owner.js';
+import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { checkAnswers } from './check-answers.js';
 import { type ConversationView, viewOf } from './conversation-view.js';
@@ -29,6 +30,7 @@ import {
   type ConversationsOptions,
   checkConversations,
   checkTurnConfig,
+  type ConversationDeleteOptions,
   type EventsOptions,
   jobsOfOptions,
   METHOD_OPTIONS,
@@ -40,7 +42,7 @@ import { ExpiryWatch } from './expiry-watch.js';
 import { HeldConversation } from './held-conversation.js';
 import { checkReplaced } from './kept-turns.js';
 import { CONTENT } from './options.js';
-import { type TurnSurroundings, takeTurns } from './take-turns.js';
+import { endOpenTurn, type TurnSurroundings, takeTurns } from './take-turns.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
@@ -160,6 +162,67 @@ export class Conversations {
   async abort(conversationId: string): Promise<boolean> {
     checkId('abort', conversationId);
     return this.#log.askAbort(conversationId);
+  }
+
+  /**
+   * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False where
+   * there is none. Without `erase` it is hidden: its id is unknown from then on, and whoever prompts it begins a new
+   * conversation. With `erase` the store has nothing of it any more.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner;
+   *   InvalidOptionsError (521) where the store deletes no conversations.
+   *
+   * @example
+   * ```ts
+   * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+   * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5' } });
+   * await conversations.delete('c1', { erase: true, owner: 'ann', onlyOwner: true });
+   * ```
+   */
+  async delete(conversationId: string, options: ConversationDeleteOptions = {}): Promise<boolean> {
+    checkId('delete', conversationId);
+    checkOptions(options, METHOD_OPTIONS.delete);
+    const log = this.#log;
+    checkDeletes(log);
+    const { erase = false, onlyOwner = false } = options;
+    const { owner } = ownerIn(options);
+    const news = new News();
+    const unwatch = log.watch((told) => {
+      if (isNewsOf(conversationId, told)) news.arrive();
+    });
+    try {
+      for (;;) {
+        news.expect();
+        const kept = await log.read(conversationId);
+        if (kept === undefined) return false;
+        if (onlyOwner && !isSameOwner(kept.owner, owner))
+          throw new ToolwrightError(
+            'RunNotAllowed',
+            'It was not deleted: the conversation has another owner.',
+          );
+        // Asked again, it would be news by itself.
+        if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
+        const held = await HeldConversation.take({ log, conversationId, leaseMs: this.#leaseMs });
+        if (held !== undefined && (await this.#remove(held, erase ? 'erase' : 'hide'))) return true;
+        // Whoever has it lets it go when the turn has ended, and tells nobody where its process dies.
+        if (held === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
+      }
+    } finally {
+      unwatch();
+    }
+  }
+
+  /** False where it has to be tried again: a turn has begun since its abort was asked for. */
+  async #remove(held: HeldConversation, how: 'hide' | 'erase'): Promise<boolean> {
+    let isRemoved = false;
+    try {
+      const { turn, isAbortAsked } = held.conversation;
+      if (turn !== undefined && isAbortAsked) await endOpenTurn(held, this.#surroundings());
+      isRemoved = held.conversation.turn === undefined && (await held.remove(how));
+      return isRemoved;
+    } finally {
+      if (!isRemoved) await held.letGo(NOTHING_SEEN);
+    }
   }
 
   /**
@@ -355,6 +418,16 @@ export class Conversations {
     };
     void look();
   }
+}
+
+/** How often a deletion looks whether it has its turn, where nobody tells it. */
+const LOOK_MS = 1_000;
+
+function checkDeletes({ remove }: ConversationLog): void {
+  if (remove !== undefined) return;
+  const problem = 'store deletes no conversations: its conversations have no method remove';
+  const fix = 'a PostgresRunStore, SqliteRunStore or MemoryRunStore';
+  refuseOptions([{ where: 'Conversations.delete', option: 'store', problem, fix }]);
 }
 
 /** No revision of a conversation. */

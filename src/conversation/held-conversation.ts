@@ -119,6 +119,15 @@ export class HeldConversation {
     if (!this.#lost.signal.aborted) await this.#log.letGo(this.#hold, seen);
   }
 
+  /** Takes the conversation away; false where that is not to be. */
+  async remove(how: 'hide' | 'erase'): Promise<boolean> {
+    await this.events.flush();
+    this.#lost.signal.throwIfAborted();
+    if (!(await this.#log.remove?.(this.#hold, how))) return false;
+    this.#end();
+    return true;
+  }
+
   /** Leaves the conversation, and the run of its turn, as they stand to whoever goes on when their leases have ended. */
   leave(): void {
     if (this.#renewal.isOver) return;

@@ -58,6 +58,12 @@ export async function takeTurns(held: HeldConversation, surroundings: TurnSurrou
   }
 }
 
+/** Ends the turn that is open, of which an abort was asked; what waits behind it is left. */
+export async function endOpenTurn(held: HeldConversation, surroundings: TurnSurroundings): Promise<void> {
+  for (let { turn } = held.conversation; turn !== undefined; { turn } = held.conversation)
+    if (!(await continueTurn(held, turn, surroundings))) return;
+}
+
 /** Does the next thing that is to be done; false where there is none. */
 async function takeNext(held: HeldConversation, surroundings: TurnSurroundings): Promise<boolean> {
   const { turn, inbox, turns, conversationId } = held.conversation;

@@ -4,7 +4,8 @@ import type { OptionRule } from '../kernel/options.js';
 import { checkArguments } from './author-fault.js';
 import { ToolwrightError } from './toolwright-error.js';
 
-const AGE: OptionRule = {
+/** What an age may be. */
+export const AGE: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 0,
   fix: 'milliseconds, 0 or more',
 };
@@ -44,4 +45,17 @@ export function expiryOf(state: RunState | RunCheckpoint): KeptExpiry {
   const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
   const known = times.filter((time) => !Number.isNaN(time));
   return { expiresAt: known.length === 0 ? null : Math.min(...known), turnOf: state.turnOf ?? null };
+}
+
+/** Under which id a deleted conversation is kept: nobody can guess it, and nothing enters it. */
+export function hiddenId(conversationId: string): string {
+  return `deleted ${crypto.randomUUID()} ${conversationId}`;
+}
+
+/**
+ * How the state of a run names the conversation whose turn it is. An id alone says nothing: clients may choose those of
+ * conversations.
+ */
+export function turnMark(conversationId: string): string {
+  return JSON.stringify({ turnOf: conversationId }).slice(1, -1);
 }

@@ -1,4 +1,4 @@
-import { NOW, namedStatements, type Statement } from './statements.js';
+import { NOW, NOW_ONCE, namedStatements, type Statement } from './statements.js';
 
 const FREE = `(lease_end IS NULL OR lease_end <= ${NOW})`;
 
@@ -17,6 +17,25 @@ const ADD_EVENTS = `
   INSERT INTO :fleet_events (conversation_id, number, event, kept_at)
   SELECT $1, last_event - cardinality($4::text[]) + place, event, ${NOW}
   FROM done, unnest($4::text[]) WITH ORDINALITY AS told (event, place)`;
+
+/** The conversation of a job. */
+const JOB_OF = "(job::json #>> '{scope,conversationId}')";
+/** Held, and without an open turn. */
+const AT_REST = `held AS (
+  SELECT owner AS its_owner FROM :fleet_conversations WHERE ${HELD} AND turn IS NULL FOR NO KEY UPDATE
+)`;
+/** Ids that turns of a conversation have; whether a run is one, its state says (`$3`). */
+const OF_TURNS = `run_id > $1 || '.' AND run_id < $1 || '/' AND substr(run_id, length($1) + 2) ~ '^[0-9]+$'`;
+const BESIDE = `
+  turns AS (SELECT run_id FROM :runs WHERE ${OF_TURNS} AND strpos(state, $3) > 0),
+  results AS (
+    DELETE FROM :kept_results USING held
+    WHERE ${OF_TURNS} AND (owner IS NOT DISTINCT FROM its_owner OR run_id IN (SELECT run_id FROM turns))
+  ), runs AS (
+    DELETE FROM :runs AS r USING held, turns WHERE r.run_id = turns.run_id
+  ), schedules AS (
+    DELETE FROM :schedules USING held WHERE conversation_id = $1
+  )`;
 
 /** `$1` is the conversation and `$2` the claim, where a statement has them; for the tables, the schema is told later. */
 const TEXTS = {
@@ -107,6 +126,44 @@ const TEXTS = {
     DELETE FROM :fleet_events WHERE (conversation_id, number) IN (
       SELECT conversation_id, number FROM :fleet_events WHERE kept_at <= (SELECT ${NOW}) - $1 LIMIT $2
     )`,
+  idle: `
+    SELECT conversation_id FROM :fleet_conversations AS c
+    WHERE turn IS NULL AND changed_at <= ${NOW_ONCE} - $1::bigint AND ${FREE}
+      AND NOT EXISTS (SELECT FROM :fleet_inbox AS i WHERE i.conversation_id = c.conversation_id AND done_at IS NULL)
+      AND NOT EXISTS (
+        SELECT FROM :fleet_events AS e WHERE e.conversation_id = c.conversation_id AND kept_at > ${NOW_ONCE} - $1::bigint
+      )
+      AND NOT EXISTS (SELECT FROM :schedules AS s WHERE s.conversation_id = c.conversation_id)
+      AND conversation_id <> ALL (ARRAY(
+        SELECT ${JOB_OF} FROM :jobs WHERE status <> 'completed' AND ${JOB_OF} IS NOT NULL
+      ))
+    ORDER BY changed_at LIMIT $2`,
+  erase: `
+    WITH ${AT_REST}, ${BESIDE}, gone AS (
+      DELETE FROM :fleet_conversations USING held WHERE conversation_id = $1
+    ), messages AS (
+      DELETE FROM :fleet_messages USING held WHERE conversation_id = $1
+    ), inbox AS (
+      DELETE FROM :fleet_inbox USING held WHERE conversation_id = $1
+    ), events AS (
+      DELETE FROM :fleet_events USING held WHERE conversation_id = $1
+    ), jobs AS (
+      DELETE FROM :jobs USING held WHERE ${JOB_OF} = $1
+    ), ${tell('events', 'held')}
+    SELECT (SELECT count(*) FROM told) FROM held`,
+  hide: `
+    WITH ${AT_REST}, ${BESIDE}, gone AS (
+      UPDATE :fleet_conversations AS kept SET conversation_id = $4, is_due = false, claim = NULL, lease_end = NULL
+      FROM held WHERE conversation_id = $1
+    ), messages AS (
+      UPDATE :fleet_messages SET conversation_id = $4 FROM held WHERE conversation_id = $1
+    ), inbox AS (
+      UPDATE :fleet_inbox SET conversation_id = $4, done_at = coalesce(done_at, ${NOW})
+      FROM held WHERE conversation_id = $1
+    ), events AS (
+      UPDATE :fleet_events SET conversation_id = $4 FROM held WHERE conversation_id = $1
+    ), ${tell('events', 'held')}
+    SELECT (SELECT count(*) FROM told) FROM held`,
   removeEntries: `DELETE FROM :fleet_inbox WHERE done_at <= (SELECT ${NOW}) - $1`,
 };
 

@@ -14,7 +14,7 @@ import type {
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { checkAge } from '../errors/store-checks.js';
+import { checkAge, hiddenId, turnMark } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 import { conversationChannel, conversationStatements } from './conversation-statements.js';
 import type { Database, Outcome } from './database.js';
@@ -140,6 +140,22 @@ export class PostgresConversationLog implements ConversationLog {
   /** Nobody is told any more, because the connections are about to be closed. */
   stopWatching(): Promise<void> {
     return this.#listener.close();
+  }
+
+  async remove(hold: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
+    const { conversationId: id } = hold;
+    const { rows, isRepeated } = await (how === 'hide'
+      ? this.#send(this.#sql.hide, hold, turnMark(id), hiddenId(id))
+      : this.#send(this.#sql.erase, hold, turnMark(id)));
+    // Sent again because its answer was lost, it finds nothing any more.
+    return rows.length > 0 || isRepeated;
+  }
+
+  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  async idle(ageMs: number, limit: number): Promise<readonly string[]> {
+    const age = Math.ceil(Math.min(ageMs, Number.MAX_SAFE_INTEGER));
+    const { rows } = await this.#database.run(this.#sql.idle, () => [age, limit]);
+    return rows.map((row) => String(row.conversation_id));
   }
 
   async removeEventsOlderThan(ageMs: number): Promise<number> {

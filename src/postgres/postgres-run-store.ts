@@ -3,6 +3,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
+import type { RetentionAges, RetentionReport, StoreWithRetention } from '../contract/retention.js';
 import type {
   CheckpointStore,
   ExpiredQuery,
@@ -21,6 +22,7 @@ import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { retain } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { optionTable } from '../kernel/options.js';
 import {
@@ -81,6 +83,7 @@ export class PostgresRunStore
     StoreWithApprovals,
     StoreWithSchedules,
     StoreWithResults,
+    StoreWithRetention,
     AsyncDisposable
 {
   /** The started work that it keeps. */
@@ -243,13 +246,46 @@ export class PostgresRunStore
   /**
    * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
    * milliseconds ago: nobody will answer them any more. Gives their number.
+   *
+   * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
    */
   async removeOlderThan(ageMs: number): Promise<number> {
     checkAge(ageMs);
+    return this.#removeOld(ageMs, 'suspended');
+  }
+
+  /**
+   * Removes what nobody needs any more, by age, and tells how much that was. Never removes runs that wait or are under
+   * way, unfinished jobs, or conversations with an open turn.
+   *
+   * @example
+   * ```ts
+   * const DAY = 86_400_000;
+   * const removed = await store.retention({ runs: 7 * DAY, jobs: DAY, events: 30 * DAY, conversations: 365 * DAY });
+   * console.log(removed); // { runs: 1200, jobs: 310, events: 52000, conversations: 4 }
+   * ```
+   *
+   * @throws InvalidOptionsError (521) for an age that is none.
+   */
+  retention(ages: RetentionAges): Promise<RetentionReport> {
+    return retain(ages, {
+      runs: (age) => this.#removeOld(age, 'ended'),
+      jobs: (age) => this.jobs.removeJobsOlderThan(age),
+      conversations: this.conversations,
+      idle: (age, limit) => this.#conversations.idle(age, limit),
+    });
+  }
+
+  /** Those that have ended, or are of another status. */
+  async #removeOld(ageMs: number, alsoStatus: RunStatus): Promise<number> {
     const age = Math.ceil(Math.min(ageMs, Number.MAX_SAFE_INTEGER));
     let removed = 0;
     for (;;) {
-      const { rowCount } = await this.#database.run(this.#sql.removeOlderThan, () => [age, BATCH]);
+      const { rowCount } = await this.#database.run(this.#sql.removeOlderThan, () => [
+        age,
+        BATCH,
+        alsoStatus,
+      ]);
       removed += rowCount ?? 0;
       if ((rowCount ?? 0) < BATCH) return removed;
     }

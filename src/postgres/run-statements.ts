@@ -107,7 +107,7 @@ const TEXTS = {
   removeOlderThan: `
     DELETE FROM ${RUNS} WHERE run_id = ANY(ARRAY(
       SELECT run_id FROM ${RUNS}
-      WHERE status <> 'running' AND changed_at <= ${NOW_ONCE} - $1 AND ${FREE}
+      WHERE status IN ('ended', $3) AND changed_at <= ${NOW_ONCE} - $1 AND ${FREE} AND run_id <> ${OPEN_TURN}
       ORDER BY changed_at LIMIT $2 FOR UPDATE SKIP LOCKED
     ))`,
 };

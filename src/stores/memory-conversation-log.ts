@@ -16,7 +16,7 @@ import type {
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { checkAge } from '../errors/store-checks.js';
+import { checkAge, hiddenId } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 
 /** Kept as JSON: what is given out must not change what is kept. */
@@ -36,7 +36,7 @@ interface KeptEvent {
 
 /** One conversation, and who holds it. */
 interface Row {
-  readonly conversationId: string;
+  conversationId: string;
   /** Canonical JSON. */
   readonly owner: string | undefined;
   messages: string[];
@@ -53,14 +53,23 @@ interface Row {
   held: { readonly claim: string; leaseEnd: number } | undefined;
 }
 
+/** What a store keeps of a conversation beside it. */
+interface BesideConversations {
+  /** Something of it goes on without it, or comes later. */
+  isAwaited(conversationId: string): boolean;
+  remove(conversation: Pick<Row, 'conversationId' | 'owner'>, how: 'hide' | 'erase'): void;
+}
+
 /** The conversations of a `MemoryRunStore`. */
 export class MemoryConversationLog implements ConversationLog {
   readonly #rows = new Map<string, Row>();
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
   readonly #now: () => number;
+  readonly #beside: BesideConversations;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, beside: BesideConversations) {
     this.#now = now;
+    this.#beside = beside;
   }
 
   enter({ conversationId, key, content, onlyOwner, onlyKnown }: NewInboxEntry): EnteredEntry | undefined {
@@ -171,6 +180,38 @@ export class MemoryConversationLog implements ConversationLog {
     return () => {
       this.#watchers.delete(watcher);
     };
+  }
+
+  remove(hold: ConversationHold, how: 'hide' | 'erase'): boolean {
+    const row = this.#heldBy(hold);
+    if (row === undefined || row.turn !== undefined) return false;
+    this.#beside.remove(row, how);
+    this.#rows.delete(row.conversationId);
+    this.#tell(row, 'events');
+    if (how === 'erase') return true;
+    const now = this.#now();
+    for (const entry of row.inbox.values()) entry.doneAt ??= now;
+    row.conversationId = hiddenId(row.conversationId);
+    row.held = undefined;
+    row.isDue = false;
+    this.#rows.set(row.conversationId, row);
+    return true;
+  }
+
+  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  idle(ageMs: number, limit: number): readonly string[] {
+    const before = this.#now() - ageMs;
+    const isIdle = (row: Row): boolean =>
+      row.turn === undefined &&
+      row.changedAt <= before &&
+      (row.events.at(-1)?.keptAt ?? 0) <= before &&
+      this.#isFree(row) &&
+      [...row.inbox.values()].every(({ doneAt }) => doneAt !== undefined) &&
+      !this.#beside.isAwaited(row.conversationId);
+    return [...this.#rows.values()]
+      .filter(isIdle)
+      .slice(0, limit)
+      .map(({ conversationId }) => conversationId);
   }
 
   removeEventsOlderThan(ageMs: number): number {

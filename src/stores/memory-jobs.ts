@@ -102,6 +102,18 @@ export class MemoryJobs implements JobStore {
     return old.length;
   }
 
+  hasOpenOf(conversationId: string): boolean {
+    return this.#of(conversationId).some(({ status }) => status !== 'completed');
+  }
+
+  removeOf(conversationId: string): void {
+    for (const { id } of this.#of(conversationId)) this.#jobs.delete(id);
+  }
+
+  #of(conversationId: string): readonly HeldJob[] {
+    return [...this.#jobs.values()].filter((held) => read(held).job.scope.conversationId === conversationId);
+  }
+
   #change(held: HeldJob, changes: Partial<HeldJob>): void {
     Object.assign(held, changes, { changedAt: this.#now() });
     this.#jobs.delete(held.id);

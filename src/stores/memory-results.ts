@@ -27,6 +27,14 @@ export class MemoryResults implements ResultStore {
     return held.text;
   }
 
+  /** Forgets those of some runs of an owner. */
+  removeOf(isMeant: (runId: string, owner: string | undefined) => boolean): void {
+    for (const [place, { owner }] of this.#results) {
+      const [runId] = JSON.parse(place) as [string];
+      if (isMeant(runId, owner)) this.#results.delete(place);
+    }
+  }
+
   removeExpiredResults(): number {
     const now = this.#now();
     const over = [...this.#results].filter(([, { end }]) => end <= now);

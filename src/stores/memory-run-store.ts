@@ -2,6 +2,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
+import type { RetentionAges, RetentionReport, StoreWithRetention } from '../contract/retention.js';
 import type {
   CheckpointStore,
   ExpiredQuery,
@@ -17,11 +18,12 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '../contract/run-state.js';
-import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
+import type { Schedule, ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
-import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import { retain } from '../errors/retention.js';
+import { checkAge, expiryOf, refusedBegin, refusedSave, turnMark } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { MemoryApprovals } from './memory-approvals.js';
 import { MemoryBudgets } from './memory-budgets.js';
@@ -72,7 +74,8 @@ export class MemoryRunStore
     StoreWithCache,
     StoreWithApprovals,
     StoreWithSchedules,
-    StoreWithResults
+    StoreWithResults,
+    StoreWithRetention
 {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
@@ -89,6 +92,9 @@ export class MemoryRunStore
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
   readonly #conversations: MemoryConversationLog;
+  readonly #jobs: MemoryJobs;
+  readonly #results: MemoryResults;
+  readonly #schedules: MemorySchedules;
   readonly #runs = new Map<string, HeldRun>();
   readonly #now: () => number;
 
@@ -97,12 +103,18 @@ export class MemoryRunStore
     this.#now = options.now ?? Date.now;
     this.budgets = new MemoryBudgets(this.#now);
     this.cache = new MemoryCache(this.#now);
-    this.results = new MemoryResults(this.#now);
-    this.#conversations = new MemoryConversationLog(this.#now);
+    this.#results = new MemoryResults(this.#now);
+    this.results = this.#results;
+    this.#conversations = new MemoryConversationLog(this.#now, {
+      isAwaited: (id) => this.#jobs.hasOpenOf(id) || this.#schedulesOf(id).length > 0,
+      remove: ({ conversationId, owner }, how) => this.#removeOf(conversationId, { owner, how }),
+    });
     this.conversations = this.#conversations;
     this.approvals = new MemoryApprovals(this.#now);
-    this.schedules = new MemorySchedules(this.#now);
-    this.jobs = new MemoryJobs(this.#now, this.conversations);
+    this.#schedules = new MemorySchedules(this.#now);
+    this.schedules = this.#schedules;
+    this.#jobs = new MemoryJobs(this.#now, this.conversations);
+    this.jobs = this.#jobs;
   }
 
   /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
@@ -228,18 +240,59 @@ export class MemoryRunStore
       .map(({ runId, turnOf }) => ({ runId, ...(turnOf === null ? {} : { conversationId: turnOf }) }));
   }
 
+  /** Removes what nobody needs any more, by age; the example of `PostgresRunStore` holds here, too. */
+  retention(ages: RetentionAges): Promise<RetentionReport> {
+    return retain(ages, {
+      runs: (age) => this.#removeOld(age, (status) => status === 'ended'),
+      jobs: (age) => this.#jobs.removeJobsOlderThan(age),
+      conversations: this.conversations,
+      idle: (age, limit) => this.#conversations.idle(age, limit),
+    });
+  }
+
   /**
    * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
    * milliseconds ago: nobody will answer them any more. Gives their number.
+   *
+   * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
    */
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
+    return this.#removeOld(ageMs, (status) => status !== 'running');
+  }
+
+  #removeOld(ageMs: number, isMeant: (status: RunStatus) => boolean): number {
     const limit = this.#now() - ageMs;
     const old = [...this.#runs.values()].filter(
-      (run) => run.status !== 'running' && this.#isFree(run) && run.changedAt <= limit,
+      (run) =>
+        isMeant(run.status) &&
+        this.#isFree(run) &&
+        run.changedAt <= limit &&
+        !this.#conversations.isOpenTurn(run.runId),
     );
     for (const { runId } of old) this.#runs.delete(runId);
     return old.length;
+  }
+
+  #schedulesOf(conversationId: string): readonly Schedule[] {
+    return this.#schedules.listSchedules({ conversationId, limit: Number.POSITIVE_INFINITY });
+  }
+
+  /** What is kept of a conversation beside it. */
+  #removeOf(
+    conversationId: string,
+    { owner, how }: { readonly owner: string | undefined; readonly how: 'hide' | 'erase' },
+  ): void {
+    const mark = turnMark(conversationId);
+    const ids = new Set<string>();
+    for (const { runId, state } of this.#runs.values())
+      if (isTurnOf(runId, conversationId) && state.includes(mark)) ids.add(runId);
+    for (const runId of ids) this.#runs.delete(runId);
+    this.#results.removeOf(
+      (runId, of) => isTurnOf(runId, conversationId) && (ids.has(runId) || of === owner),
+    );
+    for (const { id } of this.#schedulesOf(conversationId)) this.#schedules.cancelSchedule(id);
+    if (how === 'erase') this.#jobs.removeOf(conversationId);
   }
 
   #newRun(runId: string): HeldRun {
@@ -285,6 +338,12 @@ export class MemoryRunStore
     change(kept);
     return true;
   }
+}
+
+/** Whether an id is one that turns of a conversation have. */
+function isTurnOf(runId: string, conversationId: string): boolean {
+  const start = `${conversationId}.`;
+  return runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
 }
 
 function free(run: HeldRun): void {

@@ -17,7 +17,7 @@ import type {
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { checkAge } from '../errors/store-checks.js';
+import { checkAge, hiddenId, turnMark } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 import { inTransaction, type Prepared, preparedIn } from './open-database.js';
 
@@ -26,6 +26,10 @@ const WATCH_EVERY_MS = 50;
 
 const HELD = 'conversation_id = $id AND claim = $claim';
 const FREE = '(claim IS NULL OR lease_end <= $now)';
+
+/** Ids that turns of a conversation have; whether a run is one, its state says. */
+const OF_TURNS = `run_id > $id || '.' AND run_id < $id || '/' AND substr(run_id, length($id) + 2) NOT GLOB '*[^0-9]*'`;
+const TURNS = `${OF_TURNS} AND instr(state, $mark) > 0`;
 
 const SQL = {
   create: `
@@ -79,6 +83,38 @@ const SQL = {
   dataVersion: 'PRAGMA data_version',
   removeEvents: 'DELETE FROM toolwright_events WHERE kept_at <= $limit',
   removeEntries: 'DELETE FROM toolwright_inbox WHERE done_at <= $limit',
+  idle: `
+    SELECT conversation_id FROM toolwright_conversations AS c
+    WHERE turn IS NULL AND changed_at <= $before AND ${FREE}
+      AND NOT EXISTS (SELECT 1 FROM toolwright_inbox AS i WHERE i.conversation_id = c.conversation_id AND done_at IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM toolwright_events AS e WHERE e.conversation_id = c.conversation_id AND kept_at > $before)
+      AND NOT EXISTS (SELECT 1 FROM toolwright_schedules AS s WHERE s.conversation_id = c.conversation_id)
+      AND conversation_id NOT IN (
+        SELECT job ->> '$.scope.conversationId' FROM toolwright_jobs
+        WHERE status <> 'completed' AND job ->> '$.scope.conversationId' IS NOT NULL
+      )
+    ORDER BY changed_at LIMIT $limit`,
+  heldAtRest: `SELECT owner FROM toolwright_conversations WHERE ${HELD} AND turn IS NULL`,
+  eraseResults: `
+    DELETE FROM toolwright_kept_results
+    WHERE ${OF_TURNS} AND (owner IS $owner OR run_id IN (SELECT run_id FROM toolwright_runs WHERE ${TURNS}))`,
+  eraseRunEntries: `
+    DELETE FROM toolwright_run_entries WHERE run_id IN (SELECT run_id FROM toolwright_runs WHERE ${TURNS})`,
+  eraseRuns: `DELETE FROM toolwright_runs WHERE ${TURNS}`,
+  eraseSchedules: 'DELETE FROM toolwright_schedules WHERE conversation_id = $id',
+  eraseJobs: "DELETE FROM toolwright_jobs WHERE job ->> '$.scope.conversationId' = $id",
+  eraseMessages: 'DELETE FROM toolwright_messages WHERE conversation_id = $id',
+  eraseInbox: 'DELETE FROM toolwright_inbox WHERE conversation_id = $id',
+  eraseEvents: 'DELETE FROM toolwright_events WHERE conversation_id = $id',
+  erase: 'DELETE FROM toolwright_conversations WHERE conversation_id = $id',
+  hideMessages: 'UPDATE toolwright_messages SET conversation_id = $hidden WHERE conversation_id = $id',
+  hideInbox: `
+    UPDATE toolwright_inbox SET conversation_id = $hidden, done_at = coalesce(done_at, $now)
+    WHERE conversation_id = $id`,
+  hideEvents: 'UPDATE toolwright_events SET conversation_id = $hidden WHERE conversation_id = $id',
+  hide: `
+    UPDATE toolwright_conversations SET conversation_id = $hidden, is_due = 0, claim = NULL, lease_end = NULL
+    WHERE conversation_id = $id`,
 } as const;
 
 /** The conversations of a `SqliteRunStore`, in the same file. */
@@ -242,6 +278,34 @@ export class SqliteConversationLog implements ConversationLog {
   stopWatching(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  remove({ conversationId: id, claim }: ConversationHold, how: 'hide' | 'erase'): boolean {
+    return this.#change({ conversationId: id, about: 'events' }, () => {
+      const row = this.#sql.heldAtRest.get({ id, claim });
+      if (row === undefined) return false;
+      const mark = turnMark(id);
+      this.#sql.eraseResults.run({ id, mark, owner: row.owner as string | null });
+      this.#sql.eraseRunEntries.run({ id, mark });
+      this.#sql.eraseRuns.run({ id, mark });
+      this.#sql.eraseSchedules.run({ id });
+      if (how === 'hide') this.#hide({ id, hidden: hiddenId(id) });
+      else
+        for (const part of ['eraseJobs', 'eraseMessages', 'eraseInbox', 'eraseEvents', 'erase'] as const)
+          this.#sql[part].run({ id });
+      return true;
+    });
+  }
+
+  #hide(names: { readonly id: string; readonly hidden: string }): void {
+    this.#sql.hideInbox.run({ ...names, now: this.#now() });
+    for (const part of ['hideMessages', 'hideEvents', 'hide'] as const) this.#sql[part].run(names);
+  }
+
+  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  idle(ageMs: number, limit: number): readonly string[] {
+    const now = this.#now();
+    return this.#sql.idle.all({ before: now - ageMs, now, limit }).map((row) => String(row.conversation_id));
   }
 
   removeEventsOlderThan(ageMs: number): number {

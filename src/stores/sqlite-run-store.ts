@@ -3,6 +3,7 @@ import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.j
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
 import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
+import type { RetentionAges, RetentionReport, StoreWithRetention } from '../contract/retention.js';
 import type {
   CheckpointStore,
   ExpiredQuery,
@@ -22,6 +23,7 @@ import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-sto
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { retain } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase, type Prepared, preparedIn } from './open-database.js';
@@ -117,7 +119,8 @@ const SQL = {
     WHERE (turn_of IS NULL) = $isOther AND expires_at <= $now AND status = 'suspended' AND ${FREE}
     ORDER BY expires_at LIMIT $limit`,
   removeOlderThan: `
-    DELETE FROM toolwright_runs WHERE status IN ('suspended', 'ended') AND changed_at <= $limit AND ${FREE}
+    DELETE FROM toolwright_runs
+    WHERE status IN ('ended', $alsoStatus) AND changed_at <= $limit AND ${FREE} AND ${NO_TURN}
     RETURNING run_id`,
 } as const;
 
@@ -153,7 +156,8 @@ export class SqliteRunStore
     StoreWithCache,
     StoreWithApprovals,
     StoreWithSchedules,
-    StoreWithResults
+    StoreWithResults,
+    StoreWithRetention
 {
   /** The started work that it keeps. */
   readonly jobs: JobStore;
@@ -313,12 +317,29 @@ export class SqliteRunStore
   /**
    * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
    * milliseconds ago: nobody will answer them any more. Gives their number.
+   *
+   * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
    */
   removeOlderThan(ageMs: number): number {
     checkAge(ageMs);
+    return this.#removeOld(ageMs, 'suspended');
+  }
+
+  /** Removes what nobody needs any more, by age; the example of `PostgresRunStore` holds here, too. */
+  retention(ages: RetentionAges): Promise<RetentionReport> {
+    return retain(ages, {
+      runs: (age) => this.#removeOld(age, 'ended'),
+      jobs: (age) => this.jobs.removeJobsOlderThan(age),
+      conversations: this.conversations,
+      idle: (age, limit) => this.#conversations.idle(age, limit),
+    });
+  }
+
+  /** Those that have ended, or are of another status. */
+  #removeOld(ageMs: number, alsoStatus: RunStatus): number {
     return inTransaction(this.#database, () => {
       const now = this.#now();
-      const removed = this.#statements.removeOlderThan.all({ now, limit: now - ageMs });
+      const removed = this.#statements.removeOlderThan.all({ now, limit: now - ageMs, alsoStatus });
       for (const row of removed) this.#statements.dropEntries.run({ runId: String(row.run_id) });
       return removed.length;
     });

@@ -1,3 +1,4 @@
+import type { RetentionAges, StoreWithRetention } from '../../contract/retention.js';
 import type { RunSummary } from '../../contract/run-checkpoint.js';
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import {
@@ -366,6 +367,32 @@ const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
       expectSame('removeOlderThan', await bench.store.removeOlderThan(LEASE), 2);
       const left = [...ids((await bench.store.list()).runs)].sort();
       expectSame('what is left', left, ['claimed', 'late', 'lost', 'running']);
+    },
+  },
+  {
+    title: 'retention removes runs that ended long ago, and none that waits, is under way or is held',
+    async run(bench) {
+      const { retention } = bench.store as Partial<StoreWithRetention>;
+      // A store of one's own need not have it.
+      if (retention === undefined) return;
+      const remove = (ages: RetentionAges) => retention.call(bench.store, ages);
+      for (const runId of ['running', 'ended', 'suspended', 'late', 'held']) await bench.begin('a', runId);
+      for (const runId of ['ended', 'held']) await bench.store.end(heldBy('a', runId), []);
+      await bench.store.release(heldBy('a', 'suspended'), sampleState('suspended', 1));
+      await bench.advance(LEASE);
+      await bench.store.end(heldBy('a', 'late'), []);
+      await bench.store.seize({ ...leaseOf('b', 'held'), from: 'nobody' });
+      const nothing = { runs: 0, jobs: 0, events: 0, conversations: 0 };
+      expectSame('without an age', await remove({}), nothing);
+      expectSame('too early', await remove({ runs: 2 * LEASE }), nothing);
+      expectSame('removed', await remove({ runs: LEASE, jobs: LEASE, events: LEASE, conversations: LEASE }), {
+        ...nothing,
+        runs: 1,
+      });
+      const left = [...ids((await bench.store.list()).runs)].sort();
+      expectSame('what is left', left, ['held', 'late', 'running', 'suspended']);
+      for (const age of [-1, '1', Number.NaN])
+        await expectRefused('the age', () => remove({ runs: age as number }), 'InvalidOptions');
     },
   },
   ...[null, undefined, Number.NaN, '1000', -1].map((age) => ({

@@ -1,0 +1,270 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { Conversations, defineTool, MemoryJobEngine } from 'toolwright';
+import { PostgresRunStore } from 'toolwright/postgres';
+import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
+import { Schedules } from 'toolwright/toolbox/schedule';
+import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { describePostgres } from '../services/services.js';
+
+type Store = MemoryRunStore | SqliteRunStore | PostgresRunStore;
+
+/** A store, and all that stands in its database as text. */
+interface Opened {
+  readonly store: Store;
+  dump(): string | Promise<string>;
+  readonly showsHidden?: boolean;
+  advance(ms: number): void | Promise<void>;
+  close(): void | Promise<void>;
+}
+
+const DAY = 86_400_000;
+const CANARY = 'canary-7f3a';
+const folder = mkdtempSync(join(tmpdir(), 'toolwright-deleted-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** Conversations whose model answers with what it is told, asks for an approval, starts work, or calls a slow tool. */
+function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
+  const engine = new MemoryJobEngine();
+  const begun = Promise.withResolvers<void>();
+  const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
+  const tools = [
+    defineTool({ name: 'pay', description: 'Pays', parameters, approval: true, execute: () => CANARY }),
+    defineTool({
+      name: 'mail',
+      description: 'Mails',
+      parameters,
+      background: true,
+      execute: () => `sent ${CANARY}`,
+    }),
+    defineTool({ name: 'look', description: 'Looks', parameters, execute: () => CANARY.repeat(20_000) }),
+    defineTool({
+      name: 'wait',
+      description: 'Waits',
+      parameters,
+      execute: (_args, { signal }) => {
+        begun.resolve();
+        return new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        );
+      },
+    }),
+  ];
+  const provider = {
+    chat: async ({ messages }: { readonly messages: readonly { role: string; content: unknown }[] }) => {
+      const last = messages.at(-1);
+      const [, name] = /^use (\w+)/.exec(String(last?.content)) ?? [];
+      if (last?.role !== 'user' || name === undefined)
+        return { content: `said ${CANARY}`, toolCalls: [], finishReason: 'stop' as const };
+      const call = { id: `call_${messages.length}`, name, arguments: { text: CANARY } };
+      return { content: CANARY, toolCalls: [call], finishReason: 'tool_calls' as const };
+    },
+  };
+  const config = { provider, model: 'm', tools };
+  const conversations = new Conversations({ store, config, engine, pollMs: 50, ...more });
+  ends.push(async () => {
+    await conversations.close();
+    await engine.close();
+  });
+  const say = async (id: string, text: string) => {
+    await conversations.prompt(id, `${text} ${CANARY}`, { owner: 'ann' });
+    return conversations.idle(id);
+  };
+  return { conversations, engine, begun: begun.promise, say };
+}
+
+function testsOver(openStore: () => Opened | Promise<Opened>): void {
+  const opened = async () => {
+    const place = await openStore();
+    ends.push(() => place.close());
+    return place;
+  };
+
+  test('Conversations.delete with erase leaves nothing of a conversation in the store, and all of others', async () => {
+    const { store, dump } = await opened();
+    const { conversations, say } = open(store);
+    for (const id of ['c', 'c.1']) {
+      for (const text of ['use look', 'use mail', 'Hello']) await say(id, text);
+      const schedules = new Schedules({ store });
+      await schedules.add({ conversationId: id, text: CANARY, owner: 'ann', inMinutes: 1_440 });
+    }
+    await say('c', 'use pay');
+    await settled(async () => (await store.jobs.listJobs({ status: 'completed' })).jobs.length === 2);
+    await conversations.idle('c.1');
+    expect(await conversations.delete('c.1', { erase: true })).toBe(true);
+    expect(await conversations.snapshot('c')).toMatchObject({ status: 'suspended' });
+    expect((await store.schedules.listSchedules()).map(({ conversationId }) => conversationId)).toEqual([
+      'c',
+    ]);
+    // Its turn waits for an answer: that ends first.
+    expect(await conversations.delete('c', { erase: true })).toBe(true);
+    expect(await dump()).not.toContain(CANARY);
+    expect(await conversations.delete('c', { erase: true })).toBe(false);
+    expect(await conversations.snapshot('c')).toBeUndefined();
+    await say('c', 'Again');
+    expect(await conversations.snapshot('c')).toMatchObject({ turns: 1 });
+  });
+
+  test('Conversations.delete aborts a turn that runs, and keeps a hidden conversation from everybody', async () => {
+    const { store, dump, showsHidden = false } = await opened();
+    const { conversations, begun } = open(store);
+    await conversations.prompt('c', `use wait ${CANARY}`, { owner: 'ann' });
+    await conversations.prompt('c', `use pay ${CANARY}`, { owner: 'ann' });
+    await begun;
+    const other = open(store, { takesTurns: false }).conversations;
+    await expect(other.delete('c', { owner: 'bob', onlyOwner: true })).rejects.toThrow('another owner');
+    expect(await other.delete('c', { owner: 'ann', onlyOwner: true })).toBe(true);
+    expect(await other.snapshot('c')).toBeUndefined();
+    expect(await other.abort('c')).toBe(false);
+    await expect(other.answer('c', [{ id: 'x', approved: true }])).rejects.toThrow();
+    expect(await store.conversations.events({ conversationId: 'c', after: 0, limit: 9 })).toEqual([]);
+    expect((await store.list()).runs).toEqual([]);
+    expect(await store.read('c.1')).toBeUndefined();
+    expect(await store.conversations.due(9)).toEqual([]);
+    expect((await dump()).includes(CANARY)).toBe(showsHidden);
+    expect(await other.delete('c')).toBe(false);
+    expect(await other.delete('unknown', { erase: true })).toBe(false);
+    // What is hidden becomes old as everything else does.
+    expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 1 });
+    expect(await dump()).not.toContain(CANARY);
+  });
+
+  test('Conversations.delete removes no run that only has an id like that of a turn', async () => {
+    const { store } = await opened();
+    const { conversations, say } = open(store);
+    await store.save({ ...state('d.7'), owner: 'bob' } as never);
+    await say('d', 'Hello');
+    expect(await conversations.delete('d', { erase: true })).toBe(true);
+    expect(await store.load('d.7')).toMatchObject({ runId: 'd.7' });
+  });
+
+  test('retention removes old conversations, jobs and events, and nothing that is open', async () => {
+    const { store, advance } = await opened();
+    const { conversations, say } = open(store);
+    await say('done', 'use mail');
+    await settled(async () => (await store.jobs.listJobs({ status: 'completed' })).jobs.length === 1);
+    await settled(async () => (await conversations.idle('done'))?.turns === 2);
+    await say('open', 'use pay');
+    await say('planned', 'Hello');
+    const schedules = new Schedules({ store });
+    await schedules.add({ conversationId: 'planned', text: 'Hi', owner: 'ann', inMinutes: 14_400 });
+    await store.jobs.addJob({ ...job('waits'), scope: { conversationId: 'working' } } as never, {});
+    await say('working', 'Hello');
+    await advance(2 * DAY);
+    await say('young', 'Hello');
+    const ages = { runs: DAY, jobs: DAY, events: DAY, conversations: DAY };
+    const removed = await store.retention(ages);
+    expect(removed).toMatchObject({ conversations: 1, runs: 2, jobs: 0 });
+    expect(removed.events).toBeGreaterThan(0);
+    const left = await Promise.all(
+      ['done', 'open', 'planned', 'working', 'young'].map(
+        async (id) => (await conversations.snapshot(id))?.status,
+      ),
+    );
+    expect(left).toEqual([undefined, 'suspended', 'idle', 'idle', 'idle']);
+    expect((await store.jobs.listJobs()).jobs.map(({ job: { id } }) => id)).toEqual(['waits']);
+    expect((await store.read('open.1'))?.status).toBe('suspended');
+    expect(await store.retention(ages)).toEqual({ conversations: 0, runs: 0, jobs: 0, events: 0 });
+    await expect((async () => store.retention({ run: 1 } as never))()).rejects.toThrow('run');
+  });
+}
+
+/** When something is so, however long that takes. */
+async function settled(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+function state(runId: string) {
+  return { version: 1, runId, revision: 1, messages: [], pending: [] };
+}
+
+function job(id: string) {
+  return { id, tool: 'mail', arguments: {}, callId: 'c', idempotencyKey: id };
+}
+
+describe('in memory', () => {
+  testsOver(() => {
+    let ahead = 0;
+    const store = new MemoryRunStore({ now: () => Date.now() + ahead });
+    return {
+      store,
+      dump: async () => JSON.stringify(await givenBy(store, ['c', 'c.1'])),
+      advance(ms) {
+        ahead += ms;
+      },
+      close() {},
+    };
+  });
+});
+
+/** All that a store gives of conversations; it shows nothing of those that are hidden. */
+async function givenBy(store: Store, ids: readonly string[]): Promise<readonly unknown[]> {
+  const { runs } = await store.list();
+  return Promise.all([
+    ...runs.map(({ runId }) => store.read(runId)),
+    store.jobs.listJobs(),
+    store.schedules.listSchedules(),
+    ...ids.flatMap((conversationId) => [
+      store.conversations.read(conversationId),
+      store.conversations.events({ conversationId, after: 0, limit: 1_000 }),
+    ]),
+  ]);
+}
+
+describe('in SQLite', () => {
+  let files = 0;
+  testsOver(() => {
+    files += 1;
+    const path = join(folder, `${files}.sqlite`);
+    let ahead = 0;
+    const store = new SqliteRunStore({ path, now: () => Date.now() + ahead });
+    return {
+      store,
+      showsHidden: true,
+      dump() {
+        const database = new DatabaseSync(path, { readOnly: true });
+        const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+        const rows = tables.map(({ name }) => database.prepare(`SELECT * FROM "${name}"`).all());
+        database.close();
+        return JSON.stringify(rows);
+      },
+      advance(ms) {
+        ahead += ms;
+      },
+      close: () => store.close(),
+    };
+  });
+});
+
+describePostgres('in PostgreSQL', (service) => {
+  const schemas = new TestSchemas(service);
+
+  testsOver(async () => {
+    const schema = schemas.newSchema();
+    const store = new PostgresRunStore({ connectionString: service.url, schema });
+    await store.migrate();
+    return {
+      store,
+      showsHidden: true,
+      async dump() {
+        const named = 'SELECT tablename AS name FROM pg_tables WHERE schemaname = $1';
+        const { rows: tables } = await schemas.pool.query<{ name: string }>(named, [schema]);
+        const rows = tables.map(({ name }) => schemas.pool.query(`SELECT * FROM ${schema}.${name}`));
+        return JSON.stringify((await Promise.all(rows)).map((found) => found.rows));
+      },
+      async advance(ms) {
+        await schemas.age(schema, ms);
+        await schemas.ageJobs(schema, ms);
+        await schemas.ageConversations(schema, ms);
+      },
+      close: () => store.close(),
+    };
+  });
+});
