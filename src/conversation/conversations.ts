@@ -25,12 +25,12 @@ import { checkAnswers } from './check-answers.js';
 import { type ConversationView, viewOf } from './conversation-view.js';
 import {
   type AnswersOptions,
+  type ConversationDeleteOptions,
   type ConversationIdleOptions,
   type ConversationsCloseOptions,
   type ConversationsOptions,
   checkConversations,
   checkTurnConfig,
-  type ConversationDeleteOptions,
   type EventsOptions,
   jobsOfOptions,
   METHOD_OPTIONS,
