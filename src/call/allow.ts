@@ -9,7 +9,8 @@ import type {
 } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { isThenable, withinLimits } from '../kernel/async.js';
-import { obstacleOfBegun, wordOn } from './begun-call.js';
+import { approverOf, mayApprove } from './approver.js';
+import { obstacleOfBegun, obstacleOfRepeat, wordOn } from './begun-call.js';
 import { argumentsBefore, type CheckedCall, checkedFacts } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
 import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
@@ -45,13 +46,21 @@ export function askAtOnce(call: Call): AskedPolicies | undefined {
  * approves; gives the first obstacle, or `undefined`.
  */
 export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Promise<Obstacle | undefined> {
-  const { request, environment, plan, tool, scope } = call;
-  const { approved, outcome } = request.journal ?? {};
+  const { request } = call;
+  const { outcome } = request.journal ?? {};
   const told = request.journal && wordOn(request.journal);
   if (told !== undefined) return told;
   // Before the policies: a refusal would tell of something done that it was not.
-  const unknown = request.hasBegun && outcome === undefined ? await obstacleOfBegun(call) : undefined;
+  const mayHaveRun = request.hasBegun && outcome === undefined;
+  const unknown = mayHaveRun ? await obstacleOfBegun(call) : undefined;
   if (unknown !== undefined) return unknown;
+  const obstacle = await obstacleOf(call, asked);
+  return mayHaveRun && obstacle !== undefined ? obstacleOfRepeat(call, obstacle) : obstacle;
+}
+
+/** What keeps a call from running, as the policies and whoever approves say. */
+async function obstacleOf(call: Call, asked: AskedPolicies): Promise<Obstacle | undefined> {
+  const { environment, plan, tool, scope } = call;
   const { policies = NO_POLICIES } = environment;
   let { word, next } = asked;
   let asking: Asking | undefined;
@@ -64,8 +73,9 @@ export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Pro
     word = wordOf(policy, call);
     next += 1;
   }
+  const approved = isApproved(call);
   const needsYes =
-    approved === undefined &&
+    !approved &&
     (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
   if (approved && asking !== undefined) await keepYes(call, asking);
   // An abort ends the call, whatever it would wait for.
@@ -77,6 +87,20 @@ export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Pro
   }
   if (tool.execution !== 'client') return undefined;
   return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
+}
+
+/** Whether somebody has approved the call who may do so, by what its tool says now. */
+function isApproved(call: Call): boolean {
+  const { approved, given } = call.request.journal ?? {};
+  if (!approved) return false;
+  return mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
+}
+
+function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
+  const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
+  return mayApprove(approverOf(tool.approval), request, (error) =>
+    log.ignored('The approver function of a tool threw; the approval does not count', { error }),
+  );
 }
 
 /** Whether no policy forbids a call, as far as that can be told before it is made. */
@@ -176,7 +200,8 @@ async function hasStanding(call: Call): Promise<boolean> {
     return false;
   try {
     const { conversationId } = scope;
-    call.standing = await environment.standing({ tool, arguments: checked, conversationId });
+    const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
+    call.standing = await environment.standing({ tool, arguments: checked, conversationId, mayHaveGiven });
   } catch (error) {
     log.ignored('Standing approvals could not be looked for; somebody is asked', { error });
   }

@@ -60,6 +60,20 @@ export async function obstacleOfBegun(call: Call): Promise<Obstacle | undefined>
   return obstacleOf(call, { isMakeable: true });
 }
 
+/**
+ * The same of a call that could be made again, but for a policy or an approval: to refuse it, or to make it with other
+ * arguments, would ignore what it may have done.
+ */
+export async function obstacleOfRepeat(call: Call, obstacle: Obstacle): Promise<Obstacle> {
+  const isForbidden =
+    obstacle.how === 'refused' || (obstacle.how === 'waits' && obstacle.wait.kind === 'approval');
+  if (!isForbidden || call.tool.annotations?.readOnly) return obstacle;
+  const known = (await obstacleOf(call, { isMakeable: false })) ?? obstacle;
+  if (known.how !== 'waits' || known.wait.kind !== 'outcome') return known;
+  const message = `The call of '${call.request.name}' had begun when its process died, and is not allowed to be repeated as it is. It is not known whether it was done.`;
+  return { ...known, wait: { ...known.wait, message } };
+}
+
 async function obstacleOf(
   call: Call,
   { isMakeable }: { readonly isMakeable: boolean },

@@ -1,3 +1,4 @@
+import { summarizeFaults } from '../checking/faults.js';
 import type { Suspension, Wait } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -36,6 +37,7 @@ import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 import { endTrace, startTrace } from './trace-call.js';
+import { approvalWait, changedSince, GONE } from './waits.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
 type CallAnswer = ToolResult | Invocation;
@@ -131,7 +133,32 @@ function takeUp({ received, plan, accepted, at, facts }: LeftCall): Answer {
   }
 }
 
+/**
+ * A call that was approved for what its tool was, and cannot be made as it is now: whoever approved it is asked again,
+ * because the model would only hear that it had failed. `undefined` where nobody has approved it.
+ */
+function askAgain(call: ReceivedCall, problem: string, tool?: Call['tool']): Answer | undefined {
+  const { request, environment, log } = call;
+  const { name, journal } = request;
+  if (!journal?.approved || !environment.canSuspend) return undefined;
+  const { given, edited, answers, once, reasks: before = 0 } = journal;
+  const hasBegun = answers.length + once.length > 0;
+  if (hasBegun || (edited !== undefined && !edited.isChecked)) return undefined;
+  const args = edited?.original ?? journal.arguments;
+  const reasks = before + 1;
+  const wait = approvalWait(tool?.approval, {
+    arguments: args,
+    answerWithinMs: environment.answerWithinMs,
+    onError: (error) => log.ignored('The description of an approval could not be written', { error }),
+  });
+  const asked = { arguments: args, ...(given ? { given } : {}), reasks, answers: [], once: [] };
+  const waits = [{ ...wait, index: reasks, message: changedSince(name, problem) }];
+  return finish({ ...call, checked: args }, suspendedEnd(name, { waits, journal: asked }));
+}
+
 function notFound(call: ReceivedCall): Answer {
+  const again = askAgain(call, GONE);
+  if (again !== undefined) return again;
   call.log.notFound();
   const result = notFoundResult(call.request.name, call.environment.names?.() ?? NONE);
   return answerEarly(call, { status: 'rejected', result });
@@ -186,7 +213,13 @@ function checkLater(
   return awaitWork({ ...call, tool }, checking, { onEnd });
 }
 
-function reject(call: ReceivedCall, { faults, message }: ReadyArguments & { readonly ok: false }): Answer {
+function reject(
+  call: ReceivedCall,
+  { faults, message }: ReadyArguments & { readonly ok: false },
+  tool: Call['tool'],
+): Answer {
+  const again = askAgain(call, summarizeFaults(faults), tool);
+  if (again !== undefined) return again;
   if (call.log.isRead) call.log.rejected(faults, performance.now() - call.since);
   return answerEarly(call, { status: 'rejected', result: failedResult('InvalidArguments', message) });
 }
@@ -199,11 +232,12 @@ function checked(
   if (call.request.journal?.edited?.isChecked && !countsFor(call.request.journal, ready)) {
     const { journal: _, hasBegun: __, ...request } = call.request;
     const asSent = (): Answer =>
+      (ready.ok ? undefined : askAgain(call, summarizeFaults(ready.faults), tool)) ??
       checked({ ...call, request }, { tool, plan, ready: checkArguments(tool, plan, request) });
     return unmade(call, asSent, { tool, plan });
   }
   call.environment.onStep?.('check');
-  if (!ready.ok) return unmade(call, () => reject(call, ready), { tool, plan });
+  if (!ready.ok) return unmade(call, () => reject(call, ready, tool), { tool, plan });
   const { value, hydrated: args = value, repairs, removed, isAccepted, transformed } = ready;
   return proceed(
     readyCall(call, { tool, plan, checked: value, args, repairs, removed, isAccepted, transformed }),

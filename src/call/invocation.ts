@@ -81,6 +81,8 @@ export interface StandingCall {
   readonly tool: ToolDefinition;
   readonly arguments: JsonObject;
   readonly conversationId: string | undefined;
+  /** Whether somebody who gave a standing approval could approve this call. */
+  readonly mayHaveGiven: (answeredBy: unknown) => boolean;
 }
 
 /** What the calls of a registry or of a run have in common. */

@@ -157,9 +157,17 @@ function jobOf(call: Call): Job {
     fingerprint: fingerprintOf(tool),
     idempotencyKey,
     callId: request.id,
+    approved: approvalOf(call),
     ...(request.place === undefined ? {} : { runId: request.place.runId }),
     ...(trace?.place === undefined ? {} : { trace: trace.place }),
   };
+}
+
+function approvalOf({ request, standing }: Call): Exclude<Job['approved'], undefined> {
+  const { approved, given } = request.journal ?? {};
+  if (!approved && standing === undefined) return false;
+  const { answeredBy } = (approved ? given?.findLast(({ kind }) => kind === 'approval') : standing) ?? {};
+  return answeredBy === undefined ? {} : { answeredBy };
 }
 
 function scopeOf({ scope }: Call): JobScope {

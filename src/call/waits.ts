@@ -16,6 +16,7 @@ import {
   optionTable,
   TEXT,
 } from '../kernel/options.js';
+import { approverOf } from './approver.js';
 
 /** Whether somebody has to be asked, as the author said it. */
 export function approvalNeed(approval: Approval | undefined): ApprovalNeed {
@@ -28,10 +29,18 @@ export function expiryIn(milliseconds = Number.POSITIVE_INFINITY): Pick<Wait, 'e
   return Number.isNaN(at.getTime()) ? {} : { expiresAt: at.toISOString() };
 }
 
+/** Why nobody can approve a call whose tool is not there. */
+export const GONE = 'it was renamed or removed, or is not offered any more';
+
+/** What is told of a call whose tool is not as it was when somebody was asked about it. */
+export function changedSince(tool: string, problem: string): string {
+  return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
+}
+
 /** What the wait of an approval is made of. */
 interface AskedCall {
   readonly arguments: JsonObject;
-  readonly answerWithinMs: number | undefined;
+  readonly answerWithinMs?: number | undefined;
   readonly onError: (error: unknown) => void;
 }
 
@@ -42,6 +51,8 @@ export function approvalWait(approval: Approval | undefined, asked: AskedCall): 
   if (typeof approval !== 'object')
     return answerWithinMs === undefined ? wait : { ...wait, ...expiryIn(answerWithinMs) };
   const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = approval;
+  const chosen = approverOf(approval);
+  const approver = typeof chosen === 'function' ? 'function' : chosen;
   const { scopes = [], maxMs } = remember ?? {};
   const mayRemember = scopes.length === 0 ? undefined : { scopes, ...(maxMs === undefined ? {} : { maxMs }) };
   let description = typeof given === 'string' ? given : undefined;
@@ -50,7 +61,7 @@ export function approvalWait(approval: Approval | undefined, asked: AskedCall): 
   } catch (error) {
     onError(error);
   }
-  const told = { title, description, risk, decisions, mayRemember };
+  const told = { title, description, risk, decisions, mayRemember, approver };
   const present = Object.entries(told).filter(([, value]) => value !== undefined);
   return { ...wait, ...Object.fromEntries(present), ...expiryIn(expiresInMs) };
 }

@@ -67,6 +67,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
     throw new HttpFault(
       409,
       'The thread waits: the run must carry `resume`, or the results of its tool calls.',
+      { isPrompt: true },
     );
   }
   if (input.resume.length > 0) {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger } from '../contract/ports.js';
+import type { RunState } from '../contract/run-state.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
   type ConversationsConfig,
@@ -25,6 +26,9 @@ import {
 import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import type { ProtocolName } from './protocols.js';
 
+/** A run of a chat that waits: whose it is, and what for. */
+export type WaitingRun = Pick<RunState, 'owner' | 'pending'>;
+
 /** How a chat handler answers. */
 export interface ChatOptions {
   /**
@@ -32,6 +36,11 @@ export interface ChatOptions {
    * `undefined`, `null` or an error: nobody, and the request is refused with 401.
    */
   readonly authenticate: (request: Request) => unknown;
+  /**
+   * Whether a request may answer what waits in the chat of another owner: only where this says `true`. It reads and
+   * answers the questions, and nothing else of the chat; the turn goes on in its owner's scope.
+   */
+  readonly mayAnswer?: (request: Request, run: WaitingRun) => boolean | Promise<boolean>;
   /**
    * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events as they are.
    * Default `ui-messages`.
@@ -69,6 +78,7 @@ export type ChatHandlerOptions = ConversationsChatOptions | LoopChatOptions;
 
 const CHAT_RULES: RulesOf<ChatOptions> = {
   authenticate: required(FUNCTION),
+  mayAnswer: protecting({ ...FUNCTION, fix: '(request, run) => true or false' }),
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
   abortOnLeave: BOOLEAN,
   describeError: FUNCTION,
@@ -79,12 +89,22 @@ const CHAT_RULES: RulesOf<ChatOptions> = {
 
 const OF = 'createChatHandler';
 
-const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(OF, {
-  ...CHAT_RULES,
-  conversations: required(
-    withMethods(['prompt', 'answer', 'abort', 'events', 'snapshot'], 'new Conversations({ store, config })'),
-  ),
-});
+/** What says in NestJS whose a chat is, and in what scope a turn goes on. */
+const COMPANIONS = { owner: 'authenticate: (request) => …, which says whose the chats of a request are' };
+
+const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(
+  OF,
+  {
+    ...CHAT_RULES,
+    conversations: required(
+      withMethods(
+        ['prompt', 'answer', 'abort', 'events', 'snapshot'],
+        'new Conversations({ store, config })',
+      ),
+    ),
+  },
+  { ...COMPANIONS, scopeOf: 'scope: ({ owner }) => ({ data: { … } }) of the Conversations' },
+);
 
 const { runId: _1, signal: _2, ...RUN_RULES } = LOOP_RULES;
 
@@ -105,6 +125,8 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
   },
   {
     ...LOOP_ALIASES,
+    ...COMPANIONS,
+    scopeOf: 'scope: ({ owner }) => ({ data: { … } })',
     config: 'its options here: { provider, model, tools }',
   },
 );
@@ -126,8 +148,8 @@ export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
     return options;
   }
   checkOptions(options, OVER_LOOP);
-  const { authenticate, protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, ...rest } =
-    options;
+  const { authenticate, mayAnswer, protocol, abortOnLeave, describeError, ...others } = options;
+  const { maxRequestBytes, heartbeatMs, ...rest } = others;
   const { logger, store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...config } = rest;
   const own = new Conversations({
     ...defined({ logger, engine, scope, leaseMs, pollMs, takesTurns }),
@@ -136,7 +158,7 @@ export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   });
   const chat = {
     authenticate,
-    ...defined({ protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, logger }),
+    ...defined({ mayAnswer, protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, logger }),
   };
   return { ...chat, conversations: own, own };
 }

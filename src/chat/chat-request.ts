@@ -114,10 +114,13 @@ function lastEventOf({ headers }: Request): number | undefined {
 /** A request that gets no stream, in words for whoever sent it. */
 export class HttpFault extends Error {
   readonly status: number;
+  /** What was sent is a prompt, for which the chat is not ready. */
+  readonly isPrompt: boolean;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, { isPrompt = false } = {}) {
     super(message);
     this.status = status;
+    this.isPrompt = isPrompt;
   }
 
   get response(): Response {

@@ -7,6 +7,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
 import { withMethods } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
+import { onlyQuestions, readOwnAnswers, readQuestions } from './asked-questions.js';
 import { type ChatHandlerOptions, type ReadChatOptions, readChatOptions } from './chat-options.js';
 import {
   type AskedChat,
@@ -25,6 +26,7 @@ import {
   readPromptedTurn,
   readRest,
 } from './turn-readings.js';
+import { digestOf } from './user-messages.js';
 
 /** A chat over HTTP, for servers of the Web standard and for Node's. */
 export interface ChatHandler {
@@ -76,10 +78,13 @@ function faultOf(thrown: unknown, { logger }: ReadChatOptions): HttpFault {
 
 const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
 
-/** Somebody's request, and their chat as it stands. */
+/** Somebody's request, and the chat as it stands. */
 interface Asked<Kind extends ChatRequest['kind']> {
   readonly asked: Extract<ChatRequest, { readonly kind: Kind }>;
-  readonly owner: unknown;
+  /** Who asks. */
+  readonly person: unknown;
+  /** The chat is somebody else's, for whom they may answer. */
+  readonly isHelper: boolean;
   readonly view: ConversationView | undefined;
   readonly request: Request;
 }
@@ -90,6 +95,7 @@ interface Reading {
   readonly frames: WriteFrames;
   readonly goesOn: boolean;
   readonly view: ConversationView | undefined;
+  readonly isHelper: boolean;
 }
 
 /** Answers the requests of chats. */
@@ -103,16 +109,18 @@ class ChatService {
   }
 
   async answer(request: Request): Promise<Response> {
-    const owner = await this.#ownerOf(request);
+    const person = await this.#personOf(request);
     const { maxRequestBytes = DEFAULT_REQUEST_BYTES } = this.#options;
     const asked = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
     const view = await this.#options.conversations.snapshot(asked.chatId);
-    checkOwner(view, owner);
+    const isHelper = view !== undefined && !isSameOwner(view.owner, person);
+    const mayHelp = asked.kind === 'post' || asked.kind === 'reconnect';
+    if (isHelper && !(mayHelp && (await this.#mayAnswer(request, view)))) throw somebodyElses();
     switch (asked.kind) {
       case 'post':
-        return this.#post({ asked, owner, view, request });
+        return this.#post({ asked, person, isHelper, view, request });
       case 'reconnect':
-        return this.#reconnect({ asked, owner, view, request });
+        return this.#reconnect({ asked, person, isHelper, view, request });
       case 'history': {
         const messages = await this.#protocol.history(this.#chat(asked.chatId, view, request.signal));
         return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
@@ -124,47 +132,74 @@ class ChatService {
     }
   }
 
-  /** Who asks. Whatever is not plainly somebody is nobody. */
-  async #ownerOf(request: Request): Promise<unknown> {
-    const nobody = new HttpFault(401, 'Who are you?');
-    let owner: unknown;
+  /** Whether somebody may answer in the chat of another owner. Anything but a plain `true` is a no. */
+  async #mayAnswer(request: Request, { owner, pending }: ConversationView): Promise<boolean> {
+    const { mayAnswer, logger } = this.#options;
+    if (mayAnswer === undefined || owner === undefined) return false;
     try {
-      owner = await this.#options.authenticate(request);
+      return (await mayAnswer(request, { owner, pending })) === true;
+    } catch (error) {
+      logger?.warn('`mayAnswer` of a chat failed; the request was refused', { error });
+      return false;
+    }
+  }
+
+  /** Who asks. Whatever is not plainly somebody is nobody. */
+  async #personOf(request: Request): Promise<unknown> {
+    const nobody = new HttpFault(401, 'Who are you?');
+    let person: unknown;
+    try {
+      person = await this.#options.authenticate(request);
     } catch (error) {
       new SafeLog(this.#options.logger).debug('A chat request was not authenticated', { error });
       throw nobody;
     }
-    if (isNobody(owner)) throw nobody;
-    return ownerOf({ owner });
+    if (isNobody(person)) throw nobody;
+    return ownerOf({ owner: person });
   }
 
-  async #post({ asked, owner, view, request }: Asked<'post'>): Promise<Response> {
+  async #post({ asked, person, isHelper, view, request }: Asked<'post'>): Promise<Response> {
     const { chatId, posted } = asked;
     const { conversations } = this.#options;
     try {
       const decision = await posted.decide(this.#chat(chatId, view, request.signal));
-      const { key } = decision;
+      if (isHelper && decision.kind !== 'answers') throw somebodyElses();
+      // The same words of two people are two answers.
+      const key = isHelper ? `${decision.key} by ${await digestOf(person)}` : decision.key;
       if (decision.kind === 'prompt') {
         const { content, replaces } = decision;
-        const put = { key, owner, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
+        const put = { key, owner: person, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
         await conversations.prompt(chatId, content, put);
       }
-      if (decision.kind === 'answers')
-        await conversations.answer(chatId, decision.answers, { key, owner }).catch(async (error: unknown) => {
-          throw (await this.#answerFault(error, { chatId, answers: decision.answers })) ?? error;
+      if (decision.kind === 'answers') {
+        const by = isHelper ? { owner: view?.owner, answeredBy: person } : { owner: person };
+        const { answers } = decision;
+        await conversations.answer(chatId, answers, { key, ...by }).catch(async (error: unknown) => {
+          throw (await this.#answerFault(error, { chatId, answers })) ?? error;
         });
+      }
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
       // Answers are told from where they were: by the time they are kept, the turn may have gone on.
       const told = goesOn ? view : await conversations.snapshot(chatId);
-      checkOwner(told, owner);
       if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
-      const read = (source: EventSource): AsyncIterable<ReadEvent> =>
-        goesOn
+      if (!isHelper && !isSameOwner(told.owner, person)) throw somebodyElses();
+      const read = (source: EventSource): AsyncIterable<ReadEvent> => {
+        if (isHelper) return readOwnAnswers(source, { key, view: told });
+        return goesOn
           ? readAnsweredTurn(source, { key, view: told })
           : readPromptedTurn(source, { key, view: told });
-      return this.#stream(request, chatId, { read, goesOn, view: told, frames: posted.frames });
+      };
+      const { frames } = posted;
+      return this.#stream(request, chatId, {
+        read,
+        goesOn: goesOn && !isHelper,
+        view: told,
+        frames,
+        isHelper,
+      });
     } catch (thrown) {
       const fault = knownFault(thrown);
+      if (isHelper && fault?.isPrompt) throw somebodyElses();
       if (fault === undefined || fault.status === 403) throw thrown;
       return posted.refuse(fault);
     }
@@ -175,30 +210,37 @@ class ChatService {
     error: unknown,
     { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
   ): Promise<HttpFault | undefined> {
-    if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') return undefined;
+    if (!ToolwrightError.is(error)) return undefined;
+    if (error.name === 'RunNotAllowed') return new HttpFault(403, error.message);
+    if (error.name === 'DefinitionChanged') return new HttpFault(409, error.message);
+    if (error.name !== 'InvalidAnswer') return undefined;
     const { pending = [] } = (await this.#options.conversations.snapshot(chatId)) ?? {};
     return answers.every(({ id }) => pending.some((wait) => wait.id === id))
       ? new HttpFault(422, error.message)
       : new HttpFault(409, ANSWERED_ALREADY);
   }
 
-  async #reconnect({ asked, view, request }: Asked<'reconnect'>): Promise<Response> {
+  async #reconnect({ asked, isHelper, view, request }: Asked<'reconnect'>): Promise<Response> {
     const { chatId, lastEvent } = asked;
     const { frames, isWhole } = this.#protocol.reconnect(asked);
     const seen = isWhole ? undefined : lastEvent;
     const { source } = this.#chat(chatId, view, request.signal);
-    const isNone = view === undefined || (await isOver(source, { view, lastEvent: seen }));
+    const isNone =
+      view === undefined ||
+      (isHelper ? view.status !== 'suspended' : await isOver(source, { view, lastEvent: seen }));
     if (isNone && !isWhole) return new Response(null, { status: 204 });
-    const read = (source: EventSource): AsyncIterable<ReadEvent> =>
-      isNone ? nothing() : readRest(source, { view, lastEvent: seen });
-    return this.#stream(request, chatId, { read, goesOn: false, view, frames });
+    const read = (source: EventSource): AsyncIterable<ReadEvent> => {
+      if (isNone) return nothing();
+      return isHelper ? readQuestions(view) : readRest(source, { view, lastEvent: seen });
+    };
+    return this.#stream(request, chatId, { read, goesOn: false, view, frames, isHelper });
   }
 
   #chat(chatId: string, view: ConversationView | undefined, signal: AbortSignal): AskedChat {
     return { view, source: { conversations: this.#options.conversations, chatId, signal } };
   }
 
-  #stream(request: Request, chatId: string, { read, frames, goesOn, view }: Reading): Response {
+  #stream(request: Request, chatId: string, { read, frames, goesOn, view, isHelper }: Reading): Response {
     const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS } = this.#options;
     const left = new AbortController();
     const asked = this.#chat(chatId, view, AbortSignal.any([request.signal, left.signal]));
@@ -212,9 +254,10 @@ class ChatService {
     const onLeave = (): void => {
       left.abort();
       // Before its turn has begun, the turn that would end is another one.
-      if (abortOnLeave && hasBegun) void this.#abort(chatId);
+      if (abortOnLeave && hasBegun && !isHelper) void this.#abort(chatId);
     };
-    const body = frameStream(frames(noting(), { goesOn, asked }), { heartbeatMs, onLeave });
+    const shown = isHelper ? onlyQuestions(asked) : asked;
+    const body = frameStream(frames(noting(), { goesOn, asked: shown }), { heartbeatMs, onLeave });
     return new Response(body, { headers: this.#protocol.headers });
   }
 
@@ -231,15 +274,14 @@ class ChatService {
 function knownFault(thrown: unknown): HttpFault | undefined {
   if (thrown instanceof HttpFault) return thrown;
   if (!ToolwrightError.is(thrown)) return undefined;
-  if (thrown.name === 'RunNotAllowed') return new HttpFault(403, 'The chat is somebody else’s.');
+  if (thrown.name === 'RunNotAllowed') return somebodyElses();
   if (thrown.name === 'ConversationNotReady')
     return new HttpFault(409, 'The message has been replaced already.');
   return undefined;
 }
 
-function checkOwner(view: ConversationView | undefined, owner: unknown): void {
-  if (view !== undefined && !isSameOwner(view.owner, owner))
-    throw new HttpFault(403, 'The chat is somebody else’s.');
+function somebodyElses(): HttpFault {
+  return new HttpFault(403, 'The chat is somebody else’s.');
 }
 
 async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

@@ -105,7 +105,8 @@ export function turnOfMessage(view: ConversationView | undefined, id: string): H
 }
 
 function refuseWhileWaiting(view: ConversationView | undefined): void {
-  if (view?.status === 'suspended') throw new HttpFault(409, 'The chat waits for answers first.');
+  if (view?.status === 'suspended')
+    throw new HttpFault(409, 'The chat waits for answers first.', { isPrompt: true });
 }
 
 function unknownMessage(): HttpFault {

@@ -50,9 +50,10 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   const { runId, state } = run;
   const id = questionOf(run, options.to);
   const answers = [answerOf(id, options)];
+  if (options.approve) checkPerson(run, id, options);
   const { owner } = state;
   const said = {
-    ...(options.by === undefined ? {} : { answeredBy: options.by }),
+    ...(options.by === undefined ? {} : { answeredBy: personOf(options.by) }),
     ...(owner === undefined ? {} : { owner }),
   };
   const conversationId = await conversationOf(store, runId);
@@ -65,6 +66,23 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   } finally {
     await module?.close();
   }
+}
+
+/** Who is named with `--by`: a name, or the JSON that the application takes for somebody. */
+export function personOf(text: string): unknown {
+  return text.startsWith('{') ? objectOf('--by', text) : text;
+}
+
+/** Whoever approves a call whose tool says who may has to say who they are. */
+function checkPerson({ state }: KeptRun, id: string, { by: person, module }: AnswerOptions): void {
+  const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
+  if (approver === undefined) return;
+  if (person === undefined)
+    throw new UserFault(`'${tool}' is not approved by everybody: --by says who answers, --by clerk7`);
+  if (approver === 'function' && module === undefined)
+    throw new UserFault(
+      `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
+    );
 }
 
 /** An answer that was read, and where it goes. */
@@ -192,18 +210,16 @@ async function conversationOf(store: OpenStore, runId: string): Promise<string |
   return kept?.turn?.runId === runId ? conversationId : undefined;
 }
 
-/** A module whose tools check edited arguments and what may be remembered. */
+/** A module whose tools check who approves what, edited arguments, and what may be remembered. */
 interface CheckingModule extends Pick<OpenModule, 'close'> {
   readonly tools: ToolLoopConfig['tools'];
 }
 
 /** That with the config of the runs, or the application that they are of. */
 async function checkingModule({ options, surroundings }: AnswerCall): Promise<CheckingModule | undefined> {
-  const { arguments: edited, remember, module: named } = options;
-  if (edited === undefined && remember === undefined) {
-    if (named !== undefined) throw new UserFault('--module goes with --arguments or --remember');
-    return undefined;
-  }
+  const { approve, arguments: edited, remember, module: named } = options;
+  if (named !== undefined && !approve) throw new UserFault('--module goes with --approve');
+  if (named === undefined && edited === undefined && remember === undefined) return undefined;
   const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)
     throw new UserFault(

@@ -167,7 +167,13 @@ class TerminalChat {
           this.#printer.fault(new Error('aborted: nothing was answered'));
           return;
         }
-        result = await this.#conversation.answer(answers);
+        try {
+          result = await this.#conversation.answer(answers);
+        } catch (error) {
+          if (this.#conversation.pending.length === 0) throw error;
+          // They were not taken; it is asked again.
+          this.#printer.fault(error);
+        }
       }
       this.#printer.end(result);
     } catch (error) {

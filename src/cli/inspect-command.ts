@@ -5,6 +5,7 @@ import { RUN_STORE } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../inspector/index.js';
 import { isRecord } from '../kernel/json.js';
+import { personOf } from './answer-run.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
@@ -15,6 +16,7 @@ const OPTIONS = {
   store: { type: 'string' },
   tests: { type: 'string' },
   recordings: { type: 'string' },
+  by: { type: 'string' },
   'allow-in-production': { type: 'boolean' },
 } as const;
 
@@ -107,6 +109,7 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
       ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
     },
     ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
+    ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
     // The command itself asks for an inspector; only production needs to be named as well.
     allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',
   };

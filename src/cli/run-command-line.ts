@@ -70,7 +70,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   inspect: {
     usage:
-      'inspect <module> [--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--allow-in-production]',
+      'inspect <module> [--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--by name] [--allow-in-production]',
     summary:
       'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
     load: async () => (await import('./inspect-command.js')).inspectCommand,

@@ -237,6 +237,8 @@ export interface PendingCall {
   readonly decisions?: readonly ApprovalDecision[];
   /** Of an approval: whether a yes may stand for later calls, too, and for how many milliseconds at most. */
   readonly mayRemember?: MayRemember;
+  /** Of an approval: that not everybody may give it who may answer; `function`: a function of the tool decides. */
+  readonly approver?: 'not-the-owner' | 'function';
   /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
   readonly expiresAt?: string;
   /** Of a run inside a call: the calls around it, from the outermost; `callId` and `tool` are the inner run's. */
@@ -312,9 +314,13 @@ export interface Wait
     | 'risk'
     | 'decisions'
     | 'mayRemember'
+    | 'approver'
     | 'expiresAt'
   > {
-  /** Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Otherwise 0. */
+  /**
+   * Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Of an approval: its
+   * call's `reasks`. Otherwise 0.
+   */
   readonly index: number;
   /** What a run inside the call waits for: the number of the run, and the call in it. */
   readonly inner?: Pick<PendingCall, 'id' | 'callId' | 'tool' | 'arguments' | 'path'> & {
@@ -373,6 +379,8 @@ export interface CallJournal {
   readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
   /** How often it began again because it was said not to be done: a word of before counts for that beginning alone. */
   readonly reruns?: number;
+  /** How often it was asked about again because its tool took the approved arguments no more. */
+  readonly reasks?: number;
   readonly answers: readonly AnsweredQuestion[];
   /** Who gave the answers so far, where that was said. */
   readonly given?: readonly GivenAnswer[];

@@ -18,6 +18,28 @@ export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) =
 /** What whoever is asked may decide: say yes, say yes to other arguments, say no. */
 export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
 
+/** Who wants to approve a call, and which one. */
+export interface ApproverRequest {
+  /** Who answers: the owner of the run, unless the answer comes from somebody else (`answeredBy`). */
+  readonly answeredBy: unknown;
+  /** On whose behalf the run takes place. */
+  readonly owner: unknown;
+  /** The call with the arguments that would run: the edited ones, where they were edited. */
+  readonly call: { readonly tool: string; readonly arguments: JsonObject };
+}
+
+/**
+ * Who may approve calls of a tool: everybody who may answer for the run (`may-answer`), all of them but its owner, or
+ * those for whom a function returns `true`. A function that throws refuses.
+ *
+ * @example
+ * ```ts
+ * const approver: Approver = ({ answeredBy, call }) =>
+ *   Number(call.arguments.amount) <= 100 || JSON.stringify(answeredBy) === '{"user":"head-of-sales"}';
+ * ```
+ */
+export type Approver = 'may-answer' | 'not-the-owner' | ((request: ApproverRequest) => boolean);
+
 /**
  * How somebody is asked for a yes.
  *
@@ -36,6 +58,8 @@ export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
 export interface ApprovalOptions {
   /** Whether somebody is asked at all; default: always. */
   readonly when?: ApprovalNeed;
+  /** Who may approve; default `may-answer`. With another value, runs without an owner refuse the tool at their start. */
+  readonly approver?: Approver;
   /** What an answer may be; default: all three. */
   readonly decisions?: readonly ApprovalDecision[];
   /** Of the question, for people. */

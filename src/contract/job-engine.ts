@@ -30,6 +30,8 @@ export interface Job {
   readonly idempotencyKey: string;
   readonly callId: string;
   readonly runId?: string;
+  /** Whether somebody approved the call, and who, where that was given. Absent in jobs of older versions. */
+  readonly approved?: false | { readonly answeredBy?: unknown };
   /** Where the call stands in a trace, which the work links to. */
   readonly trace?: TracePlace;
   /** How often it was revived because too many workers had died of it; only where it was. */

@@ -4,10 +4,11 @@ import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
+import { keepAskedAnew } from '../loop/stored-run.js';
 import type { ConversationsConfig, ConversationsStore, NextTurn } from './conversations-options.js';
 import { messagesBefore } from './kept-turns.js';
 
-type Checking = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret'>;
+type Checking = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 'logger'>;
 
 /** Answers before they enter a conversation. */
 interface EnteringAnswers {
@@ -83,19 +84,27 @@ function answeredBefore(what: string, answeredBy: unknown): ToolwrightError {
 
 /** Answers as the run would take them: their form, what the question asks for, and what their tools say of edits. */
 async function tryAnswers(
-  { conversationId, content: { answers, owner }, config, store }: EnteringAnswers,
+  { conversationId, content: { answers, owner, answeredBy }, config, store }: EnteringAnswers,
   { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
 ): Promise<void> {
   const owned = owner === undefined ? {} : { owner };
   const scope = { ...owned, conversationId };
-  const trial = { answers, scope, isCertain: true, isTrial: true };
-  if (!answers.some((answer) => 'arguments' in answer || 'remember' in answer)) {
+  const trial = { answers, answeredBy, scope, isCertain: true, isTrial: true };
+  if (!answers.some((answer) => 'approved' in answer && answer.approved)) {
     await unlessUnreadable(() => resumeWith({}, run, trial));
     return;
   }
   const next = { conversationId, ...owned, messages };
-  const { tools, stateSecret } = typeof config === 'function' ? await config(next) : config;
-  await unlessUnreadable(() => resumeWith({ tools, stateSecret, store }, run, trial));
+  const isForTools = answers.some((answer) => 'arguments' in answer || 'remember' in answer);
+  const giving = typeof config === 'function' ? Promise.resolve(next).then(config) : Promise.resolve(config);
+  // Where the application cannot give its tools now, the turn checks the approval.
+  const { tools, stateSecret, logger } = await (isForTools ? giving : giving.catch((): Checking => ({})));
+  try {
+    await unlessUnreadable(() => resumeWith({ tools, stateSecret, store, logger }, run, trial));
+  } catch (error) {
+    await keepAskedAnew(store, error, stateSecret);
+    throw error;
+  }
 }
 
 /** A state of another version is for the process that takes the turn. */

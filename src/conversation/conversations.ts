@@ -146,13 +146,11 @@ export class Conversations {
     });
     checkOptions(options, METHOD_OPTIONS.answer);
     const { key = crypto.randomUUID(), answeredBy } = options;
-    const content = { kind: 'answers' as const, answers, ...ownerIn(options) };
+    const by = answeredBy === undefined ? {} : { answeredBy };
+    const content = { kind: 'answers' as const, answers, ...ownerIn(options), ...by };
     const { store, config } = this.#options;
     await checkAnswers({ conversationId, content, store, config });
-    return this.#enter(conversationId, key, {
-      ...content,
-      ...(answeredBy === undefined ? {} : { answeredBy }),
-    });
+    return this.#enter(conversationId, key, content);
   }
 
   /**

@@ -403,7 +403,8 @@ async function refuseAnswers(
 }
 
 function isRefusal(error: unknown): boolean {
-  return ToolwrightError.is(error) && (error.name === 'InvalidAnswer' || error.name === 'RunNotAllowed');
+  const refusals: readonly string[] = ['InvalidAnswer', 'RunNotAllowed', 'DefinitionChanged'];
+  return ToolwrightError.is(error) && refusals.includes(error.name);
 }
 
 function nothingAsked(): ToolwrightError {

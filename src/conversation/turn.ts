@@ -1,5 +1,6 @@
 import type { CallScope } from '../contract/call.js';
 import type { Message } from '../contract/llm-provider.js';
+import type { RunState } from '../contract/run-state.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import type { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
@@ -108,6 +109,12 @@ export class CurrentTurn {
     const isUntouched = this.#status === begin && begin.status === 'answered';
     if (!isUntouched) this.#status = undefined;
     else this.#status = { status: 'suspended', state: begin.state, isKept: begin.isKept };
+  }
+
+  /** What waits is asked about in another way, because its tools have changed. */
+  askAnew(state: RunState): void {
+    const { suspended } = this;
+    if (suspended !== undefined) this.#status = { ...suspended, state };
   }
 
   /** As a snapshot keeps it; `undefined` once the run has said its last word. */

@@ -15,7 +15,7 @@ import { plainJson } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { historyFaults } from '../loop/given-history.js';
 import { abortedBefore } from '../loop/loop-run.js';
-import { resumeWith } from '../loop/resume.js';
+import { askedAnew, resumeWith } from '../loop/resume.js';
 import { signState } from '../loop/suspend.js';
 import { callOfContext, callOfTask, EventHub, type TurnOrigin, tellUser, turnMessage } from './events.js';
 import { ConversationTasks, IdleWaiters, Inbox, type Waiting } from './inbox.js';
@@ -159,7 +159,14 @@ export class Turns {
       });
       return this.#run(answered);
     };
-    return checking instanceof Promise ? checking.then(take) : take();
+    if (!(checking instanceof Promise)) return take();
+    const refuse = (error: unknown): never => {
+      const anew = askedAnew(error, this.#config.stateSecret);
+      // What a store keeps, whoever claims it there asks anew.
+      if (anew !== undefined && !suspended.isKept && this.suspended === suspended) current.askAnew(anew);
+      throw error;
+    };
+    return checking.then(take, refuse);
   }
 
   abort(reason: unknown): void {

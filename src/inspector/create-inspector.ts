@@ -12,6 +12,7 @@ import { isRecord } from '../kernel/json.js';
 import { type NodeHandler, nodeListener, rawRequestOf, rawResponseOf } from '../kernel/node-http.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../kernel/options.js';
 import type { RunWatcher } from '../loop/loop-run.js';
+import { AnsweringPerson } from './answering-person.js';
 import { EventFeed } from './event-feed.js';
 import { checkInspector, type InspectorOptions } from './options.js';
 import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
@@ -121,13 +122,14 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   const secret = stateSecret === undefined ? {} : { stateSecret };
   const asked = { ...(provider ? { provider } : {}), ...(model ? { model } : {}) };
   const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
+  const person = new AnsweringPerson(registry, options.answeredBy);
   const pending = new PendingBoard({
-    ...{ runs, store, stateSecret, scopeOf },
+    ...{ runs, store, stateSecret, scopeOf, person },
     config: { ...asked, ...secret, tools: registry },
   });
   return {
     ...{ registry, options, feed, calls, runs, pending },
-    trials: new TrialCalls(registry, calls),
+    trials: new TrialCalls(registry, calls, person),
     chats: new TrialChats(registry, runs, systemPrompt),
     recordings: new Recordings(options.recordings),
   };

@@ -1,5 +1,5 @@
 import { ToolRegistry } from '../call/tool-registry.js';
-import type { CallScope } from '../contract/call.js';
+import { type CallScope, isNobody } from '../contract/call.js';
 import { type LLMProvider, MODEL, PROVIDER } from '../contract/llm-provider.js';
 import { RUN_STORE, type RunStore } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
@@ -14,6 +14,7 @@ import {
   FILLED_TEXT,
   FUNCTION,
   instanceOf,
+  JSON_VALUE,
   listOf,
   objectOf,
   optionTable,
@@ -59,6 +60,11 @@ export interface InspectorOptions {
   readonly stateSecret?: string;
   /** The scope of a call or a chat for what was chosen at the page; default: what was chosen, without a request. */
   readonly scope?: (chosen: ChosenScope) => CallScope | Promise<CallScope>;
+  /**
+   * Who answers at the page, as any JSON: recorded with the calls. Calls whose tool says who may approve them
+   * (`approval.approver`) can be approved at the page only where this is given. Default: `{ inspector: true }` is recorded.
+   */
+  readonly answeredBy?: unknown;
   /** In what scope a run of the store goes on, for its owner; default: `{ owner }`. */
   readonly scopeOf?: (owner: unknown) => CallScope | Promise<CallScope>;
   /** What stands around the calls of a tool, beside the registry's policy. */
@@ -89,6 +95,10 @@ const OPTIONS = optionTable<InspectorOptions>(
     store: RUN_STORE,
     stateSecret: protecting(secret(FILLED_TEXT)),
     scope: protecting(FUNCTION),
+    answeredBy: protecting({
+      accepts: (value) => JSON_VALUE.accepts(value) && !isNobody(value),
+      fix: "JSON that says who it is: { user: 'u1' }",
+    }),
     scopeOf: protecting(FUNCTION),
     surroundings: FUNCTION,
     token: protecting(

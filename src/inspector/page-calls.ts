@@ -3,6 +3,7 @@ import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import type { LLMProvider, LLMResponse } from '../contract/llm-provider.js';
 import type { RunPage } from '../contract/run-checkpoint.js';
 import type { RunStore } from '../contract/run-state.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { resumeToolLoop, runToolLoop } from '../loop/run.js';
@@ -55,9 +56,9 @@ type PageCall = (parts: PageParts, request: PageRequest) => unknown;
 
 /** What somebody at the page did wrong, or what is not there (any more). */
 export class PageFault extends Error {
-  readonly status: 400 | 404;
+  readonly status: 400 | 403 | 404 | 409;
 
-  constructor(message: string, status: 400 | 404 = 400) {
+  constructor(message: string, status: PageFault['status'] = 400) {
     super(message);
     this.status = status;
   }
@@ -152,7 +153,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const recording = await recordingOf(parts, body);
     const scope = await scopeFor(options, body.scope ?? recording.scope);
     const asked = body.with === 'model' ? { model: await modelFor(options, 'configured') } : {};
-    return shownValue(await replay(recording, { registry, scope, ...asked }));
+    return shownValue(await replay(recording, { registry, scope, answeredBy: options.answeredBy, ...asked }));
   },
   'POST tests': async (parts, { body }) => {
     const { tests } = parts.options;
@@ -177,7 +178,11 @@ async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promi
   try {
     return await (typeof work === 'function' ? work() : work);
   } catch (error) {
-    throw new PageFault(error instanceof Error ? error.message : String(error));
+    const name = ToolwrightError.is(error) ? error.name : '';
+    throw new PageFault(
+      error instanceof Error ? error.message : String(error),
+      name === 'RunNotAllowed' ? 403 : name === 'DefinitionChanged' ? 409 : 400,
+    );
   }
 }
 
@@ -228,6 +233,8 @@ function unfinished(what: string): never {
 interface ReplaySource {
   readonly registry: ToolRegistry;
   readonly scope: CallScope;
+  /** Who gives the recorded answers. */
+  readonly answeredBy: unknown;
   /** Who is asked instead of the recording. */
   readonly model?: { readonly provider: LLMProvider; readonly model: string };
 }
@@ -244,6 +251,7 @@ async function replay(recording: Recording, source: ReplaySource): Promise<Repla
   const {
     registry,
     scope,
+    answeredBy,
     model = { provider: new RecordedModel(recording.replies), model: 'recorded' },
   } = source;
   const runId = crypto.randomUUID();
@@ -252,7 +260,7 @@ async function replay(recording: Recording, source: ReplaySource): Promise<Repla
   for (const given of recording.answers) {
     const answers = answersFor(run, given);
     if (answers === undefined) break;
-    run = await resumeToolLoop(config, run.state, answers, scope);
+    run = await resumeToolLoop(config, run.state, answers, { scope, answeredBy });
   }
   return { runId, before: recording.outcome, after: outcomeOf(run.status, run.content, run.toolCalls) };
 }

@@ -9,6 +9,7 @@ import { isRecord } from '../kernel/json.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { resumeToolLoop } from '../loop/run.js';
 import { answerStoredRun, resumeStoredRun } from '../loop/stored-run.js';
+import type { AnsweringPerson } from './answering-person.js';
 import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
@@ -38,14 +39,12 @@ interface BoardParts {
   readonly store: RunStore | undefined;
   readonly stateSecret: string | undefined;
   readonly scopeOf: (owner: unknown) => CallScope | Promise<CallScope>;
+  readonly person: AnsweringPerson;
   /** With what runs of the store go on here. */
   readonly config: Omit<ResumeConfig, 'provider'> & { readonly provider?: LLMProvider };
 }
 
 const MOST_LISTED = 100;
-
-/** Who answered, where that is recorded. */
-const ANSWERED_BY = { inspector: true };
 
 /** The runs that wait: those of this process, and those of the store, whoever began them. */
 export class PendingBoard {
@@ -72,6 +71,10 @@ export class PendingBoard {
     const waiting = (await this.list()).find((run) => run.runId === runId);
     if (waiting === undefined) throw new Error(`run '${runId}' waits for nothing`);
     if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
+    for (const answer of answers) {
+      const asked = waiting.pending.find(({ id }) => id === answer?.id);
+      if (asked !== undefined && 'approved' in answer && answer.approved) this.#parts.person.check(asked);
+    }
     if (waiting.place === 'process') return this.#resume(runId, answers);
     if (goesOn === 'worker') return this.#leave(waiting, answers);
     if (goesOn === 'conversation') return this.#enter(waiting, answers);
@@ -123,7 +126,7 @@ export class PendingBoard {
     if (seen === undefined || state === undefined) throw new Error(`run '${runId}' waits for nothing`);
     const { signal: _, ...config } = seen.run.config;
     await begun(
-      resumeToolLoop(config, state, answers, { scope: scopeOf(seen), answeredBy: ANSWERED_BY }),
+      resumeToolLoop(config, state, answers, { scope: scopeOf(seen), answeredBy: this.#parts.person.name }),
       seen,
     );
   }
@@ -135,14 +138,14 @@ export class PendingBoard {
     if (store === undefined) throw new Error('there is no store');
     const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
     const scope = seen === undefined ? await this.#ownersScope(owner) : scopeOf(seen);
-    const options = { scope, answeredBy: ANSWERED_BY };
+    const options = { scope, answeredBy: this.#parts.person.name };
     await begun(resumeStoredRun(own, { store, runId }, answers, options), seen);
   }
 
   async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
     const { store, stateSecret, config } = this.#parts;
     const options = {
-      answeredBy: ANSWERED_BY,
+      answeredBy: this.#parts.person.name,
       tools: config.tools,
       ...(stateSecret === undefined ? {} : { stateSecret }),
     };
@@ -158,7 +161,7 @@ export class PendingBoard {
     const content = {
       kind: 'answers',
       answers,
-      answeredBy: ANSWERED_BY,
+      answeredBy: this.#parts.person.name,
       ...(owner === undefined ? {} : { owner }),
     } as const;
     // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.

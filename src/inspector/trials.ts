@@ -5,6 +5,7 @@ import { readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallScope } from '../contract/call.js';
 import type { LLMProvider, Message } from '../contract/llm-provider.js';
 import { streamToolLoop } from '../loop/run.js';
+import type { AnsweringPerson } from './answering-person.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
 import type { WatchedRuns } from './watched-runs.js';
 
@@ -28,11 +29,13 @@ export class TrialCalls {
   readonly #calls: WatchedCalls;
   /** By the key of the call that was seen. */
   readonly #waiting = new Map<string, Waiting>();
+  readonly #person: AnsweringPerson;
   #count = 0;
 
-  constructor(registry: ToolRegistry, calls: WatchedCalls) {
+  constructor(registry: ToolRegistry, calls: WatchedCalls, person: AnsweringPerson) {
     this.#registry = registry;
     this.#calls = calls;
+    this.#person = person;
   }
 
   async make(trial: TrialCall, journal?: CallJournal): Promise<SeenCall | undefined> {
@@ -80,8 +83,11 @@ export class TrialCalls {
     if (wait === undefined) throw new Error('this call waits for nothing');
     const answered = answerWait({ wait, journal }, answer);
     if (!answered.ok) throw new Error(answered.problem);
+    if (answered.journal.approved) this.#person.check({ tool: trial.tool, approver: wait.approver });
     this.#waiting.delete(key);
-    return this.make(trial, answered.journal);
+    const { kind, index } = wait;
+    const given = [...(journal.given ?? []), { kind, index, answeredBy: this.#person.name }];
+    return this.make(trial, { ...answered.journal, given });
   }
 }
 

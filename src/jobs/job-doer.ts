@@ -7,7 +7,7 @@ import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { CallScope, ToolPolicy } from '../contract/call.js';
+import type { CallJournal, CallScope, ToolPolicy } from '../contract/call.js';
 import type { Job, JobAttempt, JobEngine } from '../contract/job-engine.js';
 import type { JobBeginning, JobStore } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
@@ -256,8 +256,7 @@ export class JobDoer {
     const lost = await this.#lost(job, definition);
     if (lost !== undefined) return { result: lost, isFailure: false };
     const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
-    // Somebody has said yes to these arguments, or nobody was asked, before the job was started.
-    const journal = { arguments: args, approved: true as const, answers: [], once: [] };
+    const journal = { arguments: args, ...approvalOf(job), answers: [], once: [] };
     const isTransformed = job.transformed === true;
     const request = { id, name, arguments: args, isTransformed, journal, idempotencyKey, startedBy };
     const options = {
@@ -307,12 +306,32 @@ interface DoneJob {
   readonly signal: AbortSignal;
 }
 
-function endOf({ record, result }: Invocation, { job, definition, signal }: DoneJob): AttemptEnd {
+/** What is known of the approval of a job's call: of one from an older version, that whatever it needed was given. */
+function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'given'> {
+  if (approved === false) return {};
+  const { answeredBy } = approved;
+  const given =
+    answeredBy === undefined ? {} : { given: [{ kind: 'approval' as const, index: 0, answeredBy }] };
+  return { approved: true, ...given };
+}
+
+function endOf(invocation: Invocation, { job, definition, signal }: DoneJob): AttemptEnd {
   if (isCancelled(signal)) return { result: cancelledResult(job.tool, reasonOf(signal)), isFailure: false };
+  const { record, result } = invocation;
   const { status } = record;
-  if (status === 'rejected') return { result: changedResult(job, definition) ?? result, isFailure: false };
+  const { waits = [], journal } = invocation.status === 'suspended' ? invocation.suspension : {};
+  if (status === 'rejected' || journal?.reasks !== undefined)
+    return { result: changedResult(job, definition) ?? result, isFailure: false };
+  if (waits.some(({ kind }) => kind === 'approval'))
+    return { result: unapprovedResult(job.tool), isFailure: false };
   const isStopped = status === 'aborted';
   return { result, isFailure: status === 'error' || status === 'timed_out', isStopped };
+}
+
+/** What a job ends with whose tool needs an approval by now: a new call of it asks for one. */
+function unapprovedResult(tool: string): ToolResult {
+  const message = `The tool '${tool}' needs an approval by now, and this work was started without one. The work was not done. Call the tool again, and somebody is asked.`;
+  return failedResult('NotExecutableHere', message);
 }
 
 function isCancelled({ reason }: AbortSignal): boolean {

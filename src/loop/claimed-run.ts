@@ -101,11 +101,14 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
     if (!(await this.#request.store.release(this.claim, state))) throw await this.#takenOver();
   }
 
-  /** Gives the run back as it was. A store that fails keeps it claimed until the lease ends, no longer. */
-  async giveBack(): Promise<void> {
+  /**
+   * Gives the run back as it was, or with what it asks by now. A store that fails keeps it claimed until the lease ends,
+   * no longer.
+   */
+  async giveBack(state?: RunState): Promise<void> {
     this.leave();
     try {
-      await this.#request.store.release(this.claim);
+      await this.#request.store.release(this.claim, state);
     } catch {}
   }
 

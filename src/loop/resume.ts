@@ -1,6 +1,8 @@
+import { approverOf, mayApprove } from '../call/approver.js';
 import type { CheckedArguments } from '../call/edited-call.js';
+import { SafeLog } from '../call/log.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
-import { isExpired, withAnswer } from '../call/waits.js';
+import { approvalWait, changedSince, GONE, isExpired, withAnswer } from '../call/waits.js';
 import type { Answer, CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
@@ -10,28 +12,55 @@ import type { RunStart } from './loop-run.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
-import { isSignedWith, openWaits, type ValidState, validateState } from './suspend.js';
+import { isSignedWith, openWaits, signState, type ValidState, validateState } from './suspend.js';
 
 /** With what a run goes on. */
 export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
   /** The state is this process's own or out of a store: nobody else could change it. */
   readonly isCertain?: boolean;
-  /** The answers are only looked at: nothing of them is kept, and without tools edits pass. */
+  /** The answers are only looked at: nothing of them is kept, and without tools what needs them passes. */
   readonly isTrial?: boolean;
 }
 
 /** What of a config a resume needs before anything runs. */
 type ResumedConfig = {
-  readonly [Part in 'stateSecret' | 'tools' | 'store']?: ResumeConfig[Part] | undefined;
+  readonly [Part in 'stateSecret' | 'tools' | 'store' | 'logger']?: ResumeConfig[Part] | undefined;
 };
 
+/** The state with the answers that it has, or with other questions; it is another one than before. */
+export function resigned(state: RunState, stateSecret: string | undefined): RunState {
+  const changed = { ...state, revision: state.revision + 1 };
+  return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
+}
+
+/** The run with the questions as they are asked now, where answers were refused because tools have changed. */
+export function askedAnew(error: unknown, stateSecret: string | undefined): RunState | undefined {
+  return error instanceof ToolsChanged ? resigned(error.state, stateSecret) : undefined;
+}
+
+/** Approvals whose tools have changed, so that they cannot be applied. */
+class ToolsChanged extends ToolwrightError {
+  // Private, so that no log shows the conversation with the error.
+  readonly #state: RunState;
+
+  constructor(message: string, state: RunState) {
+    super('DefinitionChanged', message);
+    this.#state = state;
+  }
+
+  /** The run as it was before the answers, with the questions as its tools ask them now. */
+  get state(): RunState {
+    return this.#state;
+  }
+}
+
 /**
- * A run that goes on from its state, with the answers in its calls; a promise where arguments were edited, because
- * they are checked first.
+ * A run that goes on from its state, with the answers in its calls; a promise where calls were approved: by whom, and
+ * whether their tools still take them, is checked first.
  *
- * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) and `InvalidAnswer` (514), which names every
- *   answer that fits nothing.
+ * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for whoever may not approve a call,
+ *   `DefinitionChanged` (529), and `InvalidAnswer` (514), which names every answer that fits nothing.
  */
 export function resumeWith(
   config: ResumedConfig,
@@ -45,29 +74,44 @@ export function resumeWith(
   const isSigned = state.signature !== undefined;
   const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
   checkOwner({ owner: state.owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
-  const answered = applyAnswers(valid, { answers: resumption.answers, answeredBy });
+  const approved = new Map<StoredCall, AskedApproval>();
+  const answered = applyAnswers(valid, { answers: resumption.answers, answeredBy, approved });
   const startWith = (calls: readonly StoredCall[]): RunStart => ({
     suspended: { ...withCalls(state, calls), ...(model === undefined ? {} : { model }) },
   });
+  if (approved.size === 0 && !needTools(answered)) return startWith(answered);
   const { isTrial = false } = resumption;
-  // Whoever goes on with the run has the tools, and checks.
-  const isLeft = isTrial && config?.tools === undefined;
-  if (isLeft || !needTools(answered)) return startWith(answered);
-  const { conversationId } = scope;
-  const remembering = {
+  const tools = toolsOf(config, state);
+  const checking: Checking = {
     store: config?.store,
-    conversationId,
+    conversationId: scope.conversationId,
     answeredBy,
     isTrial,
+    tools,
+    // Whoever goes on with the run has the tools, and checks.
+    isLeft: isTrial && tools === undefined,
+    owner: state.owner,
+    log: new SafeLog(config?.logger),
+    approved,
+    notAllowed: [],
+    changes: new Map(),
+    faults: [],
   };
-  const checking = { ...remembering, tools: toolsOf(config, state), faults: [] };
   return finishAnswers(state, answered, checking).then(startWith);
+}
+
+/** A call as it waited for an approval. */
+interface AskedApproval {
+  readonly call: StoredWaitingCall;
+  readonly wait: Wait;
 }
 
 /** Answers by the ids of what they answer, who gave them, and what is wrong with them. */
 interface GivenAnswers {
   readonly answers: ReadonlyMap<string, Answer>;
   readonly answeredBy: unknown;
+  /** The calls that they approve. */
+  readonly approved: Map<StoredCall, AskedApproval>;
   readonly faults: string[];
   /** The id that whoever answers knows. */
   readonly label: (id: string) => string;
@@ -81,7 +125,10 @@ interface GivenAnswers {
  */
 function applyAnswers(
   valid: ValidState,
-  { answers, answeredBy }: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
+  {
+    answers,
+    ...given
+  }: Pick<GivenAnswers, 'answeredBy' | 'approved'> & { readonly answers: readonly Answer[] },
 ): readonly StoredCall[] {
   if (!Array.isArray(answers)) throw invalidAnswers(['they are no array']);
   const pending = new Set(valid.waits.map((open) => open.pending.id));
@@ -92,7 +139,7 @@ function applyAnswers(
     if (fault === undefined) answered.set((answer as Answer).id, answer as Answer);
     else faults.push(fault);
   }
-  const calls = answerOpen(valid, { answers: answered, answeredBy, faults, label: (id) => id });
+  const calls = answerOpen(valid, { ...given, answers: answered, faults, label: (id) => id });
   if (faults.length > 0) throw invalidAnswers(faults);
   return calls;
 }
@@ -111,9 +158,10 @@ function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly
 function answerCall(
   call: StoredWaitingCall,
   waits: ValidState['waits'],
-  { answers, answeredBy, faults, label }: GivenAnswers,
+  { answers, answeredBy, approved, faults, label }: GivenAnswers,
 ): StoredWaitingCall {
   let current = call;
+  let asked: Wait | undefined;
   for (const { wait, pending } of waits) {
     if (wait.inner !== undefined) continue;
     const answer = answers.get(pending.id);
@@ -130,7 +178,10 @@ function answerCall(
     // A refusal answers all of its call.
     const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
     current = { ...current, journal, waits: left };
+    if (wait.kind === 'approval' && journal.approved) asked = wait;
   }
+  if (asked !== undefined && current.journal.refused === undefined)
+    approved.set(current, { call, wait: asked });
   return current;
 }
 
@@ -242,12 +293,27 @@ function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegi
   return names === undefined ? registry : registry.view({ allow: [...names] });
 }
 
-/** With what answers are finished. */
-type Checking = Omit<Remembering, 'state'>;
+/** With what answers are finished, and what is found out about them. */
+interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'approved'> {
+  /** The tools are those of whoever goes on with the run, or of a tool that runs a model itself. */
+  readonly isLeft: boolean;
+  readonly owner: unknown;
+  readonly log: SafeLog;
+  /** Calls that whoever answers may not approve. */
+  readonly notAllowed: string[];
+  /** What of the tool of an approved call has changed; by the calls as they waited. */
+  readonly changes: Map<StoredCall, ChangedCall>;
+}
+
+/** A call whose tool takes it no more, and the question about it as it is asked now. */
+interface ChangedCall {
+  readonly asked: StoredCall;
+  readonly change: string;
+}
 
 /**
- * Arguments that were edited, as their tools will get them; whoever edited them hears of all that is wrong, before
- * anything that is to stand for later calls is kept.
+ * Whoever answers hears of all that is wrong, before anything that is to stand for later calls is kept: that they may
+ * not approve a call, that its tool has changed, or that edited arguments do not fit.
  */
 async function finishAnswers(
   state: RunState,
@@ -255,22 +321,96 @@ async function finishAnswers(
   checking: Checking,
 ): Promise<readonly StoredCall[]> {
   const checked = await checkedCalls(calls, checking);
-  await rememberedCalls(
-    { ...state, open: { ...state.open, calls: checked } },
-    { ...checking, isTrial: true },
-  );
-  if (checking.faults.length > 0) throw invalidAnswers(checking.faults);
-  return rememberedCalls({ ...state, open: { ...state.open, calls: checked } }, checking);
+  const { notAllowed, changes, faults, isLeft } = checking;
+  if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
+  if (changes.size > 0) throw toolsChanged(state, changes);
+  if (isLeft) return checked;
+  const answered = { ...state, open: { ...state.open, calls: checked } };
+  await rememberedCalls(answered, { ...checking, isTrial: true });
+  if (faults.length > 0) throw invalidAnswers(faults);
+  return rememberedCalls(answered, checking);
+}
+
+function toolsChanged(state: RunState, changes: Checking['changes']): ToolsChanged {
+  const told = [...changes.values()].map(({ change }) => change).join(' ');
+  const calls = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
+  return new ToolsChanged(`No answer was taken, and nothing has run. ${told}`, withCalls(state, calls));
 }
 
 function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise<readonly StoredCall[]> {
   return Promise.all(
     calls.map((call) => {
       if (call.status !== 'waiting') return call;
-      if (isUncheckedEdit(call)) return checkEdit(call, checking);
+      const asked = checking.approved.get(call);
+      if (asked !== undefined) return checkApproval(call, asked, checking);
       return withInnerCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
     }),
   );
+}
+
+/** Whether a call may be approved by whoever has done it, and whether its tool still takes its arguments. */
+async function checkApproval(
+  call: StoredWaitingCall,
+  { call: before, wait }: AskedApproval,
+  checking: Checking,
+): Promise<StoredCall> {
+  const { tools, isLeft, changes } = checking;
+  const { name } = call;
+  const tool = tools?.offered(name);
+  const isEdited = isUncheckedEdit(call);
+  const isGone = tools !== undefined && tool === undefined;
+  const checked = isGone || isEdited ? undefined : await tools?.check(name, call.journal.arguments);
+  const problem = isGone ? GONE : checked?.ok === false ? checked.problem : undefined;
+  if (problem !== undefined) changes.set(before, changedCall(before, { wait, tool, problem }));
+  const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;
+  const refusal = approverFault(ready, { wait, tool }, checking);
+  if (refusal !== undefined) checking.notAllowed.push(refusal);
+  return ready;
+}
+
+/** What waits for a yes, and the tool as it is now. */
+interface AskingTool {
+  readonly wait: Wait;
+  readonly tool: ToolDefinition | undefined;
+}
+
+/** The same question, as the tool asks it by now. */
+function changedCall(
+  call: StoredWaitingCall,
+  { wait, tool, problem }: AskingTool & { readonly problem: string },
+): ChangedCall {
+  const { name, journal } = call;
+  const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
+  const message = changedSince(name, problem);
+  const change = `${message} To go on, ${ways}refuse the call or cancel the run.`;
+  const { expiresAt } = wait;
+  const asks =
+    tool === undefined
+      ? wait
+      : approvalWait(tool.approval, { arguments: journal.arguments, onError: () => {} });
+  const again = { ...(expiresAt === undefined ? {} : { expiresAt }), ...asks, index: wait.index, message };
+  return { asked: { ...call, waits: call.waits.map((one) => (one === wait ? again : one)) }, change };
+}
+
+/** Why whoever answers may not approve a call; it names nobody. What a function decides, its tool has to be there for. */
+function approverFault(
+  { name, id, journal }: StoredWaitingCall,
+  { wait, tool }: AskingTool,
+  { answeredBy, owner, isLeft, log }: Checking,
+): string | undefined {
+  if (tool === undefined && wait.approver === 'function')
+    return isLeft
+      ? undefined
+      : `Who may approve '${name}' (${id}), its tool decides, which is not given here.`;
+  const approver = tool === undefined ? wait.approver : approverOf(tool.approval);
+  const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
+  const isAllowed = mayApprove(approver as ReturnType<typeof approverOf>, request, (error) =>
+    log.error('The approver function of a tool threw; nobody may approve its calls', { tool: name, error }),
+  );
+  if (isAllowed) return undefined;
+  const who =
+    approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
+  return `The call of '${name}' (${id}) can be approved only by ${who}. Nothing has run.`;
 }
 
 async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
@@ -289,12 +429,14 @@ async function withInnerCalls(
   if (call.inner === undefined) return call;
   const tool = checking.tools?.offered(call.name);
   const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
+  // Of a tool that runs a model itself nobody knows the tools before they run: the calls are checked then.
+  const isLeft = checking.isLeft || tools === undefined;
   const done = await Promise.all(
     call.inner.map(async (run) => {
       const { state } = run;
       return state === undefined
         ? run
-        : { ...run, state: withCalls(state, await work(state, { ...checking, tools })) };
+        : { ...run, state: withCalls(state, await work(state, { ...checking, tools, isLeft })) };
     }),
   );
   return {
@@ -304,7 +446,7 @@ async function withInnerCalls(
   };
 }
 
-async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredCall> {
+async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {
   const { id, name, journal } = call;
   const checked = await tools?.check(name, journal.arguments, { transformed: true });
   const problem = problemOf(checked) ?? unchangeable(tools?.offered(name));

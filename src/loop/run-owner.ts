@@ -1,3 +1,5 @@
+import { approverOf } from '../call/approver.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, isNobody } from '../contract/call.js';
 import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -78,6 +80,26 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
   if (run.owner === undefined) throw notAllowed('The run has no owner, and `scope` names one.');
   if (owner === undefined) throw notAllowed('The run has an owner, and `scope` names none.');
   if (!isSameOwner(run.owner, owner)) throw notAllowed('The run has another owner than `scope`.');
+}
+
+/**
+ * Refuses a run without an owner over tools that say who may approve them: nobody could be told apart from its owner.
+ *
+ * @throws InvalidOptionsError (521) naming the tools.
+ */
+export function refuseWithoutOwner(tools: ToolRegistry): void {
+  const chosen = tools.tools().filter(({ approval }) => approverOf(approval) !== undefined);
+  if (chosen.length === 0) return;
+  const names = chosen.map(({ name }) => `'${name}'`).join(', ');
+  const problem = `owner is missing, and approval.approver of ${names} depends on it`;
+  refuseOptions([
+    {
+      where: 'the scope',
+      option: 'owner',
+      problem,
+      fix: "owner: { user: 'u1' }, on whose behalf the run takes place",
+    },
+  ]);
 }
 
 /** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */

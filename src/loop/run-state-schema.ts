@@ -38,6 +38,7 @@ const WAIT = object(
   {
     message: TEXT,
     decisions: list({ enum: ['approve', 'edit', 'refuse'] }),
+    approver: { enum: ['not-the-owner', 'function'] },
     expiresAt: TEXT,
     inner: object({ run: COUNT, id: TEXT, callId: TEXT, tool: TEXT, arguments: { type: 'object' } }),
   },
@@ -55,6 +56,7 @@ const JOURNAL = object(
     standing: object({ id: TEXT }),
     remember: object({ scope: TEXT }),
     reruns: COUNT,
+    reasks: COUNT,
   },
 );
 

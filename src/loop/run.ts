@@ -18,7 +18,7 @@ import {
   readResume,
   type ToolLoopConfig,
 } from './options.js';
-import { resumeWith } from './resume.js';
+import { askedAnew, resumeWith } from './resume.js';
 import { StepKeeper } from './step-keeper.js';
 
 /**
@@ -257,7 +257,7 @@ export async function driveClaimed(
     claimed.lost.throwIfAborted();
     if (keeper.isUnderWay) await keeper.fail(error);
     // A lost run that cannot go on here is not given back: it would be taken over at once again.
-    else if (first === 'checkpoint') await claimed.giveBack();
+    else if (first === 'checkpoint') await claimed.giveBack(askedAnew(error, config.stateSecret));
     claimed.leave();
     throw error;
   } finally {

@@ -1,3 +1,4 @@
+import { approverOf, mayApprove } from '../call/approver.js';
 import type { StandingCall } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { StandingYes } from '../contract/call.js';
@@ -70,11 +71,16 @@ export function standingLookup(
   { runId, owner }: Pick<Surroundings, 'runId' | 'owner'>,
 ): ((call: StandingCall) => Promise<StandingYes | undefined>) | undefined {
   if (!keepsApprovals(store)) return undefined;
-  return async ({ tool, arguments: args, conversationId }) => {
-    const standings = standingsOf(tool, args, { runId, owner, conversationId });
-    if (standings.length === 0) return undefined;
-    const found = await store.approvals.findApproval(standings.map(({ id }) => id));
-    return found && yesOf(found);
+  return async ({ tool, arguments: args, conversationId, mayHaveGiven }) => {
+    const ids = standingsOf(tool, args, { runId, owner, conversationId }).map(({ id }) => id);
+    if (ids.length === 0) return undefined;
+    // Of several that stand, one may come from somebody who cannot approve this call.
+    const groups = approverOf(tool.approval) === undefined ? [ids] : ids.map((id) => [id]);
+    for (const group of groups) {
+      const found = await store.approvals.findApproval(group);
+      if (found !== undefined && mayHaveGiven(found.answeredBy)) return yesOf(found);
+    }
+    return undefined;
   };
 }
 
@@ -168,7 +174,7 @@ function letThrough(
   const standing = standingsFor(call, remembering)
     .map(({ id }) => kept.get(id))
     .find((yes) => yes !== undefined);
-  if (standing === undefined) return call;
+  if (standing === undefined || !couldApprove(call, standing, remembering)) return call;
   const { answeredBy } = standing;
   const given = { kind: 'approval', index: 0, answeredBy } as const;
   const journal = {
@@ -178,4 +184,14 @@ function letThrough(
     ...(answeredBy === undefined ? {} : { given: [...(call.journal.given ?? []), given] }),
   };
   return { ...call, journal, waits: call.waits.filter((wait) => !isAsked(wait)) };
+}
+
+/** Where a tool decides itself and fails, somebody is asked, and its failure is reported to them. */
+function couldApprove(
+  { name, journal }: StoredWaitingCall,
+  { answeredBy }: StandingYes,
+  { tools, state: { owner } }: Remembering,
+): boolean {
+  const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
+  return mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {});
 }

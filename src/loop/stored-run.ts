@@ -27,10 +27,9 @@ import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
 import type { RunSurroundings } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
-import { type Resumption, resumeWith } from './resume.js';
+import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
 import { checkpointStore, driveClaimed, keepsSteps } from './run.js';
 import { isSameOwner } from './run-owner.js';
-import { signState } from './suspend.js';
 
 /** A suspended run that a store keeps. */
 export interface StoredRun {
@@ -138,7 +137,7 @@ async function drive(
     });
   } catch (error) {
     // The answers, the owner, the state or the config are wrong: nothing has run.
-    await claimed.giveBack();
+    await claimed.giveBack(askedAnew(error, config.stateSecret));
     throw error;
   }
 }
@@ -217,6 +216,22 @@ const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
 /** How long others wait where this process dies in between. */
 const LEASE_MS = 10_000;
 
+/** Where answers to a run of a store were refused because tools have changed: the store keeps what is asked now. */
+export async function keepAskedAnew(
+  store: RunStore,
+  error: unknown,
+  stateSecret: string | undefined,
+): Promise<void> {
+  const anew = askedAnew(error, stateSecret);
+  if (anew === undefined) return;
+  const { runId, revision } = anew;
+  const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
+  const outcome = await store.claim({ ...claimed.claim, leaseMs: LEASE_MS });
+  // Others have answered meanwhile, or do so now.
+  if (outcome.status !== 'claimed') return;
+  await claimed.giveBack(outcome.state.revision < revision ? anew : undefined);
+}
+
 /**
  * Keeps answers of a suspended run without going on with it here. With the last of them the run is one under way that
  * nobody holds: the next `recoverRuns`, in whatever process, goes on with it. Gives what it still waits for.
@@ -259,15 +274,9 @@ export async function answerStoredRun(
     claimed.leave();
     return answered.pending;
   } catch (error) {
-    await claimed.giveBack();
+    await claimed.giveBack(askedAnew(error, stateSecret));
     throw error;
   }
-}
-
-/** The state with the answers that it has; it is another one than before. */
-function resigned(state: RunState, stateSecret: string | undefined): RunState {
-  const changed = { ...state, revision: state.revision + 1 };
-  return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
 }
 
 /** A run with all its answers is one under way; freed, it can be recovered. */

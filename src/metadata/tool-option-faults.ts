@@ -138,6 +138,10 @@ const REMEMBER = objectOf<RememberOptions>(
 const APPROVAL = objectOf<ApprovalOptions>(
   {
     when: NEED,
+    approver: protecting({
+      ...either(oneOf('may-answer', 'not-the-owner'), FUNCTION),
+      fix: "'may-answer', 'not-the-owner', or a function ({ answeredBy, owner, call }) => true or false",
+    }),
     decisions: {
       ...DECISIONS,
       accepts: (value) => DECISIONS.accepts(value) && (value as readonly unknown[]).length > 0,

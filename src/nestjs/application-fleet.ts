@@ -15,7 +15,12 @@ import {
   turnConfigOf,
 } from '../conversation/conversations-options.js';
 import { RunRecovery } from '../conversation/run-recovery.js';
-import { type AuthorFault, checkOptions, ToolDeclarationError } from '../errors/author-fault.js';
+import {
+  type AuthorFault,
+  checkOptions,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../errors/author-fault.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
 import {
   type NodeRequest,
@@ -29,7 +34,14 @@ import { optionTable } from '../kernel/options.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
 import { nestLogger } from './error-texts.js';
-import { CHAT_RULES, type ChatSettings, type OwnerScope, type ToolwrightModuleOptions } from './options.js';
+import {
+  ANSWERS_FOR_NOBODY,
+  CHAT_RULES,
+  type ChatSettings,
+  MAY_ANSWER,
+  type OwnerScope,
+  type ToolwrightModuleOptions,
+} from './options.js';
 import { asNestResponse } from './requests.js';
 
 const heldBack = new AsyncLocalStorage<true>();
@@ -210,15 +222,24 @@ const NO_CONVERSATIONS: AuthorFault = {
 };
 
 /** How one request of a chat is answered. */
-export interface ChatRequestOptions extends Pick<ChatSettings, 'protocol'> {
+export interface ChatRequestOptions
+  extends Pick<ChatSettings, 'protocol'>,
+    Pick<ToolwrightModuleOptions, 'mayAnswer'> {
   /** The response of Express, or the reply of Fastify: it is written there, and nothing is left to return. */
   readonly response?: object;
 }
 
 const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat', {
   protocol: CHAT_RULES.protocol,
+  mayAnswer: MAY_ANSWER,
   response: { accepts: (value) => typeof value === 'object' && value !== null, fix: 'the response' },
 });
+
+/** A request of a chat, whose it is, and who may answer for others. */
+interface AskedOfNest extends Pick<ToolwrightModuleOptions, 'mayAnswer'> {
+  readonly request: object;
+  readonly owner: unknown;
+}
 
 /** What the chats of an application are made from. */
 interface ChatParts {
@@ -231,8 +252,8 @@ interface ChatParts {
 class ApplicationChats {
   readonly #parts: ChatParts;
   readonly #handlers = new Map<ChatSettings['protocol'], ChatHandler>();
-  /** Whom the application has found a request to be of. */
-  readonly #owners = new WeakMap<Request, unknown>();
+  /** What the application knows of a request that is answered. */
+  readonly #asked = new WeakMap<Request, AskedOfNest>();
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
@@ -240,11 +261,12 @@ class ApplicationChats {
 
   async answer(request: object, options: ChatRequestOptions): Promise<Response | undefined> {
     checkOptions(options, REQUEST_OPTIONS);
-    const { owner } = this.#parts.options;
+    const { owner, scopeOf, chat, mayAnswer: always } = this.#parts.options;
+    const { protocol = chat?.protocol, mayAnswer = always, response } = options;
     if (owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
-    const { protocol = this.#parts.options.chat?.protocol, response } = options;
+    if (mayAnswer !== undefined && scopeOf === undefined) refuseOptions([ANSWERS_FOR_NOBODY]);
     const asked = toRequest(request as NodeRequest | WrappedRequest);
-    this.#owners.set(asked, this.#parts.runs.scopeOf(request, {}).owner);
+    this.#asked.set(asked, { request, owner: this.#parts.runs.scopeOf(request, {}).owner, mayAnswer });
     const answer = await this.#handlerOf(protocol).fetch(asked);
     if (response === undefined) return asNestResponse(answer);
     // Whoever has asked for the response writes it, whatever version of Nest this is.
@@ -263,7 +285,11 @@ class ApplicationChats {
       ...(protocol === undefined ? {} : { protocol }),
       logger,
       conversations: conversations(),
-      authenticate: (asked) => this.#owners.get(asked),
+      authenticate: (asked) => this.#asked.get(asked)?.owner,
+      mayAnswer: (asked, run) => {
+        const { request, mayAnswer } = this.#asked.get(asked) ?? {};
+        return mayAnswer?.(request as never, run) ?? false;
+      },
     });
     this.#handlers.set(protocol, handler);
     return handler;

@@ -31,6 +31,7 @@ import {
   FILLED_TEXT,
   FUNCTION,
   instanceOf,
+  JSON_VALUE,
   LIST,
   MILLISECONDS,
   type OptionRule,
@@ -100,7 +101,10 @@ export interface ToolwrightModuleOptions
 
 /** How the inspector of an application is served. */
 interface InspectorSettings
-  extends Pick<InspectorOptions, 'token' | 'allowedHosts' | 'allowInProduction' | 'tests' | 'recordings'>,
+  extends Pick<
+      InspectorOptions,
+      'token' | 'allowedHosts' | 'allowInProduction' | 'tests' | 'recordings' | 'answeredBy'
+    >,
     ListenOptions {}
 
 /** What of the options of `Conversations` a Nest application says. */
@@ -111,7 +115,7 @@ interface ConversationSettings
 const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 
 /** How chats of an application are answered. Whose they are, `owner` of the module's options says. */
-export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'logger'>;
+export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'mayAnswer' | 'logger'>;
 
 export const CHAT_RULES: RulesOf<ChatSettings> = {
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
@@ -120,6 +124,8 @@ export const CHAT_RULES: RulesOf<ChatSettings> = {
   maxRequestBytes: COUNT,
   heartbeatMs: MILLISECONDS,
 };
+
+export const MAY_ANSWER = protecting({ ...FUNCTION, fix: '(request, run) => true or false' });
 
 /** What each of them may be. */
 const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
@@ -132,7 +138,7 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   data: { ...FUNCTION, fix: '(request) => ({ userId: request.user.id })' },
   owner: protecting({ ...FUNCTION, fix: '(request) => ({ user: request.user.id })' }),
   visible: protecting({ ...FUNCTION, fix: '(request, tool) => true or false' }),
-  mayAnswer: protecting({ ...FUNCTION, fix: '(request, run) => true or false' }),
+  mayAnswer: MAY_ANSWER,
   scopeOf: protecting({ ...FUNCTION, fix: '(owner) => ({ request: { user: owner.user } })' }),
   jobScope: protecting({ ...FUNCTION, fix: '(job) => ({ request: { user: job.scope.owner } })' }),
   conversations: objectOf<ConversationSettings>(
@@ -152,6 +158,7 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
         allowInProduction: protecting(BOOLEAN),
         tests: RECORD,
         recordings: FILLED_TEXT,
+        answeredBy: protecting(JSON_VALUE),
       },
       { fix: 'true, or { port: 4711 }' },
     ),
@@ -233,7 +240,7 @@ const WORKER_OF_NOTHING = 'a worker needs the store in which conversations, jobs
 const STEPS_OF_NOTHING = 'checkpoint keeps the steps of runs in a store, and there is none';
 const LEASE_OF_NOTHING = 'leaseMs is of runs and conversations that a store keeps, and there is none';
 
-const ANSWERS_FOR_NOBODY: InvalidOption = {
+export const ANSWERS_FOR_NOBODY: InvalidOption = {
   where: 'ToolwrightModule',
   option: 'mayAnswer',
   problem:

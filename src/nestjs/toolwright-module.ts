@@ -43,6 +43,7 @@ import {
   checkFeature,
   checkModuleOptions,
   createdOptions,
+  MAY_ANSWER,
   type ToolwrightModuleAsyncOptions,
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
@@ -348,7 +349,7 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
 }
 
 /** A ready route of chats. */
-export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol'> {
+export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol' | 'mayAnswer'> {
   /** Default: `chat`. */
   readonly path?: string;
   /** Guards of this route, beside the application's own. */
@@ -358,14 +359,14 @@ export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol'> {
 const OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forChat', {
   path: FILLED_TEXT,
   protocol: oneOf('ui-messages', 'ag-ui', 'events'),
+  mayAnswer: MAY_ANSWER,
   guards: protecting(LIST),
 });
 
 /** A controller that answers the requests of chats below a path, for a module of its own. */
 function chatController(options: ChatRouteOptions): Type {
   checkOptions(options, OPTIONS);
-  const { path = 'chat', guards = [], protocol } = options;
-  const settings = protocol === undefined ? {} : { protocol };
+  const { path = 'chat', guards = [], ...settings } = options;
 
   @UseGuards(...guards)
   @Controller(path)

@@ -462,6 +462,7 @@ export const LOOP_DOORS: readonly Door[] = [
     {
       conversations: conversations(),
       authenticate: () => 'u1',
+      mayAnswer: () => false,
       protocol: 'events',
       abortOnLeave: false,
       describeError: () => 'It failed.',
@@ -480,6 +481,7 @@ export const LOOP_DOORS: readonly Door[] = [
       store: new MemoryRunStore(),
       stateSecret: 'k'.repeat(32),
       scope: () => ({}),
+      answeredBy: 'u1',
       scopeOf: () => ({}),
       surroundings: () => [],
       token: 't'.repeat(16),

@@ -9,12 +9,14 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import { approverOf, mayApprove } from '../../call/approver.js';
 import type { Invocation, Invoker } from '../../call/invocation.js';
 import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { McpArrival, McpFacts } from '../../contract/telemetry.js';
+import type { ToolDefinition } from '../../contract/tool.js';
 import type { ProgressUpdate } from '../../contract/tool-context.js';
 import type { ContentPart, FilePart, ToolResult } from '../../contract/tool-result.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
@@ -183,8 +185,26 @@ function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResu
   const tool = call.tools.offered(call.params.name);
   if (tool === undefined) return undefined;
   const { waits, journal } = asked;
+  if (waits.some(({ kind }) => kind === 'approval') && !mayUserApprove(call, tool, journal))
+    return beyondTheirRights(tool);
   const requestState = () => call.served.state.seal({ waits, journal }, ownerOf(call));
   return askClient(asked, { tool, caller: call.caller, requestState });
+}
+
+/** The client's user answers as the owner of the call: nothing shows that somebody else does, or that it is a person. */
+function mayUserApprove(
+  { scope, served }: ServedCall,
+  tool: ToolDefinition,
+  { arguments: args }: CallJournal,
+): boolean {
+  const { owner } = scope;
+  const request = { answeredBy: owner, owner, call: { tool: tool.name, arguments: args } };
+  return mayApprove(approverOf(tool.approval), request, (error) => served.options.onError?.(error));
+}
+
+function beyondTheirRights({ name }: ToolDefinition): CallToolResult {
+  const text = `The call of '${name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
+  return { content: [{ type: 'text', text }], isError: true };
 }
 
 /** Whoever comes back must be who was asked: for the transport, and for the application's scope. */
