@@ -102,6 +102,8 @@ export {
   type ApprovalDecision,
   type ApprovalNeed,
   type ApprovalOptions,
+  type Approver,
+  type ApproverRequest,
   type ArgsOptions,
   type BackgroundOptions,
   type ClassDescription,

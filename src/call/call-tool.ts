@@ -37,7 +37,7 @@ import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 import { endTrace, startTrace } from './trace-call.js';
-import { approvalWait, changedSince, GONE } from './waits.js';
+import { approvalWait, askedAgain, changedSince, GONE } from './waits.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
 type CallAnswer = ToolResult | Invocation;
@@ -152,7 +152,7 @@ function askAgain(call: ReceivedCall, problem: string, tool?: Call['tool']): Ans
     onError: (error) => log.ignored('The description of an approval could not be written', { error }),
   });
   const asked = { arguments: args, ...(given ? { given } : {}), reasks, answers: [], once: [] };
-  const waits = [{ ...wait, index: reasks, message: changedSince(name, problem) }];
+  const waits = [askedAgain(wait, changedSince(name, problem), reasks)];
   return finish({ ...call, checked: args }, suspendedEnd(name, { waits, journal: asked }));
 }
 

@@ -37,6 +37,13 @@ export function changedSince(tool: string, problem: string): string {
   return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
 }
 
+/** A question that says what has changed. Not as its message, by which policies say why they ask. */
+export function askedAgain(wait: Wait, change: string, index: number): Wait {
+  const { description } = wait;
+  if (description?.startsWith(change)) return { ...wait, index };
+  return { ...wait, index, description: description === undefined ? change : `${change}\n${description}` };
+}
+
 /** What the wait of an approval is made of. */
 interface AskedCall {
   readonly arguments: JsonObject;

@@ -90,7 +90,10 @@ export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): 
   const foreign = [...resumed.keys()].filter((id) => !byId.has(id));
   if (foreign.length > 0) throw new HttpFault(409, `Nothing waits for ${foreign.join(', ')}.`);
   const missing = interrupts.filter(({ id }) => !resumed.has(id)).map(({ id }) => id);
-  if (missing.length > 0) throw new HttpFault(409, `\`resume\` must cover ${missing.join(', ')}, too.`);
+  if (missing.length > 0)
+    throw new HttpFault(409, `\`resume\` must cover ${missing.join(', ')}, too.`, {
+      isPrompt: resume.length === 0,
+    });
   const given = interrupts.map((wait) => answerOf(resumed.get(wait.id) as ResumeEntry, wait));
   return [...given, ...outputsOf(messages, asking)];
 }

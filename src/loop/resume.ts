@@ -2,7 +2,7 @@ import { approverOf, mayApprove } from '../call/approver.js';
 import type { CheckedArguments } from '../call/edited-call.js';
 import { SafeLog } from '../call/log.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
-import { approvalWait, changedSince, GONE, isExpired, withAnswer } from '../call/waits.js';
+import { approvalWait, askedAgain, changedSince, GONE, isExpired, withAnswer } from '../call/waits.js';
 import type { Answer, CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
@@ -377,19 +377,27 @@ interface AskingTool {
 /** The same question, as the tool asks it by now. */
 function changedCall(
   call: StoredWaitingCall,
-  { wait, tool, problem }: AskingTool & { readonly problem: string },
+  { wait: before, tool, problem }: AskingTool & { readonly problem: string },
 ): ChangedCall {
   const { name, journal } = call;
   const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
-  const message = changedSince(name, problem);
-  const change = `${message} To go on, ${ways}refuse the call or cancel the run.`;
-  const { expiresAt } = wait;
-  const asks =
-    tool === undefined
-      ? wait
-      : approvalWait(tool.approval, { arguments: journal.arguments, onError: () => {} });
-  const again = { ...(expiresAt === undefined ? {} : { expiresAt }), ...asks, index: wait.index, message };
-  return { asked: { ...call, waits: call.waits.map((one) => (one === wait ? again : one)) }, change };
+  const change = changedSince(name, problem);
+  const asked = { arguments: journal.arguments, onError: () => {} };
+  // Of a tool that is gone, nothing is known but what was asked before.
+  const wait = tool === undefined ? before : { ...saidBeside(before), ...approvalWait(tool.approval, asked) };
+  const again = askedAgain(wait, change, before.index);
+  return {
+    asked: { ...call, waits: call.waits.map((one) => (one === before ? again : one)) },
+    change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
+  };
+}
+
+/** What does not come from the tool: why a policy asks, which is part of the id, and until when. */
+function saidBeside({ message, expiresAt }: Wait): Pick<Wait, 'message' | 'expiresAt'> {
+  return {
+    ...(message === undefined ? {} : { message }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
 }
 
 /** Why whoever answers may not approve a call; it names nobody. What a function decides, its tool has to be there for. */

@@ -300,8 +300,8 @@ describe('resumeToolLoop with edited arguments', () => {
     const run = await runToolLoop(config, hello);
     const without = { ...config, tools: [] };
     await expect(resumeToolLoop(without, run.state, edit(run, CHANGED))).rejects.toMatchObject({
-      name: 'InvalidAnswer',
-      message: expect.stringContaining("there is no tool 'pay'"),
+      name: 'DefinitionChanged',
+      message: expect.stringContaining("The tool 'pay' has changed"),
     });
   });
 

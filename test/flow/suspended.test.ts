@@ -320,12 +320,16 @@ describe('a run that is suspended', () => {
     expect(paid).toEqual([]);
   });
 
-  test('a tool that is gone when the run is resumed is told to the model', async () => {
+  test('an approval of a tool that is gone when the run is resumed is refused, and the run waits on', async () => {
     const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Pity.' }]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
-    const done = await resumeToolLoop({ ...config, tools: [echo] }, run.state, [{ id, approved: true }]);
-    expect(contents(done)).toEqual(['tool not found: pay']);
+    const without = { ...config, tools: [echo] };
+    await expect(resumeToolLoop(without, run.state, [{ id, approved: true }])).rejects.toMatchObject({
+      name: 'DefinitionChanged',
+      message: expect.stringContaining("The tool 'pay' has changed"),
+    });
+    const done = await resumeToolLoop(without, run.state, [{ id, approved: false }]);
     expect(done.status).toBe('completed');
   });
 

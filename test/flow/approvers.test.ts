@@ -1,0 +1,354 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  type ApprovalOptions,
+  type Approver,
+  agentAsTool,
+  answerStoredRun,
+  answerWait,
+  Conversation,
+  Conversations,
+  defineTool,
+  type PendingCall,
+  resumeStoredRun,
+  resumeToolLoop,
+  runToolLoop,
+  type ToolDefinition,
+  ToolRegistry,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const hello = [{ role: 'user', content: 'Refund it' }] as const;
+const OWNER = { user: 'u1' };
+const CLERK = { user: 'clerk' };
+const scope = { owner: OWNER };
+
+const calling = (amount: number) => ({ toolCalls: [{ name: 'refund', arguments: { amount } }] });
+
+function setup(approver: Approver, more: Partial<ApprovalOptions> = {}, amounts: readonly number[] = [5]) {
+  const ran: number[] = [];
+  const refund = defineTool({
+    name: 'refund',
+    description: 'Refund',
+    parameters: {
+      type: 'object',
+      properties: { amount: { type: 'integer' } },
+      required: ['amount'],
+    } as const,
+    approval: { approver, ...more },
+    execute: (args) => `refunded ${ran.push(Number(args.amount))}`,
+  });
+  const store = new MemoryRunStore();
+  const provider = new ScriptedProvider([...amounts.map(calling), { content: 'Done.' }]);
+  return { ran, refund, store, config: { provider, model: 'm', tools: [refund], store } };
+}
+
+function yes(pending: readonly PendingCall[] | undefined, more: object = {}): readonly Answer[] {
+  return (pending ?? []).map(({ id }) => ({ id, approved: true, ...more }) as Answer);
+}
+
+const REFUSED = { name: 'RunNotAllowed', code: 523 };
+
+const opened: Conversations[] = [];
+afterEach(async () => {
+  for (const conversations of opened.splice(0)) await conversations.close();
+});
+
+describe('approval.approver', () => {
+  test("'not-the-owner' refuses the owner, who may also be nobody named, and takes somebody else", async () => {
+    const { config, ran } = setup('not-the-owner');
+    const run = await runToolLoop(config, hello, scope);
+    expect(run.pending).toMatchObject([{ kind: 'approval', approver: 'not-the-owner' }]);
+    for (const answeredBy of [undefined, OWNER, { user: 'u1' }, null, { user: null }, '']) {
+      const resumed = resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy });
+      await expect(resumed).rejects.toMatchObject({
+        ...REFUSED,
+        message: expect.stringMatching(/'refund'.*can be approved only by somebody else than the owner/),
+      });
+    }
+    expect(ran).toEqual([]);
+    const done = await resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy: CLERK });
+    expect(done.status).toBe('completed');
+    expect(done.toolCalls).toMatchObject([{ status: 'success', answeredBy: CLERK }]);
+    expect(ran).toEqual([5]);
+  });
+
+  test('the owner may still refuse such a call', async () => {
+    const { config, ran } = setup('not-the-owner');
+    const run = await runToolLoop(config, hello, scope);
+    const [{ id } = { id: '' }] = run.pending ?? [];
+    const done = await resumeToolLoop(config, run.state, [{ id, approved: false }], { scope });
+    expect(done.toolCalls).toMatchObject([{ status: 'refused' }]);
+    expect(ran).toEqual([]);
+  });
+
+  test('a refusal names neither the owner nor anybody else', async () => {
+    const { config } = setup(({ answeredBy }) => answeredBy === 'the-secret-boss');
+    const run = await runToolLoop(config, hello, scope);
+    const error = await resumeToolLoop(config, run.state, yes(run.pending), { scope }).catch(
+      (thrown) => thrown,
+    );
+    expect(error).toMatchObject(REFUSED);
+    expect(error.message).not.toMatch(/u1|boss/);
+  });
+
+  test('a function decides by who answers, the owner and the arguments that would run', async () => {
+    const seen: unknown[] = [];
+    const { config, ran } = setup((request) => {
+      seen.push(request);
+      return request.call.arguments.amount !== 5 && (request.answeredBy as typeof CLERK).user === 'clerk';
+    });
+    const run = await runToolLoop(config, hello, scope);
+    expect(run.pending).toMatchObject([{ approver: 'function' }]);
+    const by = { scope, answeredBy: CLERK };
+    await expect(resumeToolLoop(config, run.state, yes(run.pending), by)).rejects.toMatchObject(REFUSED);
+    expect(seen).toEqual([
+      { answeredBy: CLERK, owner: OWNER, call: { tool: 'refund', arguments: { amount: 5 } } },
+    ]);
+    const edited = yes(run.pending, { arguments: { amount: 3 } });
+    await expect(resumeToolLoop(config, run.state, edited, { scope })).rejects.toMatchObject(REFUSED);
+    expect((await resumeToolLoop(config, run.state, edited, by)).status).toBe('completed');
+    expect(ran).toEqual([3]);
+  });
+
+  test('a function that throws, or gives anything but true, refuses; what it threw is logged', async () => {
+    const logged: unknown[] = [];
+    const logger = {
+      ...{ debug() {}, info() {}, warn() {} },
+      error: (message: string, fields?: object) => logged.push([message, fields]),
+    };
+    const answers = [
+      () => {
+        throw new Error('no directory');
+      },
+      () => 1,
+      () => 'true',
+      () => undefined,
+      async () => true,
+      async () => {
+        throw new Error('later');
+      },
+    ] as unknown as readonly Approver[];
+    for (const approver of answers) {
+      const { config, ran } = setup(approver);
+      const run = await runToolLoop(config, hello, scope);
+      const by = { scope, answeredBy: CLERK };
+      await expect(
+        resumeToolLoop({ ...config, logger }, run.state, yes(run.pending), by),
+      ).rejects.toMatchObject(REFUSED);
+      expect(ran).toEqual([]);
+    }
+    expect(logged).toMatchObject([[expect.stringContaining('approver'), { tool: 'refund' }]]);
+  });
+
+  test('a function cannot change the arguments that run', async () => {
+    const { config, ran } = setup(({ call }) => {
+      call.arguments.amount = 1_000;
+      return true;
+    });
+    const run = await runToolLoop(config, hello, scope);
+    await resumeToolLoop(config, run.state, yes(run.pending), { scope });
+    expect(ran).toEqual([5]);
+  });
+
+  test("'may-answer' is as before: also the owner approves, and a run needs no owner", async () => {
+    const { config, ran } = setup('may-answer');
+    const run = await runToolLoop(config, hello);
+    await resumeToolLoop(config, run.state, yes(run.pending));
+    expect(ran).toEqual([5]);
+  });
+
+  test('a run without an owner refuses such tools at its start', async () => {
+    const { config } = setup('not-the-owner');
+    await expect(runToolLoop(config, hello)).rejects.toMatchObject({
+      name: 'InvalidOptions',
+      message: expect.stringMatching(/owner is missing.*'refund'/),
+    });
+    expect(config.provider.requests).toEqual([]);
+    await expect(new Conversation(config).prompt('Refund it')).rejects.toMatchObject({
+      name: 'InvalidOptions',
+    });
+  });
+
+  test('a slip in the option is a mistake of the author', () => {
+    expect(() => setup('not-owner' as Approver)).toThrow(/approver/);
+    expect(() => setup(undefined as never)).toThrow(/approver/);
+  });
+
+  test('an answer that was put into the journal of a call counts as the owner’s', async () => {
+    const { refund, ran } = setup('not-the-owner');
+    const tools = new ToolRegistry().register(refund);
+    const call = { id: 'c1', name: 'refund', arguments: { amount: 5 } };
+    const first = await tools.invoke(call, scope);
+    if (first.status !== 'suspended') throw new Error('it was to wait');
+    const { waits, journal } = first.suspension;
+    const answered = answerWait({ wait: waits[0]!, journal }, { approved: true });
+    if (!answered.ok) throw new Error(answered.problem);
+    expect(await tools.invoke({ ...call, journal: answered.journal }, scope)).toMatchObject({
+      status: 'suspended',
+    });
+    expect(ran).toEqual([]);
+    const given = [{ kind: 'approval' as const, index: 0, answeredBy: CLERK }];
+    await tools.invoke({ ...call, journal: { ...answered.journal, given } }, scope);
+    expect(ran).toEqual([5]);
+  });
+});
+
+describe('approval.approver at each entry point', () => {
+  test('resumeStoredRun refuses, and the run waits on', async () => {
+    const { config, store, ran } = setup('not-the-owner');
+    const { store: _, ...own } = config;
+    const { pending, state } = await runToolLoop(config, hello, scope);
+    const stored = { store, runId: state?.runId ?? '' };
+    await expect(resumeStoredRun(own, stored, yes(pending), { scope })).rejects.toMatchObject(REFUSED);
+    const by = { scope, answeredBy: CLERK };
+    expect((await resumeStoredRun(own, stored, yes(pending), by)).status).toBe('completed');
+    expect(ran).toEqual([5]);
+  });
+
+  test('answerStoredRun refuses, also without the tools; what a function decides needs them', async () => {
+    const plain = setup('not-the-owner');
+    const run = await runToolLoop(plain.config, hello, scope);
+    const stored = { store: plain.store, runId: run.state?.runId ?? '' };
+    for (const tools of [{}, { tools: plain.config.tools }]) {
+      const answering = answerStoredRun(stored, yes(run.pending), { owner: OWNER, ...tools });
+      await expect(answering).rejects.toMatchObject(REFUSED);
+    }
+    expect(await plain.store.load(stored.runId)).toMatchObject({ pending: run.pending });
+    const by = { owner: OWNER, answeredBy: CLERK };
+    expect(await answerStoredRun(stored, yes(run.pending), by)).toEqual([]);
+
+    const chosen = setup(({ answeredBy }) => (answeredBy as typeof CLERK).user === 'clerk');
+    const other = await runToolLoop(chosen.config, hello, scope);
+    const kept = { store: chosen.store, runId: other.state?.runId ?? '' };
+    await expect(answerStoredRun(kept, yes(other.pending), by)).rejects.toMatchObject({
+      ...REFUSED,
+      message: expect.stringContaining('its tool decides, which is not given here'),
+    });
+    const { tools } = chosen.config;
+    expect(await answerStoredRun(kept, yes(other.pending), { ...by, tools })).toEqual([]);
+  });
+
+  test('a Conversation refuses, and its turn waits on', async () => {
+    const { config, ran } = setup('not-the-owner');
+    const { store: _, ...own } = config;
+    const conversation = new Conversation({ ...own, scope });
+    await conversation.prompt('Refund it');
+    await expect(conversation.answer(yes(conversation.pending))).rejects.toMatchObject(REFUSED);
+    expect(conversation.pending).toHaveLength(1);
+    await conversation.answer(yes(conversation.pending), { answeredBy: CLERK });
+    expect(ran).toEqual([5]);
+  });
+
+  test('Conversations refuse, and the turn waits on', async () => {
+    const { config, store, ran } = setup('not-the-owner');
+    const { store: _, ...own } = config;
+    const conversations = new Conversations({ store, config: own });
+    opened.push(conversations);
+    await conversations.prompt('c1', 'Refund it', { owner: OWNER });
+    const { pending } = (await conversations.idle('c1')) ?? {};
+    const answered = conversations.answer('c1', yes(pending), { owner: OWNER });
+    await expect(answered).rejects.toMatchObject(REFUSED);
+    await conversations.answer('c1', yes(pending), { owner: OWNER, answeredBy: CLERK });
+    expect((await conversations.idle('c1'))?.status).toBe('idle');
+    expect(ran).toEqual([5]);
+  });
+
+  test('a process without the tools leaves a function to the process that takes the turn', async () => {
+    const { config, store, ran } = setup(({ answeredBy }) => (answeredBy as typeof CLERK).user === 'clerk');
+    const { store: _, tools: __, ...web } = config;
+    const worker = new Conversations({ store, config: { ...web, tools: config.tools } });
+    const asking = new Conversations({ store, config: web, takesTurns: false });
+    opened.push(worker, asking);
+    await asking.prompt('c1', 'Refund it', { owner: OWNER });
+    const { pending, lastEvent = 0 } = (await asking.idle('c1')) ?? {};
+    await asking.answer('c1', yes(pending), { owner: OWNER });
+    for await (const { event } of asking.events('c1', { after: lastEvent }))
+      if (event.type === 'answers-refused') {
+        expect(event).toMatchObject({ isLate: false, error: { name: 'RunNotAllowed' } });
+        break;
+      }
+    expect(ran).toEqual([]);
+    await asking.answer('c1', yes(pending), { owner: OWNER, answeredBy: CLERK });
+    expect((await asking.idle('c1'))?.status).toBe('idle');
+    expect(ran).toEqual([5]);
+  });
+
+  test('a conversation without an owner ends its turn with what is wrong', async () => {
+    const { config, store } = setup('not-the-owner');
+    const { store: _, ...own } = config;
+    const conversations = new Conversations({ store, config: own });
+    opened.push(conversations);
+    await conversations.prompt('c1', 'Refund it');
+    for await (const { event } of conversations.events('c1'))
+      if (event.type === 'turn-end') {
+        expect(event).toMatchObject({ status: 'failed', error: { name: 'InvalidOptions' } });
+        break;
+      }
+  });
+
+  test('calls of an agent within a call are approved by whom their tools accept', async () => {
+    const { refund, ran } = setup('not-the-owner');
+    const agent = agentAsTool({
+      name: 'desk',
+      description: 'Refunds',
+      provider: new ScriptedProvider([calling(5), { content: 'Refunded.' }]),
+      model: 'm',
+      tools: [refund],
+    });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'desk', arguments: { task: 'refund' } }] },
+      { content: 'Done.' },
+    ]);
+    const config = { provider, model: 'm', tools: [agent] };
+    const run = await runToolLoop(config, hello, scope);
+    expect(run.pending).toMatchObject([{ tool: 'refund', approver: 'not-the-owner' }]);
+    await expect(resumeToolLoop(config, run.state, yes(run.pending), { scope })).rejects.toMatchObject(
+      REFUSED,
+    );
+    await resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy: CLERK });
+    expect(ran).toEqual([5]);
+  });
+});
+
+describe('standing approvals and approval.approver', () => {
+  const remember = { scopes: ['user'], by: [] } as const;
+
+  test('count for calls that whoever gave them could approve, and for no others', async () => {
+    const small: Approver = ({ answeredBy, call }) =>
+      (answeredBy as typeof CLERK).user === 'clerk' && Number(call.arguments.amount) <= 100;
+    const { config, ran } = setup(small, { remember }, [5, 50, 500]);
+    const run = await runToolLoop(config, hello, scope);
+    const answers = yes(run.pending, { remember: { scope: 'user' } });
+    const next = await resumeToolLoop(config, run.state, answers, { scope, answeredBy: CLERK });
+    expect(ran).toEqual([5, 50]);
+    expect(next).toMatchObject({ status: 'suspended', pending: [{ arguments: { amount: 500 } }] });
+  });
+
+  test('let no call beside the approved one through that whoever gave them may not approve', async () => {
+    const { refund, ran, store } = setup(({ call }) => Number(call.arguments.amount) <= 100, { remember });
+    const toolCalls = [5, 500].map((amount) => ({ name: 'refund', arguments: { amount } }));
+    const provider = new ScriptedProvider([{ toolCalls }, { content: 'Done.' }]);
+    const config = { provider, model: 'm', tools: [refund], store };
+    const run = await runToolLoop(config, hello, scope);
+    const answers = yes(run.pending?.slice(0, 1), { remember: { scope: 'user' } });
+    const next = await resumeToolLoop(config, run.state, answers, { scope, answeredBy: CLERK });
+    expect(next).toMatchObject({ status: 'suspended', pending: [{ arguments: { amount: 500 } }] });
+    expect(ran).toEqual([]);
+  });
+
+  test('of the owner count no more once the tool refuses the owner', async () => {
+    const { config, refund, store, ran } = setup(({ answeredBy }) => answeredBy !== null, { remember }, [5]);
+    const run = await runToolLoop(config, hello, scope);
+    await resumeToolLoop(config, run.state, yes(run.pending, { remember: { scope: 'user' } }), { scope });
+    expect(ran).toEqual([5]);
+    const approver: Approver = ({ answeredBy, owner }) =>
+      JSON.stringify(answeredBy) !== JSON.stringify(owner);
+    const stricter: ToolDefinition = defineTool({ ...refund, approval: { approver, remember } });
+    const provider = new ScriptedProvider([calling(6), { content: 'Done.' }]);
+    const again = await runToolLoop({ provider, model: 'm', tools: [stricter], store }, hello, scope);
+    expect(again.status).toBe('suspended');
+    expect(ran).toEqual([5]);
+  });
+});

@@ -1,0 +1,341 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  type Answer,
+  answerStoredRun,
+  Conversation,
+  Conversations,
+  cancelRun,
+  defineTool,
+  MemoryJobEngine,
+  type PendingCall,
+  recoverRuns,
+  resumeStoredRun,
+  resumeToolLoop,
+  runJobs,
+  runToolLoop,
+  type ToolDefinition,
+  type ToolLoopConfig,
+} from 'toolwright';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+
+const hello = [{ role: 'user', content: 'Refund it' }] as const;
+const CHANGED = { name: 'DefinitionChanged', code: 529 };
+
+/** What ran, by whichever version of the tool. */
+function setup() {
+  const ran: unknown[] = [];
+  const refund = (more: Partial<ToolDefinition> = {}, required: readonly string[] = []) =>
+    defineTool({
+      name: 'refund',
+      description: 'Refund',
+      approval: true,
+      parameters: {
+        type: 'object',
+        properties: { amount: { type: 'integer' }, reason: { type: 'string' } },
+        required: ['amount', ...required],
+      },
+      ...more,
+      execute: (args) => `refunded ${ran.push(args)}`,
+    });
+  const store = new MemoryRunStore();
+  const config = {
+    provider: new ScriptedProvider([
+      { toolCalls: [{ id: 'a', name: 'refund', arguments: { amount: 5 } }] },
+      { content: 'Done.' },
+    ]),
+    model: 'm',
+    store,
+  };
+  const versions = {
+    old: [refund()],
+    renamed: [refund({ name: 'pay_back' })],
+    stricter: [refund({ approval: { title: 'Refund with a reason' } }, ['reason'])],
+  };
+  return { ran, store, config, refund, versions };
+}
+
+function yes(pending: readonly PendingCall[] | undefined, more: object = {}): readonly Answer[] {
+  return (pending ?? []).map(({ id }) => ({ id, approved: true, ...more }) as Answer);
+}
+
+const WITH_REASON = { arguments: { amount: 5, reason: 'broken' } };
+
+const opened: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+describe('an approval whose tool has changed', () => {
+  test('is refused where the tool needs one argument more; with that, it is taken', async () => {
+    const { config, versions, ran } = setup();
+    const run = await runToolLoop({ ...config, tools: versions.old }, hello);
+    const now = { ...config, tools: versions.stricter };
+    await expect(resumeToolLoop(now, run.state, yes(run.pending))).rejects.toMatchObject({
+      ...CHANGED,
+      message: expect.stringMatching(
+        /nothing has run.*'refund' has changed.*reason.*approve it with arguments/,
+      ),
+    });
+    expect(ran).toEqual([]);
+    const done = await resumeToolLoop(now, run.state, yes(run.pending, WITH_REASON));
+    expect(done.status).toBe('completed');
+    expect(ran).toEqual([WITH_REASON.arguments]);
+  });
+
+  test('is refused where the tool is gone; the call can be refused, or the run cancelled', async () => {
+    const { config, versions, store, ran } = setup();
+    const run = await runToolLoop({ ...config, tools: versions.old }, hello);
+    const now = { ...config, tools: versions.renamed };
+    for (const answers of [yes(run.pending), yes(run.pending, WITH_REASON)])
+      await expect(resumeToolLoop(now, run.state, answers)).rejects.toMatchObject({
+        ...CHANGED,
+        message: expect.stringMatching(/'refund'.*renamed or removed.*refuse the call or cancel the run/),
+      });
+    const [{ id } = { id: '' }] = run.pending ?? [];
+    const refused = await resumeToolLoop(now, run.state, [{ id, approved: false }]);
+    expect(refused).toMatchObject({ status: 'completed', toolCalls: [{ status: 'refused' }] });
+    expect(await cancelRun({ store, runId: run.state?.runId ?? '' })).toBe(true);
+    expect(ran).toEqual([]);
+  });
+
+  test('of a stored run leaves it suspended, with the question as the tool asks it now', async () => {
+    const { config, versions, store, ran } = setup();
+    const run = await runToolLoop({ ...config, tools: versions.old }, hello);
+    const stored = { store, runId: run.state?.runId ?? '' };
+    const { store: _, ...own } = config;
+    const now = { ...own, tools: versions.stricter };
+    await expect(resumeStoredRun(now, stored, yes(run.pending))).rejects.toMatchObject(CHANGED);
+    const asked = await store.load(stored.runId);
+    expect(asked?.pending).toMatchObject([
+      {
+        id: run.pending?.[0]?.id,
+        title: 'Refund with a reason',
+        description: expect.stringContaining('reason'),
+      },
+    ]);
+    const { tools } = now;
+    await expect(answerStoredRun(stored, yes(asked?.pending), { tools })).rejects.toMatchObject(CHANGED);
+    expect((await resumeStoredRun(now, stored, yes(asked?.pending, WITH_REASON))).status).toBe('completed');
+    expect(ran).toEqual([WITH_REASON.arguments]);
+  });
+
+  test('of a Conversation leaves its turn suspended', async () => {
+    const { config, versions, ran } = setup();
+    const { store: _, ...own } = config;
+    const conversation = new Conversation({ ...own, tools: versions.old });
+    await conversation.prompt('Refund it');
+    conversation.update({ tools: versions.stricter });
+    await expect(conversation.answer(yes(conversation.pending))).rejects.toMatchObject(CHANGED);
+    expect(conversation.pending).toMatchObject([{ title: 'Refund with a reason' }]);
+    await conversation.answer(yes(conversation.pending, WITH_REASON));
+    expect(ran).toEqual([WITH_REASON.arguments]);
+  });
+
+  test('of Conversations leaves the turn suspended, with the question as the tool asks it now', async () => {
+    const { config, versions, ran } = setup();
+    const { store, ...own } = config;
+    let tools = versions.old;
+    const conversations = new Conversations({ store, config: () => ({ ...own, tools }) });
+    opened.push(conversations);
+    await conversations.prompt('c1', 'Refund it');
+    const before = await conversations.idle('c1');
+    tools = versions.stricter;
+    await expect(conversations.answer('c1', yes(before?.pending))).rejects.toMatchObject(CHANGED);
+    const asked = await conversations.snapshot('c1');
+    expect(asked).toMatchObject({ status: 'suspended', pending: [{ title: 'Refund with a reason' }] });
+    await conversations.answer('c1', yes(asked?.pending, WITH_REASON));
+    expect((await conversations.idle('c1'))?.status).toBe('idle');
+    expect(ran).toEqual([WITH_REASON.arguments]);
+  });
+
+  test.each(['renamed', 'stricter'] as const)(
+    'that was kept before anybody knew it (%s) is asked for anew where the run goes on',
+    async (version) => {
+      const { config, versions, store, ran } = setup();
+      const run = await runToolLoop({ ...config, tools: versions.old }, hello);
+      const stored = { store, runId: run.state?.runId ?? '' };
+      // An operator has no tools to check it with.
+      expect(await answerStoredRun(stored, yes(run.pending))).toEqual([]);
+      const now = { ...config, tools: versions[version], checkpoint: 'step' } as const;
+      const [recovered] = await recoverRuns({ store, config: now });
+      expect(recovered).toMatchObject({
+        result: {
+          status: 'suspended',
+          pending: [
+            { kind: 'approval', tool: 'refund', description: expect.stringContaining('has changed') },
+          ],
+        },
+      });
+      const asked = (await store.load(stored.runId))?.pending;
+      expect(asked?.[0]?.id).not.toBe(run.pending?.[0]?.id);
+      expect(ran).toEqual([]);
+      const { store: _, ...own } = config;
+      const resumed = { ...own, tools: version === 'renamed' ? versions.old : now.tools };
+      const answers = yes(asked, version === 'renamed' ? {} : WITH_REASON);
+      expect((await resumeStoredRun(resumed, stored, answers)).status).toBe('completed');
+      expect(ran).toHaveLength(1);
+    },
+  );
+});
+
+describe('a call that had begun, taken over by a version that asks for approvals', () => {
+  /** A run whose process died in its call, and the config with which another version goes on. */
+  async function dead(later: Partial<ToolDefinition>, more: Partial<ToolLoopConfig> = {}) {
+    let now = 1_700_000_000_000;
+    const store = new MemoryRunStore({ now: () => now });
+    const keys: string[] = [];
+    const pay = (options: Partial<ToolDefinition>, execute: () => unknown) =>
+      defineTool({
+        name: 'pay',
+        description: 'Pay',
+        annotations: { idempotent: true },
+        parameters: { type: 'object', properties: { amount: { type: 'integer' } } },
+        ...options,
+        execute: (_args, { idempotencyKey }) => {
+          keys.push(idempotencyKey);
+          return execute();
+        },
+      });
+    const begun = Promise.withResolvers<void>();
+    const old = pay({}, () => {
+      begun.resolve();
+      return new Promise(() => {});
+    });
+    const provider = () =>
+      new ScriptedProvider([
+        { toolCalls: [{ id: 'a', name: 'pay', arguments: { amount: 5 } }] },
+        { content: 'Done.' },
+      ]);
+    const begin = { provider: provider(), model: 'm', tools: [old], store, checkpoint: 'step' } as const;
+    void runToolLoop({ ...begin, runId: 'r', toolTimeoutMs: Number.POSITIVE_INFINITY }, hello).catch(
+      () => {},
+    );
+    await begun.promise;
+    now += 60_000;
+    const config = {
+      provider: new ScriptedProvider([{ content: 'Done.' }]),
+      model: 'm',
+      tools: [pay(later, () => 'paid')],
+      store,
+      checkpoint: 'step' as const,
+      ...more,
+    };
+    const [recovered] = await recoverRuns({ store, config });
+    if (recovered === undefined || !('result' in recovered)) throw new Error('it was to go on');
+    const { result } = recovered;
+    const answer = async (answers: readonly Answer[]) => {
+      const { store: _, ...own } = config;
+      return resumeStoredRun(own, { store, runId: 'r' }, answers);
+    };
+    return { result, keys, answer };
+  }
+
+  test('is a question for its outcome, which says that it had begun and takes no edits', async () => {
+    const { result, keys, answer } = await dead({ approval: true });
+    expect(result).toMatchObject({
+      status: 'suspended',
+      pending: [{ kind: 'outcome', message: expect.stringContaining('had begun when its process died') }],
+    });
+    const [{ id } = { id: '' }] = result.pending ?? [];
+    await expect(answer([{ id, approved: true, arguments: { amount: 6 } }])).rejects.toMatchObject({
+      name: 'InvalidAnswer',
+    });
+    expect(keys).toHaveLength(1);
+    const done = await answer([{ id, outcome: 'done', result: 'paid before' }]);
+    expect(done.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'paid before' } }]);
+    expect(keys).toHaveLength(1);
+  });
+
+  test('needs the approval once somebody says that it was not done', async () => {
+    const { result, keys, answer } = await dead({ approval: true });
+    const [{ id } = { id: '' }] = result.pending ?? [];
+    const asked = await answer([{ id, outcome: 'not-done' }]);
+    expect(asked).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval' }] });
+    expect(keys).toHaveLength(1);
+    const done = await answer(yes(asked.pending));
+    expect(done.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'paid' } }]);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  test('is not told as refused by a policy that forbids it by now, or asks', async () => {
+    for (const decision of [false, { ask: true }] as const) {
+      const { result } = await dead({}, { policy: () => decision });
+      expect(result).toMatchObject({ status: 'suspended', pending: [{ kind: 'outcome' }] });
+    }
+  });
+
+  test('is known where its tool can tell', async () => {
+    const { result } = await dead({
+      approval: true,
+      reconcile: () => ({ status: 'done', result: 'paid once' }),
+    });
+    expect(result.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'paid once' } }]);
+  });
+});
+
+describe('a job that waits while its tool becomes one that needs an approval', () => {
+  const NEED = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] } as const;
+
+  function mail(ran: unknown[], more: Partial<ToolDefinition> = {}) {
+    return defineTool({
+      name: 'mail',
+      description: 'Mail',
+      background: true,
+      parameters: NEED,
+      ...more,
+      execute: (args) => `mailed ${ran.push(args)}`,
+    });
+  }
+
+  async function started(tool: ToolDefinition) {
+    const engine = new MemoryJobEngine();
+    const store = new MemoryRunStore();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'mail', arguments: { to: 'a' } }] },
+      { content: 'Started.' },
+    ]);
+    const config = { provider, model: 'm', tools: [tool], engine, store };
+    return { engine, store, config, run: await runToolLoop(config, hello, { owner: { user: 'u1' } }) };
+  }
+
+  async function completed({ engine, store }: Awaited<ReturnType<typeof started>>, tool: ToolDefinition) {
+    const ended = Promise.withResolvers<{ readonly isError: boolean; readonly forLLM: string }>();
+    const worker = await runJobs({
+      engine,
+      store,
+      tools: [tool],
+      onAsyncResult: ({ result }) => ended.resolve(result),
+    });
+    opened.push(worker, engine);
+    return ended.promise;
+  }
+
+  test('is not done; the model is told to call again, and then somebody is asked', async () => {
+    const ran: unknown[] = [];
+    const begun = await started(mail(ran));
+    const stricter = mail(ran, { approval: true });
+    const result = await completed(begun, stricter);
+    expect(result.isError).toBe(true);
+    expect(result.forLLM).toMatch(/needs an approval by now.*The work was not done.*Call the tool again/);
+    expect(ran).toEqual([]);
+    const provider = new ScriptedProvider([{ toolCalls: [{ name: 'mail', arguments: { to: 'a' } }] }]);
+    const again = await runToolLoop({ ...begun.config, provider, tools: [stricter] }, hello);
+    expect(again).toMatchObject({ status: 'suspended', pending: [{ kind: 'approval', tool: 'mail' }] });
+  });
+
+  test('is done where its call was approved, by somebody who may approve it', async () => {
+    for (const [answeredBy, isDone] of [
+      [{ user: 'clerk' }, true],
+      [undefined, false],
+    ] as const) {
+      const ran: unknown[] = [];
+      const begun = await started(mail(ran, { approval: true }));
+      const options = { scope: { owner: { user: 'u1' } }, answeredBy };
+      await resumeToolLoop(begun.config, begun.run.state, yes(begun.run.pending), options);
+      const result = await completed(begun, mail(ran, { approval: { approver: 'not-the-owner' } }));
+      expect(result.isError).toBe(!isDone);
+      expect(ran).toHaveLength(isDone ? 1 : 0);
+    }
+  });
+});
