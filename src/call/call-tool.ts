@@ -231,9 +231,12 @@ function checked(
   if (ready instanceof Promise) return checkLater(call, { tool, plan, checking: ready });
   if (call.request.journal?.edited?.isChecked && !countsFor(call.request.journal, ready)) {
     const { journal: _, hasBegun: __, ...request } = call.request;
-    const asSent = (): Answer =>
-      (ready.ok ? undefined : askAgain(call, summarizeFaults(ready.faults), tool)) ??
-      checked({ ...call, request }, { tool, plan, ready: checkArguments(tool, plan, request) });
+    const asSent = (): Answer => {
+      const sent = checkArguments(tool, plan, request);
+      const fits = sent instanceof Promise || sent.ok;
+      const again = fits ? undefined : askAgain(call, summarizeFaults(sent.faults), tool);
+      return again ?? checked({ ...call, request }, { tool, plan, ready: sent });
+    };
     return unmade(call, asSent, { tool, plan });
   }
   call.environment.onStep?.('check');

@@ -36,8 +36,9 @@ export function shownPendingId(
 
 /** What whoever is asked to approve a call is told beside the call itself. */
 export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
-  const { message, title, description, risk, decisions, mayRemember, expiresAt } = wait as PendingCall;
-  const told = { message, title, description, risk, decisions, mayRemember, expiresAt };
+  const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
+    wait as PendingCall;
+  const told = { message, title, description, risk, decisions, mayRemember, approver, expiresAt };
   const given = Object.entries(told).filter(([, value]) => value !== undefined);
   return given.length === 0 ? undefined : (Object.fromEntries(given) as unknown as JsonObject);
 }

@@ -165,8 +165,10 @@ export const ERROR_TABLE = {
   },
   RunNotAllowed: {
     code: 523,
-    happened: 'A run was to be resumed on behalf of another owner than it has, or its owner is not certain.',
-    remedy: 'Resume with the owner’s `scope`, and give `stateSecret` where states leave the process.',
+    happened:
+      'A run was to be resumed on behalf of another owner than it has, or its owner is not certain; or a call was approved by somebody who may not approve it.',
+    remedy:
+      'Resume with the owner’s `scope`, and give `stateSecret` where states leave the process; let somebody approve whom `approval.approver` of the tool accepts.',
   },
   ToolDeadlock: {
     code: 524,
@@ -200,8 +202,9 @@ export const ERROR_TABLE = {
   DefinitionChanged: {
     code: 529,
     happened:
-      'A tool was changed after work with it had been started on an engine, and its arguments no longer fit.',
-    remedy: 'Let the model start it again. While jobs wait, add parameters as optional ones only.',
+      'A tool was changed after work with it had been started on an engine, or an approval of its call had been asked for, and the arguments no longer fit.',
+    remedy:
+      'Let the model start it again; approve the call with arguments that fit, refuse it, or cancel the run. While jobs and calls wait, add parameters as optional ones only.',
   },
   RequestRefused: {
     code: 536,

@@ -470,7 +470,11 @@ export const LOOP_DOORS: readonly Door[] = [
       heartbeatMs: 1000,
       logger: console,
     },
-    { required: ['conversations', 'authenticate'], enter: createChatHandler },
+    {
+      required: ['conversations', 'authenticate'],
+      protecting: ['mayAnswer'],
+      enter: createChatHandler,
+    },
   ),
   door<InspectorOptions>(
     'createInspector',
@@ -492,7 +496,15 @@ export const LOOP_DOORS: readonly Door[] = [
       recordings: 'recordings',
     },
     {
-      protecting: ['allowInProduction', 'allowedHosts', 'scope', 'scopeOf', 'stateSecret', 'token'],
+      protecting: [
+        'answeredBy',
+        'allowInProduction',
+        'allowedHosts',
+        'scope',
+        'scopeOf',
+        'stateSecret',
+        'token',
+      ],
       enter: (given) => createInspector(new ToolRegistry(), given).close(),
     },
   ),

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Approver, defineTool, runToolLoop, type ToolLoopConfig } from 'toolwright';
+import { SqliteRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { builtFile } from '../processes/built-file.js';
+import { NodeProcess } from '../processes/node-process.js';
+
+const COMMAND = builtFile('dist/src/cli/main.js');
+
+let folder: string;
+let store: SqliteRunStore;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'toolwright-approvers-'));
+  store = new SqliteRunStore({ path: join(folder, 'runs.sqlite') });
+});
+afterEach(() => {
+  store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function toolwright(...args: readonly string[]) {
+  await using command = new NodeProcess([COMMAND, ...args], { folder });
+  return await command.ended();
+}
+
+const answer = (...args: readonly string[]) =>
+  toolwright('runs', 'answer', 'r1', '--store', 'runs.sqlite', ...args);
+
+/** A run of u1 that waits for the approval of a refund. */
+async function suspend(approver: Approver): Promise<void> {
+  const refund = defineTool({
+    name: 'refund',
+    description: 'Refund',
+    parameters: { type: 'object', properties: { amount: { type: 'integer' } } },
+    approval: { approver },
+    execute: () => 'refunded',
+  });
+  const provider = new ScriptedProvider([{ toolCalls: [{ name: 'refund', arguments: { amount: 5 } }] }]);
+  const config: ToolLoopConfig = {
+    provider,
+    model: 'm',
+    tools: [refund],
+    store,
+    checkpoint: 'step',
+    runId: 'r1',
+  };
+  await runToolLoop(config, [{ role: 'user', content: 'Refund it' }], { owner: { user: 'u1' } });
+}
+
+/** A module with the tool of another version. */
+function writeModule(approval: string, required = '[]'): void {
+  writeFileSync(
+    join(folder, 'worker.mjs'),
+    `export const refund = {
+      name: 'refund', description: 'Refund', execute: () => 'refunded', approval: ${approval},
+      parameters: {
+        type: 'object', required: ${required},
+        properties: { amount: { type: 'integer' }, reason: { type: 'string' } },
+      },
+    };
+    export const config = { provider: { chat() {} }, model: 'm', tools: [refund] };`,
+  );
+}
+
+const fault = (exitCode: number, text: RegExp) => ({
+  exitCode,
+  stdout: '',
+  stderr: expect.stringMatching(new RegExp(`^toolwright: [^\\n]*${text.source}[^\\n]*\\n$`)),
+});
+
+describe('toolwright runs answer', () => {
+  test('needs --by for a call that not everybody may approve, and records who it was', async () => {
+    await suspend('not-the-owner');
+    expect(await answer('--approve')).toEqual(fault(2, /'refund' is not approved by everybody: --by/));
+    expect(await answer('--approve', '--by', '{"user":"u1"}')).toEqual(
+      fault(1, /only by somebody else than the owner/),
+    );
+    expect(await store.load('r1')).toMatchObject({ pending: [{ tool: 'refund' }] });
+    expect(await answer('--approve', '--by', 'clerk 7')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect((await store.read('r1'))?.state.open?.calls).toMatchObject([
+      { journal: { approved: true, given: [{ answeredBy: 'clerk 7' }] } },
+    ]);
+  });
+
+  test('asks the tool of the module who may approve', async () => {
+    await suspend(() => true);
+    writeModule(
+      '{ approver: ({ answeredBy, call }) => answeredBy.role === "clerk" && call.arguments.amount < 9 }',
+    );
+    const by = (role: string) => ['--approve', '--by', `{"role":"${role}"}`];
+    expect(await answer(...by('clerk'))).toEqual(fault(2, /'refund' itself decides.*--module/));
+    expect(await answer(...by('cook'), '--module', 'worker.mjs')).toEqual(
+      fault(1, /only by those whom its tool accepts/),
+    );
+    expect(await answer(...by('clerk'), '--module', 'worker.mjs')).toMatchObject({ exitCode: 0 });
+  });
+
+  test('says in one line what has changed of a tool, and the run waits on', async () => {
+    await suspend('may-answer');
+    writeModule('true', "['reason']");
+    expect(await answer('--approve', '--module', 'worker.mjs')).toEqual(
+      fault(1, /'refund' has changed.*reason.*approve it with arguments that fit, refuse the call or cancel/),
+    );
+    const edited = ['--arguments', '{"amount":5,"reason":"broken"}', '--module', 'worker.mjs'];
+    expect(await answer('--approve', ...edited)).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
+  test('a run without an owner is refused by a chat on the terminal', async () => {
+    writeModule("{ approver: 'not-the-owner' }");
+    await using command = new NodeProcess([COMMAND, 'chat', 'worker.mjs', '--offline'], { folder });
+    command.write('Refund it\n');
+    command.endInput();
+    const { exitCode, stderr } = await command.ended();
+    expect(exitCode).toBe(0);
+    expect(stderr).toMatch(/owner is missing.*'refund'/);
+  });
+});
