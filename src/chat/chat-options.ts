@@ -27,7 +27,7 @@ import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import type { ProtocolName } from './protocols.js';
 
 /** A run of a chat that waits: whose it is, and what for. */
-export type WaitingRun = Pick<RunState, 'owner' | 'pending'>;
+type AskingRun = Pick<RunState, 'owner' | 'pending'>;
 
 /** How a chat handler answers. */
 export interface ChatOptions {
@@ -40,7 +40,7 @@ export interface ChatOptions {
    * Whether a request may answer what waits in the chat of another owner: only where this says `true`. It reads and
    * answers the questions, and nothing else of the chat; the turn goes on in its owner's scope.
    */
-  readonly mayAnswer?: (request: Request, run: WaitingRun) => boolean | Promise<boolean>;
+  readonly mayAnswer?: (request: Request, run: AskingRun) => boolean | Promise<boolean>;
   /**
    * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events as they are.
    * Default `ui-messages`.

@@ -37,7 +37,7 @@ import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { requestReply } from './request.js';
 import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
-import { ownerOf, refuseWithoutOwner } from './run-owner.js';
+import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
 import { driveTraced, traceOfRun } from './trace-run.js';
@@ -288,8 +288,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
   const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
-  const owner = scope.owner === undefined ? undefined : ownerOf(scope);
-  if (owner === undefined && 'messages' in start) refuseWithoutOwner(tools);
+  const owner = ownerOfRun(scope, 'messages' in start ? tools : undefined);
   const keeping = config.store && keepingOf(config, tools);
   const standing = config.store && standingLookup(config.store, { runId, owner });
   const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });

@@ -1,7 +1,7 @@
 import { approverOf } from '../call/approver.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { type CallScope, isNobody } from '../contract/call.js';
-import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
+import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, isPlainObject, isRecord } from '../kernel/json.js';
 
@@ -83,23 +83,19 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
 }
 
 /**
- * Refuses a run without an owner over tools that say who may approve them: nobody could be told apart from its owner.
+ * The owner of a run. One that begins without an owner is refused over tools that say who may approve them: nobody could
+ * be told apart from its owner.
  *
  * @throws InvalidOptionsError (521) naming the tools.
  */
-export function refuseWithoutOwner(tools: ToolRegistry): void {
-  const chosen = tools.tools().filter(({ approval }) => approverOf(approval) !== undefined);
-  if (chosen.length === 0) return;
+export function ownerOfRun(scope: CallScope, beginsWith: ToolRegistry | undefined): unknown {
+  if (scope.owner !== undefined) return ownerOf(scope);
+  const chosen = beginsWith?.tools().filter(({ approval }) => approverOf(approval) !== undefined) ?? [];
+  if (chosen.length === 0) return undefined;
   const names = chosen.map(({ name }) => `'${name}'`).join(', ');
   const problem = `owner is missing, and approval.approver of ${names} depends on it`;
-  refuseOptions([
-    {
-      where: 'the scope',
-      option: 'owner',
-      problem,
-      fix: "owner: { user: 'u1' }, on whose behalf the run takes place",
-    },
-  ]);
+  const fix = "owner: { user: 'u1' }, on whose behalf the run takes place";
+  throw new InvalidOptionsError([{ where: 'the scope', option: 'owner', problem, fix }]);
 }
 
 /** Whether two owners, as JSON, are one; a missing one is the same only as a missing one. */
