@@ -18,7 +18,7 @@ import { CallLog } from './log.js';
 import { planOf } from './plan.js';
 import { writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
-import { approvalNeed, approvalWait, expiryIn } from './waits.js';
+import { approvalNeed, approvalWait, expiryIn, withoutApproval } from './waits.js';
 
 /** How far the policies of a call were asked: what the last one said, and which one comes then. */
 interface AskedPolicies {
@@ -273,7 +273,11 @@ function waitingEnd(
       status: 'refused',
       result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait.kind, because)),
     };
-  return suspendedEnd(tool.name, { waits: [wait], journal: journalOf(call) });
+  const journal = journalOf(call);
+  return suspendedEnd(tool.name, {
+    waits: [wait],
+    journal: wait.kind === 'approval' ? withoutApproval(journal) : journal,
+  });
 }
 
 /** What is known of a call, for when it is made again. */

@@ -37,7 +37,7 @@ import { awaitWork, endBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 import { endTrace, startTrace } from './trace-call.js';
-import { approvalWait, askedAgain, changedSince, GONE } from './waits.js';
+import { approvalWait, askedAgain, changedSince, GONE, withoutApproval } from './waits.js';
 
 /** The answer to a call: its result, or an invocation where the environment wants the record of the call. */
 type CallAnswer = ToolResult | Invocation;
@@ -141,7 +141,8 @@ function askAgain(call: ReceivedCall, problem: string, tool?: Call['tool']): Ans
   const { request, environment, log } = call;
   const { name, journal } = request;
   if (!journal?.approved || !environment.canSuspend) return undefined;
-  const { given, edited, answers, once, reasks: before = 0 } = journal;
+  const { edited: _, ...known } = withoutApproval(journal);
+  const { edited, answers, once, reasks: before = 0 } = journal;
   const hasBegun = answers.length + once.length > 0;
   if (hasBegun || (edited !== undefined && !edited.isChecked)) return undefined;
   const args = edited?.original ?? journal.arguments;
@@ -151,7 +152,7 @@ function askAgain(call: ReceivedCall, problem: string, tool?: Call['tool']): Ans
     answerWithinMs: environment.answerWithinMs,
     onError: (error) => log.ignored('The description of an approval could not be written', { error }),
   });
-  const asked = { arguments: args, ...(given ? { given } : {}), reasks, answers: [], once: [] };
+  const asked = { ...known, arguments: args, reasks };
   const waits = [askedAgain(wait, changedSince(name, problem), reasks)];
   return finish({ ...call, checked: args }, suspendedEnd(name, { waits, journal: asked }));
 }

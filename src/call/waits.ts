@@ -44,6 +44,13 @@ export function askedAgain(wait: Wait, change: string, index: number): Wait {
   return { ...wait, index, description: description === undefined ? change : `${change}\n${description}` };
 }
 
+/** What is known of a call whose approval counts no more, and that is asked about anew. */
+export function withoutApproval(journal: CallJournal): CallJournal {
+  const { approved: _1, remember: _2, standing: _3, given, ...known } = journal;
+  const others = given?.filter(({ kind }) => kind !== 'approval') ?? [];
+  return others.length === 0 ? known : { ...known, given: others };
+}
+
 /** What the wait of an approval is made of. */
 interface AskedCall {
   readonly arguments: JsonObject;

@@ -32,7 +32,7 @@ export async function* readOwnAnswers(
   for await (const { event, isNews } of readAnsweredTurn(source, { key, view })) {
     if (!isNews) continue;
     const ids = event.type === 'answers-taken' ? (event.ids as readonly unknown[]) : [];
-    const left = view.pending.filter(({ id }) => !ids.includes(id));
+    const left = event.type === 'turn-end' ? [] : view.pending.filter(({ id }) => !ids.includes(id));
     const refused = event.type === 'answers-refused' ? [event] : [];
     yield* asEvents(view, [...begun(view), ...asked(left), ...refused, paused(left)]);
     return;
