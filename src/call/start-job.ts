@@ -9,6 +9,7 @@ import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
 import type { CallEnd } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { lineOf, TaskQueue } from './task-queue.js';
+import { approvalNeed } from './waits.js';
 
 const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
 
@@ -163,9 +164,10 @@ function jobOf(call: Call): Job {
   };
 }
 
-function approvalOf({ request, standing }: Call): Exclude<Job['approved'], undefined> {
+function approvalOf({ request, standing, tool }: Call): Exclude<Job['approved'], undefined> {
   const { approved, given } = request.journal ?? {};
-  if (!approved && standing === undefined) return false;
+  // A function that needed nobody for this call has decided, where it sees all of its scope.
+  if (!approved && standing === undefined) return approvalNeed(tool.approval) === false ? false : {};
   const { answeredBy } = (approved ? given?.findLast(({ kind }) => kind === 'approval') : standing) ?? {};
   return answeredBy === undefined ? {} : { answeredBy };
 }
