@@ -82,11 +82,14 @@ const MAX_LENGTH = 200_000;
 const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
 const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
 const BROKEN = 'the arguments are no valid JSON';
+const AMBIGUOUS =
+  'the arguments are no valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
 
 /**
  * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
- * comments, trailing commas, quotes, missing closing brackets. A text that ends inside a value, or where one
- * is still to come, is never completed: a path or an amount that lost its end is a different one.
+ * comments, missing and trailing commas, quotes, missing closing brackets. A text that can be read in two ways is
+ * refused. One that ends inside a value, or where one is still to come, is never completed: a path or an amount
+ * that lost its end is a different one.
  */
 function repairJson(text: string): RepairedJson {
   if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
@@ -95,24 +98,37 @@ function repairJson(text: string): RepairedJson {
   if (start < 0) return refused('the arguments must be a JSON object, not plain text');
   const plain = readRelaxedJson(body, start, { isWhole: true });
   if (plain.kind === 'open') return refused(CUT_OFF);
-  if (plain.kind === 'read' && holdsObject(body, plain.end)) return refused(SEVERAL);
+  if (plain.kind === 'read' && holdsMore(body, plain.end)) return refused(SEVERAL);
   if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
-  const mended = readRelaxedJson(body, start, { mends: true });
-  if (mended.kind === 'open') return refused(CUT_OFF);
-  if (mended.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(mended.end)))
-    return accepted(body, start, mended);
-  return unescaped(body) ?? refused(BROKEN);
+  const readings = [
+    readRelaxedJson(body, start, { isWhole: true, repairs: true }),
+    readRelaxedJson(body, start, { repairs: true, hasInnerQuotes: true }),
+  ];
+  const [read, other] = readings.filter((reading) => isToTheEnd(body, reading));
+  if (read === undefined) return unescaped(body) ?? refused(problemOf(readings));
+  if (other !== undefined && JSON.stringify(read.value) !== JSON.stringify(other.value))
+    return refused(AMBIGUOUS);
+  return accepted(body, start, read);
 }
+
+/** Whether a reading took all but brackets and the like that are left over. */
+function isToTheEnd(body: string, reading: RelaxedReading): reading is ReadValue {
+  return reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end));
+}
+
+function problemOf(readings: readonly RelaxedReading[]): string {
+  if (readings.some(({ kind }) => kind === 'open')) return CUT_OFF;
+  const problem = readings.map((reading) => reading.kind === 'broken' && reading.problem).find(Boolean);
+  return problem ? `${BROKEN}: ${problem}` : BROKEN;
+}
+
+type ReadValue = Extract<RelaxedReading, { kind: 'read' }>;
 
 function refused(problem: string): RepairedJson {
   return { ok: false, problem };
 }
 
-function accepted(
-  body: string,
-  start: number,
-  { value, end }: Extract<RelaxedReading, { kind: 'read' }>,
-): RepairedJson {
+function accepted(body: string, start: number, { value, end }: ReadValue): RepairedJson {
   const isStrict = parse(body.slice(start, end)) !== undefined;
   const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
   return { ok: true, value, repair };
@@ -130,9 +146,9 @@ function startOfJson(text: string): number {
   return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
 }
 
-/** Another object: any that follows at once, and elsewhere one that says something. */
-function holdsObject(text: string, from: number): boolean {
-  return /^\s*\{|\{\s*[^\s}]/.test(text.slice(from));
+/** Another object that is not empty, or a list that follows at once. */
+function holdsMore(text: string, from: number): boolean {
+  return /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(text.slice(from));
 }
 
 /** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
@@ -141,9 +157,11 @@ function hidesQuotes(text: string, end: number): boolean {
   return quote >= 0 && text.lastIndexOf('}') > end + quote;
 }
 
-/** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes. */
+/** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes and perhaps some backslashes. */
 function unescaped(text: string): RepairedJson | undefined {
-  const inner = parse(`"${text}"`)?.value;
+  if (!/^\{(?:\s|\\[nrt])*\\"/.test(text) || /[^\\]"/.test(text)) return undefined;
+  const quoted = text.replace(/(?<!\\)((?:\\\\)*)"/g, '$1\\"').replace(/\n/g, '\\n');
+  const inner = parse(`"${quoted}"`)?.value;
   const parsed = typeof inner === 'string' ? parse(inner) : undefined;
   return parsed && { ok: true, value: parsed.value, repair: DECODED };
 }

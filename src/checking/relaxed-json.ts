@@ -17,23 +17,23 @@ export type RelaxedReading =
     }
   /** The text ends before the value does. */
   | { readonly kind: 'open' }
-  | { readonly kind: 'broken' };
+  /** `problem` states what cannot be read, where a writer of JSON can fix it. */
+  | { readonly kind: 'broken'; readonly problem?: string };
 
 /** How far a reading may go. */
 interface RelaxedOptions {
   /** No more text comes: brackets that are missing after a complete value are added. */
   readonly isWhole?: boolean;
-  /**
-   * Slips are mended: quotes within a text, words without quotes, missing or doubled commas, wrong closing
-   * brackets. Nothing is added at the end then, as what is open there cannot be told.
-   */
-  readonly mends?: boolean;
+  /** Words without quotes, missing or doubled commas and wrong closing brackets are repaired. */
+  readonly repairs?: boolean;
+  /** Beside `repairs`: texts may contain quotes that are not escaped; otherwise the next quote ends a text. */
+  readonly hasInnerQuotes?: boolean;
 }
 
 const MOST_LEVELS = 100;
 // A comment is bounded, so that many unclosed ones cannot make reading quadratic.
 const LONGEST_COMMENT = 1000;
-const SPACE = /[\s\u180e]*/y;
+const SPACE = /[\s\u180e\u200b\u2060]*/y;
 const WORD = /[\p{L}_$][\p{L}\p{N}_$-]*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$][\p{L}\p{N}_$-]*/uy;
 const BARE_TEXT = /[^\s,:{}[\]()"'“”‘’`\\][^,{}[\]"'“”‘’`\\\n]*/y;
@@ -41,6 +41,11 @@ const NUMBER = /-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])/y
 const DIGITS = /[-+.\w]*/y;
 const AFTER_NUMBER = /[\s,}\])/]|$/y;
 const CLOSERS = new Set(['}', ']', ')']);
+/** Looks like a number, but is none: its zero, its sign or its missing digits may also be those of a text. */
+const UNCLEAR_NUMBER =
+  /^(?:[-+]?0\d+(?:\.\d*)?|[-+]?\d+_[\d_.]*|\+[\d.]+|[-+]?[\d.]+[eE][-+]?|[-+]?0[xXoObB][\da-fA-F]+|[-+])$/;
+/** Literals of other languages, and those of JSON in other letters, which may also be texts. */
+const UNCLEAR_WORD = /^(?:true|false|null|none|nil|nan|[-+]?infinity)$/i;
 const QUOTES = new Map([
   ['"', '"'],
   ["'", "'"],
@@ -48,6 +53,7 @@ const QUOTES = new Map([
   ['”', '”'],
   ['‘', '’'],
   ['’', '’'],
+  ['`', '`'],
 ]);
 const LITERALS = new Map<string, unknown>([
   ['true', true],
@@ -57,7 +63,9 @@ const LITERALS = new Map<string, unknown>([
   ['null', null],
   ['None', null],
 ]);
+/** A backslash before anything else (`\d`) may have been meant as itself. */
 const ESCAPES = new Map([
+  ...['"', "'", '“', '”', '„', '‘', '’', '`', '\\', '/'].map((char) => [char, char] as const),
   ['n', '\n'],
   ['t', '\t'],
   ['r', '\r'],
@@ -66,28 +74,53 @@ const ESCAPES = new Map([
 ]);
 const BROKEN = Symbol('broken');
 
-/** What may stand behind the quote that ends a text, where quotes within it are not escaped. */
+/** Where the text ends; otherwise whether words in quotes begin with this quote. */
+type QuoteMeaning = number | 'opens' | 'stays' | typeof BROKEN;
+
+/** A quote that stands in a text, or ends it. */
+interface QuoteInText {
+  readonly end: TextEnd;
+  readonly quote: string | undefined;
+  readonly start: number;
+  readonly at: number;
+  /** Whether words in quotes have begun before it, within the text. */
+  readonly isQuoting: boolean;
+}
+
+/** What may stand behind the quote that ends a text, where texts may contain quotes. */
 interface TextEnd {
   readonly anywhere: RegExp;
-  /** Where a comma was forgotten, only the line break tells that the next entry begins. */
+  /** Behind a line break, the next entry begins although the comma is missing. */
   readonly onNextLine: RegExp;
+  /** What stands behind a quote that looks like an end, although none of these follows. */
+  readonly unclear: RegExp;
 }
 
 // Apart from white space, which no two quotes look through, these look a bounded way ahead.
 const KEY = String.raw`(?:"[^"\\\n]{0,100}"|'[^'\\\n]{0,100}'|“[^“”\n]{0,100}”|[\p{L}\p{N}_$][\p{L}\p{N}_$-]{0,100}"?)\s*:`;
 const MEMBER_END: TextEnd = {
   anywhere: new RegExp(
-    String.raw`$|[}\])]|/[/*]|,\s*(?:$|[,}\]]|\.\.\.|/[/*]|${KEY})|"[^"\\\n]{0,100}"\s*:`,
+    String.raw`$|[}\]]|/[/*]|,\s*(?:$|[,}\]]|\.\.\.|/[/*]|${KEY})|"[^"\\\n]{0,100}"\s*:`,
     'uy',
   ),
   onNextLine: new RegExp(KEY, 'uy'),
+  unclear: /\s*[,:"}\]]/y,
 };
 const ITEM_END: TextEnd = {
   anywhere: /$|[}\])]|\/[/*]|,\s*(?:$|[-,}\]{["'“‘\d]|\.\.\.|\/[/*]|(?:true|false|null|True|False|None)\b)/uy,
   onNextLine: /["{[\d-]/uy,
+  unclear: /\s|[,:"}\]]/y,
 };
+const KEY_END: TextEnd = { anywhere: /:/uy, onNextLine: /:/uy, unclear: /\s|[,"{}[\]]/y };
 const ADDED = /"\s*\+\s*"/y;
+const LONGEST_KEY = 200;
+const PLUS = /\s*\+\s*(?=["'])/y;
 const QUOTED_KEY = /"[^"\\\n]{0,100}"\s*:/y;
+/** What stands before a quote that begins words within a text. */
+const BEFORE_INNER = /[\s([{<=:,;>]/;
+const AFTER_BARE_TEXT = /"\s*(?:[,}\]\n]|$)/y;
+const UNESCAPED = 'a quote within a text must be escaped as \\"';
+const SEPARATE = 'values must be separated by commas, and texts must be in quotes';
 
 /**
  * Reads a value in the JSON dialects that models write: single and curly quotes, bare keys, comments, trailing
@@ -98,22 +131,26 @@ export function readRelaxedJson(text: string, start: number, options: RelaxedOpt
   const reader = new RelaxedReader(text, start, options);
   const value = reader.value(0);
   if (value !== BROKEN) return { kind: 'read', value, end: reader.at, members: reader.members };
-  return { kind: reader.ranOut ? 'open' : 'broken' };
+  if (reader.ranOut) return { kind: 'open' };
+  return reader.problem === undefined ? { kind: 'broken' } : { kind: 'broken', problem: reader.problem };
 }
 
 class RelaxedReader {
   at: number;
   ranOut = false;
+  problem: string | undefined;
   readonly members = new Map<string, Span>();
   readonly #text: string;
   readonly #isWhole: boolean;
-  readonly #mends: boolean;
+  readonly #repairs: boolean;
+  readonly #hasInnerQuotes: boolean;
 
-  constructor(text: string, at: number, { isWhole = false, mends = false }: RelaxedOptions) {
+  constructor(text: string, at: number, options: RelaxedOptions) {
     this.#text = text;
     this.at = at;
-    this.#isWhole = isWhole;
-    this.#mends = mends;
+    this.#isWhole = options.isWhole ?? false;
+    this.#repairs = options.repairs ?? false;
+    this.#hasInnerQuotes = options.hasInnerQuotes ?? false;
   }
 
   value(level: number): unknown {
@@ -122,7 +159,7 @@ class RelaxedReader {
     if (char === '{') return this.#object(level);
     if (char === '[') return this.#list(level, ']');
     if (char === '(') return this.#list(level, ')');
-    if (QUOTES.has(char)) return this.#string(ITEM_END);
+    if (QUOTES.has(char)) return this.#texts(ITEM_END);
     return /[-.\d]/.test(char) ? this.#number() : this.#literal();
   }
 
@@ -136,16 +173,24 @@ class RelaxedReader {
       if (typeof key !== 'string' || !this.#skipSpace() || !this.#takeColon() || !this.#skipSpace())
         return BROKEN;
       const start = this.at;
-      const value = QUOTES.has(this.#text[start]!) ? this.#string(MEMBER_END) : this.value(level + 1);
+      const value = this.#member(key, level);
       if (value === BROKEN) return BROKEN;
       // fromEntries makes own properties, so that `__proto__` is data.
       entries.push([key, value]);
       if (level === 0) this.members.set(key, { start, end: this.at });
-      const next = this.#next('}');
+      const next = this.#next('}', value);
       if (next === 'broken') return BROKEN;
       if (next === 'end') break;
     }
     return Object.fromEntries(entries);
+  }
+
+  #member(key: string, level: number): unknown {
+    const char = this.#text[this.at]!;
+    if (QUOTES.has(char)) return this.#texts(MEMBER_END);
+    if (char === ',' || CLOSERS.has(char))
+      return this.#broken(`the value of ${JSON.stringify(key)} is missing`);
+    return this.value(level + 1);
   }
 
   #list(level: number, closer: string): unknown {
@@ -157,77 +202,135 @@ class RelaxedReader {
       const item = this.value(level + 1);
       if (item === BROKEN) return BROKEN;
       items.push(item);
-      const next = this.#next(closer);
+      const next = this.#next(closer, item);
       if (next === 'broken') return BROKEN;
-      if (next === 'end') return items;
+      // Without a comma, round brackets group a value, and make no tuple of it.
+      if (next === 'end') return closer === ')' && items.length === 1 ? item : items;
     }
   }
 
   /** What follows a complete entry of a container. */
-  #next(closer: string): 'more' | 'end' | 'broken' {
-    if (!this.#skipSpace())
-      return this.#isWhole && !this.#mends && this.at >= this.#text.length ? 'end' : 'broken';
+  #next(closer: string, value: unknown): 'more' | 'end' | 'broken' {
+    const end = this.at;
+    if (!this.#skipSpace()) return this.#isWhole && this.at >= this.#text.length ? 'end' : 'broken';
     if (this.#take(',')) return 'more';
     if (this.#takeCloser(closer)) return 'end';
-    return this.#mends && /["'“‘{[\p{L}\p{N}-]/u.test(this.#text[this.at]!) ? 'more' : 'broken';
+    const char = this.#text[this.at]!;
+    if (!this.#repairs || !/["'“‘{[\p{L}\p{N}-]/u.test(char)) return 'broken';
+    if (this.#text.slice(end, this.at).includes('\n')) return 'more';
+    if (typeof value === 'string' && closer !== '}') return this.#nextItem(end);
+    const isClear =
+      typeof value === 'number' ? !/[-\d]/.test(char) : end < this.at || !/[\p{L}\p{N}-]/u.test(char);
+    if (!isClear) this.#broken(SEPARATE);
+    return isClear ? 'more' : 'broken';
   }
 
-  /** Space, and between mended entries also commas and dots that stand for nothing. */
+  /** What follows a text of a list on its line: `["join with " " here"]` may be two texts, or one with quotes. */
+  #nextItem(end: number): 'more' | 'broken' {
+    const [before, after] = [this.#text[end - 2] ?? ' ', this.#text[this.at + 1] ?? ' '];
+    const isText = QUOTES.has(this.#text[this.at]!);
+    const isClear = isText ? !/[\s"']/.test(before + after) : /[-\d[{]/.test(this.#text[this.at]!);
+    if (end < this.at && isClear) return 'more';
+    this.#broken(UNESCAPED);
+    return 'broken';
+  }
+
+  /** Space, and between entries that are repaired also commas and dots that stand for nothing. */
   #skipGaps(): boolean {
     while (this.#skipSpace()) {
-      if (!this.#mends) return true;
+      if (!this.#repairs) return true;
       if (this.#text.startsWith('...', this.at)) this.at += 3;
       else if (!this.#take(',')) return true;
     }
     return false;
   }
 
-  /** Another closing bracket, where it is mended, closes this container and is left to those around it. */
+  /** Another closing bracket, where it is repaired, closes this container and is left to those around it. */
   #takeCloser(closer: string): boolean {
-    return this.#take(closer) || (this.#mends && CLOSERS.has(this.#text[this.at]!));
+    return this.#take(closer) || (this.#repairs && CLOSERS.has(this.#text[this.at]!));
   }
 
   #takeColon(): boolean {
-    return this.#take(':') || (this.#mends && QUOTES.has(this.#text[this.at]!));
+    const char = this.#text[this.at]!;
+    return this.#take(':') || (this.#repairs && (QUOTES.has(char) || /[{[]/.test(char)));
   }
 
   #key(): unknown {
-    if (QUOTES.has(this.#text[this.at]!)) return this.#string(undefined);
+    if (QUOTES.has(this.#text[this.at]!)) return this.#string(KEY_END);
     const key = this.#run(BARE_KEY);
     // The quote before the key was forgotten.
-    if (this.#mends && key !== undefined) this.#take('"');
+    if (this.#repairs && key !== undefined) this.#take('"');
     return key ?? BROKEN;
   }
 
-  /** A text in quotes; where slips are mended, `end` tells the quote that ends it from those within it. */
-  #string(end: TextEnd | undefined): unknown {
+  /** A text in quotes, or several of which a program would make one: `"a" + "b"`. */
+  #texts(end: TextEnd): unknown {
+    let all = this.#string(end);
+    while (typeof all === 'string' && this.#repairs && matches(PLUS, this.#text, this.at)) {
+      this.at = PLUS.lastIndex;
+      const more = this.#string(end);
+      all = typeof more === 'string' ? all + more : BROKEN;
+    }
+    return all;
+  }
+
+  /** A text in quotes; where it may contain quotes, `end` tells the one that ends it from those within it. */
+  #string(end: TextEnd): unknown {
     const quote = QUOTES.get(this.#text[this.at]!);
     // Three quotes in a row are Python's, or an empty text beside another: neither is read.
-    if (quote && this.#text.startsWith(quote.repeat(3), this.at)) return BROKEN;
+    if (quote && this.#text.startsWith(quote.repeat(3), this.at)) return this.#broken(UNESCAPED);
+    const start = this.at + 1;
     let content = '';
-    let copied = this.at + 1;
-    for (let at = copied; at < this.#text.length; at += 1) {
+    let copied = start;
+    let isQuoting = false;
+    let hasEscapedQuote = false;
+    let hasInnerQuote = false;
+    for (let at = start; at < this.#text.length; at += 1) {
       const char = this.#text[at];
       if (char === quote) {
-        if (!this.#mends || end === undefined || this.#isEnd(end, at + 1)) {
-          this.at = at + 1;
-          return content + this.#text.slice(copied, at);
+        const found: QuoteMeaning = this.#hasInnerQuotes
+          ? this.#textEnd({ end, quote, start, at, isQuoting })
+          : at;
+        if (found === BROKEN) return BROKEN;
+        if (typeof found === 'number') {
+          // Whoever escapes quotes means those that are not escaped as ends.
+          if (hasInnerQuote && hasEscapedQuote) return this.#broken(UNESCAPED);
+          this.at = found === at ? at + 1 : found;
+          return content + this.#text.slice(copied, found);
         }
-        // An apostrophe, or texts that are added up: what is meant cannot be told.
-        if (quote !== '"' || matches(ADDED, this.#text, at)) return BROKEN;
-        const forgotten = this.#forgottenEnd(at);
-        if (forgotten === undefined) continue;
-        this.at = forgotten;
-        return content + this.#text.slice(copied, forgotten);
+        isQuoting = found === 'opens';
+        hasInnerQuote = true;
       }
       if (char !== '\\') continue;
-      const [escaped, length] = readEscape(this.#text, at + 1);
-      content += this.#text.slice(copied, at) + escaped;
-      at += length;
+      const escaped = readEscape(this.#text, at + 1);
+      if (escaped === undefined) {
+        if (/^\\(?:$|u[\da-fA-F]{0,3}$)/.test(this.#text.slice(at, at + 6))) break;
+        const written = this.#text.slice(at, at + 2);
+        return this.#broken(`${written} is no escape of JSON; a backslash within a text is written \\\\`);
+      }
+      hasEscapedQuote ||= escaped[0] === quote;
+      content += this.#text.slice(copied, at) + escaped[0];
+      at += escaped[1];
       copied = at + 1;
     }
     this.ranOut = true;
     return BROKEN;
+  }
+
+  /** Where the text ends, or what a quote within it does: it begins or ends words in quotes, or stands alone. */
+  #textEnd(given: QuoteInText): QuoteMeaning {
+    const { end, quote, start, at, isQuoting } = given;
+    if (this.#isEnd(end, at + 1)) return isQuoting ? this.#broken(UNESCAPED) : at;
+    // An apostrophe, or texts that are added up: what is meant cannot be told.
+    if (quote !== '"' || matches(ADDED, this.#text, at)) return this.#broken(UNESCAPED);
+    if (isQuoting) return 'stays';
+    const forgotten = end === KEY_END ? undefined : this.#forgottenEnd(at);
+    if (forgotten !== undefined) return forgotten;
+    if (matches(end.unclear, this.#text, at + 1)) return this.#broken(UNESCAPED);
+    const before = this.#text.slice(Math.max(0, at - LONGEST_KEY), at);
+    if (at > start && !BEFORE_INNER.test(before.slice(-1))) return 'stays';
+    if (end === ITEM_END && /,\s*$/.test(before)) return this.#broken(UNESCAPED);
+    return /\s/.test(this.#text[at + 1] ?? ' ') ? 'stays' : 'opens';
   }
 
   #isEnd({ anywhere, onNextLine }: TextEnd, at: number): boolean {
@@ -242,16 +345,19 @@ class RelaxedReader {
 
   /** Where a text ends whose closing quote was forgotten: at the comma before the next key, as in `"b,"key":`. */
   #forgottenEnd(quoteAt: number): number | undefined {
-    let at = quoteAt - 1;
-    while (/\s/.test(this.#text[at]!)) at -= 1;
-    return this.#text[at] === ',' && matches(QUOTED_KEY, this.#text, quoteAt) ? at : undefined;
+    const before = this.#text.slice(Math.max(0, quoteAt - LONGEST_KEY), quoteAt);
+    const entry = matches(QUOTED_KEY, this.#text, quoteAt)
+      ? /,\s*$/
+      : /,\s*[\p{L}_$][\p{L}\p{N}_$-]*\s*:\s*$/u;
+    const at = before.search(entry);
+    return at < 0 ? undefined : quoteAt - before.length + at;
   }
 
   #number(): unknown {
     if (this.#runsOut(DIGITS)) return BROKEN;
     const start = this.at;
     const digits = this.#run(NUMBER);
-    if (!this.#mends) return digits === undefined ? BROKEN : exactNumber(digits);
+    if (!this.#repairs) return digits === undefined ? BROKEN : exactNumber(digits);
     if (digits !== undefined && matches(AFTER_NUMBER, this.#text, this.at)) return exactNumber(digits);
     this.at = start;
     return this.#bareText();
@@ -261,7 +367,7 @@ class RelaxedReader {
     const start = this.at;
     const word = this.#run(WORD);
     if (word !== undefined && LITERALS.has(word)) return LITERALS.get(word);
-    if (!this.#mends || this.ranOut) return BROKEN;
+    if (!this.#repairs || this.ranOut) return BROKEN;
     if (word === 'undefined') return null;
     this.at = start;
     return this.#bareText();
@@ -275,7 +381,17 @@ class RelaxedReader {
     const comment = run.search(/\s\/[/*]/);
     const text = (comment < 0 ? run : run.slice(0, comment)).trimEnd();
     this.at = start + text.length;
-    return text;
+    // The quote before the text was forgotten.
+    const hasQuote = matches(AFTER_BARE_TEXT, this.#text, this.at);
+    if (hasQuote) this.at += 1;
+    const isUnclear = UNCLEAR_NUMBER.test(text) || UNCLEAR_WORD.test(text) || /:(?:\s|$)/.test(text);
+    if (!isUnclear && !(hasQuote && /^-?[\d.]+$/.test(text))) return text;
+    return this.#broken(`${text.slice(0, 50)} is no value of JSON; a text must be in quotes`);
+  }
+
+  #broken(problem: string): typeof BROKEN {
+    this.problem ??= problem;
+    return BROKEN;
   }
 
   /** Text of the pattern here; nothing if it reaches the end of the text, where it might go on. */
@@ -335,10 +451,11 @@ function matches(pattern: RegExp, text: string, at: number): boolean {
   return pattern.test(text);
 }
 
-/** What stands behind a backslash, and how many characters it takes; an unknown escape is its character. */
-function readEscape(text: string, at: number): readonly [string, number] {
+/** What an escape means, and how many characters it takes behind its backslash; nothing for one that is none. */
+function readEscape(text: string, at: number): readonly [string, number] | undefined {
   const char = text[at] ?? '';
   const hex = char === 'u' ? /^[0-9a-fA-F]{4}$/.exec(text.slice(at + 1, at + 5))?.[0] : undefined;
   if (hex !== undefined) return [String.fromCharCode(Number.parseInt(hex, 16)), 5];
-  return [ESCAPES.get(char) ?? char, 1];
+  const meant = ESCAPES.get(char);
+  return meant === undefined ? undefined : [meant, 1];
 }

@@ -158,7 +158,6 @@ test.each([
   "{'command': 'don't, stop', 'force': True}",
   '{‘command’: ‘it’s’}',
   '{"command": "echo "}" && rm"}',
-  '{"command": "rm " + "-rf"}',
   '{"command": say("hi")}',
   '{"command": """rm"""}',
   '{"command": ["""rm"""]}',
@@ -178,7 +177,7 @@ test.each([
   ['{"a": [1, 2}', { a: [1, 2] }],
   ['[note] {"a": 1}', { a: 1 }],
   ['{\\"a\\": 1}', { a: 1 }],
-])('ToolRegistry.execute mends slips that leave no doubt: %j', async (text, args) => {
+])('ToolRegistry.execute repairs what leaves no doubt: %j', async (text, args) => {
   expect(await sent(text)).toEqual({ args });
 });
 
@@ -186,3 +185,212 @@ test('ToolRegistry.execute refuses nesting without end, in every bracket and quo
   for (const unit of ['{"a":', "{'a':[", '[', '{a:(', '{“a”:', '{"a": "b"c": {'])
     expect((await sent(`{"x": ${unit.repeat(20_000)}`)).error).toContain('the arguments');
 });
+
+/** Broken texts, each with what it is read as, or with words of what the model is told. */
+const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
+  // Commas
+  ['{"tags": ["red" "green" "blue"]}', { tags: ['red', 'green', 'blue'] }],
+  ['{"tags": ["red"\n"green"\n]}', { tags: ['red', 'green'] }],
+  ['{"n": [1\n2\n3]}', { n: [1, 2, 3] }],
+  ['{"n": ["a" 2]}', { n: ['a', 2] }],
+  ['{"rows": [{"a": 1}{"a": 2}]}', { rows: [{ a: 1 }, { a: 2 }] }],
+  ['{"rows": [[1] [2]]}', { rows: [[1], [2]] }],
+  ['{"a": true "b": null}', { a: true, b: null }],
+  ['{"a": "x" b: 2}', { a: 'x', b: 2 }],
+  ['{"a": "x""b": 2}', { a: 'x', b: 2 }],
+  ['{,"a": 1,, "b": 2,}', { a: 1, b: 2 }],
+  ['{"a": [,1,,2,]}', { a: [1, 2] }],
+  ['{"n": [1 2]}', 'values must be separated by commas'],
+  ['{"a": 1 2}', 'values must be separated by commas'],
+  ['{"tags": ["red""green"]}', 'a quote within a text'],
+  ['{"cmd": ["join with " " here"]}', 'a quote within a text'],
+  ['{"cmd": ["IFS=" "", "x"]}', 'a quote within a text'],
+  ['{"a": ["x" y]}', 'a quote within a text'],
+  ['{"amount": 1,000}', 'no valid JSON'],
+  ['{"amounts": [10 000]}', 'no valid JSON'],
+  // Colons and missing values
+  ['{"a" "b"}', { a: 'b' }],
+  ['{"a": "x", "b" "y"}', { a: 'x', b: 'y' }],
+  ['{"a" {"b": 1}}', { a: { b: 1 } }],
+  ['{"a" [1]}', { a: [1] }],
+  ['{"a":}', 'the value of "a" is missing'],
+  ['{"a": , "b": 1}', 'the value of "a" is missing'],
+  ['{"a"}', 'no valid JSON'],
+  ['{:2}', 'no valid JSON'],
+  // Quotes around texts and keys
+  ['{city: Paris}', { city: 'Paris' }],
+  ["{'city': 'Paris'}", { city: 'Paris' }],
+  ['{“city”: “Paris”}', { city: 'Paris' }],
+  ['{‘city’: ‘Paris’}', { city: 'Paris' }],
+  ['{"city": `Paris "la nuit"`}', { city: 'Paris "la nuit"' }],
+  ['{"city": Paris", "days": 2}', { city: 'Paris', days: 2 }],
+  ['{city": "Paris"}', { city: 'Paris' }],
+  ['{"city": "Paris, "days": 2}', { city: 'Paris', days: 2 }],
+  ['{"city": "Paris, days: "two"}', { city: 'Paris', days: 'two' }],
+  ['{"city": "Paris, days": "two"}', 'a quote within a text'],
+  ['{"city": "Paris, days: 2}', CUT],
+  ['{"city: "Paris"}', 'the arguments'],
+  ['{"city": ""Paris"}', 'the arguments'],
+  ['{"city": """"}', 'a quote within a text'],
+  ['{"city": "" "Paris"}', 'a quote within a text'],
+  ['{"url": https://example.org/a?b=1, "n": 2}', { url: 'https://example.org/a?b=1', n: 2 }],
+  ['{at: 2030-01-02T03:04:05Z}', { at: '2030-01-02T03:04:05Z' }],
+  ['{version: 1.2.3}', { version: '1.2.3' }],
+  ['{a: b c: d}', 'a text must be in quotes'],
+  ['{a: one, two, b: 3}', 'no valid JSON'],
+  // Quotes within texts
+  ['{"text": "say "hi" now"}', { text: 'say "hi" now' }],
+  ['{"text": "say "hi", then "bye""}', { text: 'say "hi", then "bye"' }],
+  ['{"html": "<a href="x">y</a>"}', { html: '<a href="x">y</a>' }],
+  ['{"text": "a 24" screen"}', { text: 'a 24" screen' }],
+  ['{"text": "[link]("https://example.org")"}', { text: '[link]("https://example.org")' }],
+  ['{"text": ["say "hi" now", "b"]}', { text: ['say "hi" now', 'b'] }],
+  ['{"the "key"s": 1}', { 'the "key"s': 1 }],
+  ['{"text": "say "hi"}', 'the arguments'],
+  ['{"text": "{ x": {} }"}', 'a quote within a text'],
+  ['{"list": ["a"], "text": "b", ["c"]}', 'a quote within a text'],
+  ['{"list": ["a", "b" note" ], "c": 1}', 'the arguments'],
+  ['{"list": ["a, "b", "c"]}', 'the arguments'],
+  ['{"text": "a \\"b\\" and "c" d"}', 'the arguments'],
+  // Escapes
+  ['{"text": "it\\\'s",}', { text: "it's" }],
+  ['{"text": "a\nb"}', { text: 'a\nb' }],
+  ['{"pattern": "\\d+"}', '\\d is no escape of JSON'],
+  ['{"path": "C:\\lib"}', '\\l is no escape of JSON'],
+  ['{"text": "\\u12"}', '\\u is no escape of JSON'],
+  ['{"text": "\\u12', CUT],
+  ['{"text": "a\\', CUT],
+  ['{\\"text\\": \\"a \\\\\\"b\\\\\\" c\\"}', { text: 'a "b" c' }],
+  ['{\\"text\\": \\"a \\\\"b\\\\" c\\"}', { text: 'a "b" c' }],
+  ['{\\"a\\": 1,\n \\"b\\": 2}', { a: 1, b: 2 }],
+  ['{\\"":0}', 'the arguments'],
+  // Values of other languages
+  ['{"a": True, "b": False, "c": None}', { a: true, b: false, c: null }],
+  ['{"a": undefined, "b": 1}', { a: null, b: 1 }],
+  ['{"at": (1, 2), "one": (1,), "grouped": (1)}', { at: [1, 2], one: [1], grouped: 1 }],
+  ['{"text": "a" + "b"}', { text: 'ab' }],
+  ["{'text': 'a' +\n 'b'}", { text: 'ab' }],
+  ['{"a": TRUE}', 'TRUE is no value of JSON'],
+  ['{"a": NaN}', 'NaN is no value of JSON'],
+  ['{"a": -Infinity}', '-Infinity is no value of JSON'],
+  ['{"n": 05}', '05 is no value of JSON'],
+  ['{"n": +5}', '+5 is no value of JSON'],
+  ['{"n": 0x1F}', '0x1F is no value of JSON'],
+  ['{"n": 1_000}', '1_000 is no value of JSON'],
+  ['{"n": 1e }', '1e is no value of JSON'],
+  ['{"n": 1.}', { n: 1 }],
+  ['{"n": .5}', { n: 0.5 }],
+  ['{"id": ObjectId("507f1f77")}', 'the arguments'],
+  ['{"a", "b"}', 'no valid JSON'],
+  // Comments and gaps
+  ['{"a": 1, // one\n "b": 2 /* two */}', { a: 1, b: 2 }],
+  ['/* note */ {"a": 1} // end', { a: 1 }],
+  ['{"a": [1, 2, ...]}', { a: [1, 2] }],
+  ['{"a": 1, ...}', { a: 1 }],
+  ['{"a":\u200b"x"}', { a: 'x' }],
+  // Brackets
+  ['{"a": {"b": [1, {"c": "x"', { a: { b: [1, { c: 'x' }] } }],
+  ['{"a": [1, 2}', { a: [1, 2] }],
+  ['{"a": 1}}]', { a: 1 }],
+  ['{"a": x "b": "y" ', { a: 'x', b: 'y' }],
+  ['{"a": ["x" "y"', { a: ['x', 'y'] }],
+  ['{"a": ["x", "y', CUT],
+  ['{"a": {"b": 1}, "c', CUT],
+  // Text around the object
+  ['```json\n{"a": 1}\n```', { a: 1 }],
+  ['Here you are:\n{"a": 1}\nAnything else?', { a: 1 }],
+  ['callback({"a": 1});', { a: 1 }],
+  ['{"a": 1}{}', { a: 1 }],
+  ['{"a": 1}, []', { a: 1 }],
+  ['{"a": 1}["x"]', 'more than one'],
+  ['{"a": 1}\n{"b": 2}', 'more than one'],
+  ['{"a": "x"}, "b": "y"}', 'no valid JSON'],
+];
+
+test.each(BROKEN)(
+  'ToolRegistry.execute repairs %j only if it can be read in one way',
+  async (text, wanted) => {
+    const { args, error } = await sent(text);
+    if (typeof wanted === 'string') expect(error).toContain(wanted);
+    else expect({ args, error }).toEqual({ args: wanted });
+  },
+);
+
+/** Tokens of JSON text as `JSON.stringify` writes it. */
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const isText = (token: string | undefined) => token?.startsWith('"') === true;
+const isEntryEnd = (token: string | undefined) => token !== undefined && !/^[{[,:]$/.test(token);
+
+/** One slip at a place among the tokens of a JSON text; nothing where it cannot be made there. */
+type Slip = (tokens: readonly string[], at: number) => readonly string[] | undefined;
+const changed = (tokens: readonly string[], at: number, token: string) => tokens.with(at, token);
+
+const SLIPS: Readonly<Record<string, Slip>> = {
+  'a comma is missing': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, ' ') : undefined),
+  'a comma is a line break': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, '\n') : undefined),
+  'a comma is there twice': (tokens, at) => (tokens[at] === ',' ? changed(tokens, at, ', ,') : undefined),
+  'a comma ends a container': (tokens, at) =>
+    /^[}\]]$/.test(tokens[at]!) && isEntryEnd(tokens[at - 1])
+      ? changed(tokens, at, `,${tokens[at]}`)
+      : undefined,
+  'a comma begins a container': (tokens, at) =>
+    /^[{[]$/.test(tokens[at]!) ? changed(tokens, at, `${tokens[at]},`) : undefined,
+  'a colon is missing': (tokens, at) => (tokens[at] === ':' ? changed(tokens, at, ' ') : undefined),
+  'brackets at the end are missing': (tokens, at) =>
+    /^[}\]]*$/.test(tokens.slice(at).join('')) ? tokens.slice(0, at) : undefined,
+  'a bracket is another one': (tokens, at) =>
+    /^[}\]]$/.test(tokens[at]!) ? changed(tokens, at, tokens[at] === '}' ? ']' : '}') : undefined,
+  'a text lacks its first quote': (tokens, at) =>
+    isText(tokens[at]) ? changed(tokens, at, tokens[at]!.slice(1)) : undefined,
+  'a text lacks its last quote': (tokens, at) =>
+    isText(tokens[at]) ? changed(tokens, at, tokens[at]!.slice(0, -1)) : undefined,
+  'quotes in texts are not escaped': (tokens) =>
+    tokens.map((token) => token.replace(/\\(.)/g, (pair) => (pair === '\\"' ? '"' : pair))),
+  'a comment stands behind a token': (tokens, at) =>
+    changed(tokens, at, `${tokens[at]} /* a "note", {x: 1} */ `),
+};
+
+/** Texts of models: words, code, paths, quotations. */
+const words = fc.oneof(
+  texts,
+  fc.stringMatching(/^[a-z ,.:'"(){}=/-]{0,12}$/),
+  fc.constantFrom(
+    'say "hi", then go',
+    'a 24" screen',
+    '<a href="x">y</a>',
+    'Paris',
+    'x: 1',
+    'f("a", "b")',
+    "it's",
+    '"',
+  ),
+);
+const call = fc.dictionary(
+  fc.oneof(fc.constantFrom('city', 'to', 'max_count', 'a b', 'x"y'), words),
+  fc.oneof(
+    words,
+    fc.integer(),
+    fc.boolean(),
+    fc.array(words, { maxLength: 3 }),
+    fc.array(fc.integer(), { maxLength: 3 }),
+    fc.dictionary(words, words, { maxKeys: 2 }),
+  ),
+  { minKeys: 1, maxKeys: 4 },
+);
+
+test.each(Object.entries(SLIPS))(
+  'ToolRegistry.execute gives a tool what was meant, or refuses the call, where %s',
+  async (_, slip) => {
+    await fc.assert(
+      fc.asyncProperty(call, fc.nat(), async (meant, place) => {
+        const tokens = JSON.stringify(meant).match(TOKEN)!;
+        const broken = slip(tokens, place % tokens.length)?.join('');
+        fc.pre(broken !== undefined);
+        const { args, error } = await sent(broken!);
+        if (error === undefined) expect(args).toEqual(meant);
+        else expect(error).toContain('the arguments');
+      }),
+      { numRuns: runs(400) },
+    );
+  },
+);
