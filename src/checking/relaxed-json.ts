@@ -451,7 +451,7 @@ function matches(pattern: RegExp, text: string, at: number): boolean {
   return pattern.test(text);
 }
 
-/** What an escape means, and how many characters it takes behind its backslash; nothing for one that is none. */
+/** What an escape means, and how many characters it takes behind its backslash; nothing for one that JSON does not know. */
 function readEscape(text: string, at: number): readonly [string, number] | undefined {
   const char = text[at] ?? '';
   const hex = char === 'u' ? /^[0-9a-fA-F]{4}$/.exec(text.slice(at + 1, at + 5))?.[0] : undefined;

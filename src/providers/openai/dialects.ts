@@ -176,8 +176,10 @@ function contentOf({ content }: AssistantMessage, parts: readonly unknown[]): re
 }
 
 function toWireCall({ providerItems, ...call }: MessageToolCall, itemKey: string): WireRecord {
-  const { custom, ...fields } = jsonRecord(providerItems?.[itemKey]);
-  if (custom !== true) return { ...call, ...fields };
+  const { custom, thought_signature, ...fields } = jsonRecord(providerItems?.[itemKey]);
+  // Some gateways give Gemini's signature with the name and the arguments.
+  const signed = thought_signature === undefined ? {} : { function: { ...call.function, thought_signature } };
+  if (custom !== true) return { ...call, ...signed, ...fields };
   return {
     id: call.id,
     type: 'custom',
@@ -187,7 +189,10 @@ function toWireCall({ providerItems, ...call }: MessageToolCall, itemKey: string
 }
 
 function isSigned(call: WireRecord): boolean {
-  return jsonRecord(jsonRecord(call.extra_content).google).thought_signature !== undefined;
+  const { thought_signature } = jsonRecord(call.function);
+  return (
+    (thought_signature ?? jsonRecord(jsonRecord(call.extra_content).google).thought_signature) !== undefined
+  );
 }
 
 /** Gemini signs the first of several calls. */

@@ -9,7 +9,8 @@ import type {
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
 import { type DialectTarget, withDialectFields } from '../dialects.js';
-import { jsonList, jsonRecord, outputLimit, type WireRecord } from '../wire-json.js';
+import { dataUrl, userParts } from '../user-parts.js';
+import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../wire-json.js';
 
 /**
  * The body of a request for a whole reply. What the contract says of the choice of tools and of the reply's form is
@@ -106,7 +107,9 @@ function toChatMessages(
       const { parts: _, isError: __, found: ___, kept: ____, ...answer } = message;
       wire.push(answer);
       attachments.push(...attachmentsOf(message));
-    } else wire.push(message);
+    } else if (message.role === 'user')
+      wire.push({ ...message, content: userParts(message.content, toUserPart) });
+    else wire.push(message);
   }
   flush();
   return wire;
@@ -116,6 +119,19 @@ function attachmentsOf({ tool_call_id, parts = [] }: ToolMessage): readonly Wire
   const attached = parts.flatMap(toWirePart);
   if (attached.length === 0) return [];
   return [{ type: 'text', text: `Attached to the result of ${tool_call_id}:` }, ...attached];
+}
+
+/** Parts that Chat Completions, or a server that speaks it, takes as they are. */
+const WIRE_PARTS = new Set(['text', 'image_url', 'input_audio', 'video_url', 'audio_url']);
+
+/** A part of ours as one of Chat Completions; nothing for parts that it does not take. */
+function toUserPart(part: WireRecord): WireRecord | undefined {
+  const url = dataUrl(part);
+  if (url !== undefined && part.type === 'image') return { type: 'image_url', image_url: { url } };
+  if (url !== undefined) return { type: 'file', file: { filename: part.filename, file_data: url } };
+  return WIRE_PARTS.has(jsonText(part.type)) || (part.type === 'file' && part.file !== undefined)
+    ? part
+    : undefined;
 }
 
 /** Text is in the answer already. */

@@ -136,8 +136,13 @@ export class ChatReply {
   }
 }
 
-function toToolCall({ id, name, input, custom, extra_content }: WireCall, itemKey: string): ToolCall {
-  const items = { ...(custom ? { custom } : {}), ...(extra_content ? { extra_content } : {}) };
+function toToolCall(call: WireCall, itemKey: string): ToolCall {
+  const { id, name, input, custom, extra_content, thought_signature } = call;
+  const items = {
+    ...(custom ? { custom } : {}),
+    ...(extra_content ? { extra_content } : {}),
+    ...(thought_signature ? { thought_signature } : {}),
+  };
   return {
     id,
     name,
@@ -165,6 +170,8 @@ interface WireCall {
   readonly custom: boolean;
   /** Gemini's signature, among what a server adds. */
   readonly extra_content?: WireRecord;
+  /** Gemini's signature as some gateways give it, beside the name. */
+  readonly thought_signature?: string;
 }
 
 interface CallPiece extends WireCall {
@@ -177,6 +184,7 @@ interface OpenCall {
   input: string;
   custom: boolean;
   extra_content?: WireRecord;
+  thought_signature?: string;
   /** How much of the input has been told as stream parts; -1 before the beginning was. */
   told: number;
   readonly index: number;
@@ -260,6 +268,9 @@ function readPiece(entry: unknown): CallPiece {
     ...(Object.keys(jsonRecord(extra_content)).length > 0
       ? { extra_content: jsonRecord(extra_content) }
       : {}),
+    ...(jsonText(body.thought_signature) === ''
+      ? {}
+      : { thought_signature: jsonText(body.thought_signature) }),
   };
 }
 
@@ -278,6 +289,7 @@ function extend(open: OpenCall, piece: CallPiece): void {
   open.name ||= piece.name;
   open.input += piece.input;
   open.custom ||= piece.custom;
+  open.thought_signature ??= piece.thought_signature;
   if (piece.extra_content) open.extra_content = { ...open.extra_content, ...piece.extra_content };
 }
 

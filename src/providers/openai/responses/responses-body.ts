@@ -7,10 +7,10 @@ import type {
   ToolChoice,
   ToolMessage,
   ToolSchema,
-  UserMessage,
 } from '../../../contract/llm-provider.js';
 import type { ContentPart } from '../../../contract/tool-result.js';
 import { isStrictForm } from '../../../schema/strict/strict-schema.js';
+import { dataUrl, userParts } from '../user-parts.js';
 import {
   jsonList,
   jsonRecord,
@@ -161,7 +161,7 @@ function toItems(message: Message, target: ItemTarget): readonly unknown[] {
     case 'tool':
       return [toOutput(message, target)];
     case 'user':
-      return [{ type: 'message', role: 'user', content: toUserContent(message.content) }];
+      return [{ type: 'message', role: 'user', content: userParts(message.content, toInputPart) }];
     default:
       return [{ type: 'message', role: message.role, content: message.content }];
   }
@@ -234,12 +234,12 @@ function toOutputPart(part: ContentPart): readonly WireRecord[] {
   return [{ type: 'input_file', filename: part.filename, file_data: url }];
 }
 
-function toUserContent(content: UserMessage['content']): unknown {
-  return typeof content === 'string' ? content : content.map((part) => toInputPart(jsonRecord(part)));
-}
-
-/** A part of Chat Completions in the words of Responses; what is in those already, or in others, stays. */
-function toInputPart(part: WireRecord): WireRecord {
+/** A part of ours or of Chat Completions as one of Responses; nothing for parts that it does not take. */
+function toInputPart(part: WireRecord): WireRecord | undefined {
+  const url = dataUrl(part);
+  if (url !== undefined && part.type === 'image')
+    return { type: 'input_image', image_url: url, detail: 'auto' };
+  if (url !== undefined) return { type: 'input_file', filename: part.filename, file_data: url };
   const { type, image_url, file, ...rest } = part;
   if (type === 'text') return { ...rest, type: 'input_text' };
   if (type === 'image_url') {
@@ -247,8 +247,8 @@ function toInputPart(part: WireRecord): WireRecord {
       typeof image_url === 'string' ? { url: image_url } : jsonRecord(image_url);
     return { ...rest, type: 'input_image', image_url: url, detail };
   }
-  if (type === 'file') return { ...rest, type: 'input_file', ...jsonRecord(file) };
-  return part;
+  if (type === 'file' && file !== undefined) return { ...rest, type: 'input_file', ...jsonRecord(file) };
+  return /^input_(?:text|image|file|audio|video)$/.test(jsonText(type)) ? part : undefined;
 }
 
 /*
@@ -324,7 +324,12 @@ const CALLS = new Set<unknown>(['function_call', 'custom_tool_call']);
 
 /** The items that are calls for us, in order. */
 export function callItems(output: readonly WireRecord[]): readonly WireRecord[] {
-  return output.filter((item) => CALLS.has(item.type) || isSearchCall(item));
+  return output.filter((item) => (CALLS.has(item.type) && !isServerCall(item)) || isSearchCall(item));
+}
+
+/** xAI reports some calls that it ran itself, such as `x_keyword_search`, as custom ones, with ids like `xs_call_1`. */
+function isServerCall({ type, call_id }: WireRecord): boolean {
+  return type === 'custom_tool_call' && /^[a-z]{1,4}_call[_-]/.test(jsonText(call_id));
 }
 
 /** The text of all messages; where there is none, why the model refused to say one. */

@@ -53,7 +53,7 @@ export class ResponsesReply {
   constructor(itemKey: string, tools?: LLMRequest['tools']) {
     this.#itemKey = itemKey;
     this.#textTools = textToolsOf(tools);
-    this.#search = tools?.find(({ isSearch }) => isSearch)?.function.name ?? '';
+    this.#search = tools?.find(({ isSearch }) => isSearch)?.function.name ?? 'tool_search';
   }
 
   /**
