@@ -111,7 +111,7 @@ const ITEM_END: TextEnd = {
   onNextLine: /["{[\d-]/uy,
   unclear: /\s|[,:"}\]]/y,
 };
-const KEY_END: TextEnd = { anywhere: /:/uy, onNextLine: /:/uy, unclear: /\s|[,"{}[\]]/y };
+const KEY_END: TextEnd = { anywhere: /:/uy, onNextLine: /:/uy, unclear: /\s|[,"{}[\]=]/y };
 const ADDED = /"\s*\+\s*"/y;
 const LONGEST_KEY = 200;
 const PLUS = /\s*\+\s*(?=["'])/y;
@@ -170,8 +170,9 @@ class RelaxedReader {
       if (!this.#skipGaps()) return BROKEN;
       if (this.#takeCloser('}')) break;
       const key = this.#key();
-      if (typeof key !== 'string' || !this.#skipSpace() || !this.#takeColon() || !this.#skipSpace())
-        return BROKEN;
+      if (typeof key !== 'string' || !this.#skipSpace()) return BROKEN;
+      if (!this.#takeColon()) return this.#broken(`a colon must follow the key ${JSON.stringify(key)}`);
+      if (!this.#skipSpace()) return BROKEN;
       const start = this.at;
       const value = this.#member(key, level);
       if (value === BROKEN) return BROKEN;

@@ -232,7 +232,7 @@ const BROKEN: readonly (readonly [text: string, args: unknown])[] = [
   ['{"city: "Paris"}', 'the arguments'],
   ['{"city": ""Paris"}', 'the arguments'],
   ['{"city": """"}', 'a quote within a text'],
-  ['{"city": "" "Paris"}', 'a quote within a text'],
+  ['{"city": "" "Paris"}', 'a colon must follow the key "Paris"'],
   ['{"url": https://example.org/a?b=1, "n": 2}', { url: 'https://example.org/a?b=1', n: 2 }],
   ['{at: 2030-01-02T03:04:05Z}', { at: '2030-01-02T03:04:05Z' }],
   ['{version: 1.2.3}', { version: '1.2.3' }],
