@@ -32,7 +32,7 @@ const besideRoot = {
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
-      /[\\/](?:agent|testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/]\w+)[\\/]index\.js$/;
+      /[\\/](?:agent|testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:agent-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-server|agent-options)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);

@@ -291,7 +291,7 @@ export {
   toolResult,
   userResult,
 } from './contract/tool-result.js';
-export type { Touch, Touches } from './contract/touch.js';
+export type { ResourceAccess, Touch, Touches } from './contract/touch.js';
 export { Conversation } from './conversation/conversation.js';
 export type { ConversationView } from './conversation/conversation-view.js';
 export { Conversations } from './conversation/conversations.js';

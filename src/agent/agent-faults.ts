@@ -4,6 +4,7 @@ import {
   InvalidOptionsError,
   ToolDeclarationError,
 } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isPlainObject, isRecord } from '../kernel/json.js';
 import { adviseForFile } from './config-file.js';
@@ -101,9 +102,14 @@ export class AgentFaults {
         this.#declarations.push(
           option === '' ? fault : { ...fault, where: `${where}, ${option}, ${fault.where}` },
         );
-    else if (option === '') throw error;
+    // It says in one line what to do, whatever else is wrong.
+    else if (option === '' || isUnavailable(error)) throw error;
     else this.#options.push({ where, option, ...describeFailure(option, error) });
   }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof ToolwrightError && error.name === 'SandboxUnavailable';
 }
 
 /** The name of a part that stands before its settings: `{ sqlite: { … } }`. */

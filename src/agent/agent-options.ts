@@ -31,6 +31,7 @@ import type { SqliteRunStoreOptions } from '../stores/index.js';
 import type { AgentsOptions, NamedAgent } from '../toolbox/agents/index.js';
 import type { OpenApiOptions } from '../toolbox/openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../toolbox/permissions/index.js';
+import type { SandboxShellOptions } from '../toolbox/sandbox/index.js';
 import type { SchedulesOptions } from '../toolbox/schedule/index.js';
 import type { LocalShellOptions } from '../toolbox/shell/index.js';
 import type { SkillToolsOptions } from '../toolbox/skills/index.js';
@@ -40,8 +41,13 @@ import type { SearxngOptions, WebAccessOptions, WebSearch } from '../toolbox/web
 export interface ToolboxSettings {
   /** `root`: default: the agent's folder. */
   readonly files: { readonly root?: string };
-  /** `folder`: default: the agent's folder. */
-  readonly shell: Partial<LocalShellOptions>;
+  /**
+   * `folder`: default: the agent's folder. `sandbox`: what `sandboxShell` takes beside, which then runs the commands;
+   * `'external'`: the process runs in a disposable container. In mode `auto` the default is `{}`, otherwise none.
+   */
+  readonly shell: Partial<Omit<LocalShellOptions, 'sandbox' | 'logger'>> & {
+    readonly sandbox?: 'external' | Omit<SandboxShellOptions, keyof LocalShellOptions>;
+  };
   readonly web: WebAccessOptions & { readonly search?: WebSearch | { readonly searxng: SearxngOptions } };
   readonly tasks: Readonly<Record<string, never>>;
   readonly skills: SkillToolsOptions;

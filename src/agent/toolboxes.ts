@@ -26,6 +26,8 @@ import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
 import type { NamedAgent } from '../toolbox/agents/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
+import type { SandboxShellOptions } from '../toolbox/sandbox/index.js';
+import type { CommandShell } from '../toolbox/shell/index.js';
 import { AgentFaults, codeOf } from './agent-faults.js';
 import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
 import { openProvider, readNamed } from './open-parts.js';
@@ -187,9 +189,13 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     const { fileTools } = await import('../toolbox/files/index.js');
     return { tools: fileTools({ ...settings, root: placeIn(base, settings.root) ?? folder }) };
   },
-  async shell(settings, { folder, base }) {
+  async shell({ sandbox, ...settings }, { folder, base, permissions, logger }) {
     const { LocalShell, ShellTools } = await import('../toolbox/shell/index.js');
-    const shell = new LocalShell({ ...settings, folder: placeIn(base, settings.folder) ?? folder });
+    const own = { ...settings, folder: placeIn(base, settings.folder) ?? folder, ...(logger && { logger }) };
+    const isLocal = sandbox === undefined ? permissions?.mode !== 'auto' : !isRecord(sandbox);
+    const shell = isLocal
+      ? new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) })
+      : await sandboxed({ ...own, ...(isRecord(sandbox) && sandbox) }, permissions);
     const instance = new ShellTools(shell);
     return { tools: toolsOf(ShellTools, instance), close: () => instance.dispose() };
   },
@@ -269,6 +275,22 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     throw withFaults(known, faults.error);
   },
 };
+
+/** What rules close to tools is closed to commands, too, beside what the settings say. */
+async function sandboxed(
+  options: SandboxShellOptions,
+  permissions: Permissions | undefined,
+): Promise<CommandShell> {
+  const { sandboxShell } = await import('../toolbox/sandbox/index.js');
+  const { unreadable = [], unwritable = [] } = permissions?.closedPaths() ?? {};
+  const all = (own: unknown, more: readonly string[]) =>
+    own === undefined ? more : Array.isArray(own) ? [...own, ...more] : (own as readonly string[]);
+  return sandboxShell({
+    ...options,
+    unreadable: all(options.unreadable, unreadable),
+    unwritable: all(options.unwritable, unwritable),
+  });
+}
 
 /** @throws InvalidOptionsError (521) where it is missing, cannot be read, or is no JSON. */
 async function readDocument(document: unknown, base: string): Promise<unknown> {

@@ -11,6 +11,7 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { DiskFileSystem, fileTools, JournaledFileSystem } from '../toolbox/files/index.js';
@@ -32,6 +33,7 @@ const OPTIONS = {
   continue: { type: 'boolean' },
   sessions: { type: 'boolean' },
   mode: { type: 'string' },
+  sandbox: { type: 'string' },
   interactive: { type: 'boolean' },
 } as const;
 
@@ -60,7 +62,9 @@ export const agentCommand: Command = {
         close();
       }
     } catch (fault) {
-      if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
+      const isUnavailable = fault instanceof ToolwrightError && fault.name === 'SandboxUnavailable';
+      if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError || isUnavailable))
+        throw fault;
       throw new UserFault(fault.message, 1);
     }
   },
@@ -115,7 +119,8 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   const { id, folder, config, sessions, surroundings } = given;
   const place = sessions.placeOf(id);
   const { provider, model } = modelOf(values, config.options);
-  const { toolboxes, files } = openFiles(config, { folder, journal: join(place, 'journal') });
+  const { toolboxes: open, files } = openFiles(config, { folder, journal: join(place, 'journal') });
+  const toolboxes = inSandbox(open, values.sandbox);
   const isAnswered = values.interactive ?? isWatched(surroundings);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
@@ -218,6 +223,17 @@ function openFiles(
   const files = new JournaledFileSystem(behind, { folder: journal });
   const isLeft = toolboxes.length < given.length;
   return { files, toolboxes: isLeft ? [fileTools(files), ...toolboxes] : toolboxes };
+}
+
+/** `--sandbox external`: the commands of the shell run as they are. */
+function inSandbox(toolboxes: readonly Toolbox[], sandbox: string | undefined): readonly Toolbox[] {
+  if (sandbox === undefined) return toolboxes;
+  if (sandbox !== 'external') throw new UserFault(`--sandbox is external, not '${sandbox}'`);
+  return toolboxes.map((toolbox) => {
+    const settings = isRecord(toolbox) && isRecord(toolbox.shell) ? toolbox.shell : {};
+    const isShell = toolbox === 'shell' || (isRecord(toolbox) && 'shell' in toolbox);
+    return isShell ? ({ shell: { ...settings, sandbox } } as Toolbox) : toolbox;
+  });
 }
 
 const COMMAND = 'toolwright agent';

@@ -41,7 +41,7 @@ const RUNS_OPTIONS = {
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   agent: {
     usage:
-      'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--continue | --session id | --sessions] [--interactive]',
+      'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--sandbox external] [--continue | --session id | --sessions] [--interactive]',
     summary:
       'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
     load: async () => (await import('./agent-command.js')).agentCommand,

@@ -238,6 +238,12 @@ export const ERROR_TABLE = {
     happened: 'An agent that is a tool was called by agents that were called by agents, more than it allows.',
     remedy: 'Look for agents that call each other in a circle, or raise `maxDepth` of `agentAsTool`.',
   },
+  SandboxUnavailable: {
+    code: 543,
+    happened: 'A sandbox for commands was wanted, and this machine cannot make one.',
+    remedy:
+      "Install what the message names, state `sandbox: 'external'` where the process runs in a disposable container, or use mode `ask`.",
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 /** The name of an error of the framework. */

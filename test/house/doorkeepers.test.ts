@@ -22,6 +22,7 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   bullmq: /^src\/bullmq\//,
   'pg-boss': /^src\/pg-boss\//,
   pg: /^src\/postgres\//,
+  'just-bash': /^src\/toolbox\/virtual-shell\//,
   unbash: /^src\/toolbox\/shell\//,
   croner: /^src\/schedules\//,
   diff: /^src\/toolbox\/files\//,

@@ -54,8 +54,10 @@ export const PURPOSES: Readonly<Record<string, string>> = {
   'toolbox/tasks': 'tools by which a model keeps a list of tasks and speaks to the user',
   'toolbox/schedule': 'tools by which a model schedules prompts in its conversation',
   'toolbox/web': 'tools that read and search the web',
-  'toolbox/permissions': 'one policy for all tools: rules, modes, standing yeses',
-  'toolbox/shell': 'tools that run commands, and what commands touch',
+  'toolbox/permissions': 'one policy for all tools: rules, modes, standing approvals',
+  'toolbox/shell': 'tools that run commands, and what commands access',
+  'toolbox/sandbox': 'a shell whose commands the operating system keeps in',
+  'toolbox/virtual-shell': 'a shell without processes, over a file system of the file tools',
   'toolbox/files': 'tools that read and change the files of one folder',
 };
 

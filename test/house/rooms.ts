@@ -54,6 +54,12 @@ const BELOW_TOOLSETS: Readonly<Record<string, number>> = {
   'toolbox/paths': 10.5,
 };
 
+/** What builds on other toolsets. */
+const ABOVE_TOOLSETS: Readonly<Record<string, number>> = {
+  'toolbox/sandbox': 11.1,
+  'toolbox/virtual-shell': 11.1,
+};
+
 /** The declaration side: sees contract, errors and metadata, and stands right above them. */
 const DECLARATION: Room = { name: 'decorators', rank: 2.5 };
 
@@ -72,7 +78,7 @@ export function roomOf(path: string): Room | undefined {
   const leafRank = LEAF_FOLDERS[folder];
   if (leafRank !== undefined) {
     const name = `${folder}/${leaf}`;
-    return { name, rank: BELOW_TOOLSETS[name] ?? leafRank };
+    return { name, rank: BELOW_TOOLSETS[name] ?? ABOVE_TOOLSETS[name] ?? leafRank };
   }
   const rank = RANKS[folder];
   return top === 'src' && rank !== undefined ? { name: folder, rank } : undefined;

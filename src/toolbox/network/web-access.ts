@@ -59,7 +59,8 @@ export class WebFault extends Error {
   override readonly name = 'WebFault';
 }
 
-const HOSTS = {
+/** What a list of hosts may be. */
+export const HOSTS = {
   accepts: (value: unknown) => Array.isArray(value) && value.every(isHostPattern),
   fix: "names of hosts: ['example.com', '*.example.com']",
 };
@@ -279,7 +280,7 @@ function isHostPattern(pattern: unknown): boolean {
 }
 
 /** Whether one of the patterns names the host of a URL. */
-function fitsHost(patterns: readonly HostPattern[], url: URL): boolean {
+export function fitsHost(patterns: readonly HostPattern[], url: URL): boolean {
   return patterns.some((pattern) => fits(pattern, url));
 }
 
@@ -311,7 +312,7 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
  * reserved (the special-purpose registries of IANA, RFC 6890). An IPv6 address that stands for one of IPv4 is judged
  * as that.
  */
-function isPublicAddress(address: string): boolean {
+export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.range() === 'unicast';

@@ -76,6 +76,9 @@ function isForeignOnWindows(segment: string): boolean {
   return segment.includes(':') || /[. ]$/.test(segment) || DEVICES.test(segment) || /[<>"|?*]/.test(segment);
 }
 
+/** Files and folders whose texts name programs that run by themselves. */
+export const PROTECTED_NAMES = ['.git', '.npmrc', '.yarnrc', '.yarnrc.yml', '.pnpmfile.cjs'] as const;
+
 /** The folder of a path and its last name; nothing for the folder itself. */
 export function splitPath(path: string): { readonly folder: string; readonly name: string } | undefined {
   if (path === '.') return undefined;

@@ -41,60 +41,19 @@ export function globReaches(pattern: string): PathMatcher {
   const alternatives = expandBraces(pattern).map((one) => partsOf(one));
   return (path) => {
     const names = path === '.' ? [] : path.split('/').map((name) => Array.from(name));
-    return alternatives.some((parts) => placesAfter(parts, names, fitsName).size > 0);
+    return alternatives.some((parts) => placesAfter(parts, names).size > 0);
   };
-}
-
-/**
- * Whether some path may fit both a pattern and what a shell would put names in for: there nothing stands for the dot
- * at the beginning of a name. Where it is not sure, it may.
- */
-export function globMeets(pattern: string): PathMatcher {
-  const alternatives = expandBraces(pattern).map((one) => partsOf(one));
-  return (shell) => {
-    const names = partsOf(shell).filter((part) => part !== '**');
-    return alternatives.some((parts) => placesAfter(parts, names, meetsName).has(parts.length));
-  };
-}
-
-function meetsName(places: readonly Place[], shell: readonly Place[]): boolean {
-  const [first] = places;
-  if (first?.kind === 'character' && first.character === '.' && shell[0]?.kind !== 'character') return false;
-  const isMet = (place: number, at: number, seen: Set<number>): boolean => {
-    const key = place * (shell.length + 1) + at;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    const [one, other] = [places[place], shell[at]];
-    if (one === undefined && other === undefined) return true;
-    if (one?.kind === 'star')
-      return isMet(place + 1, at, seen) || (other !== undefined && isMet(place, at + 1, seen));
-    if (other?.kind === 'star')
-      return isMet(place, at + 1, seen) || (one !== undefined && isMet(place + 1, at, seen));
-    return (
-      one !== undefined && other !== undefined && mayBeSame(one, other) && isMet(place + 1, at + 1, seen)
-    );
-  };
-  return isMet(0, 0, new Set());
-}
-
-function mayBeSame(one: Place, other: Place): boolean {
-  if (one.kind === 'character') return fitsCharacter(other, one.character);
-  return other.kind !== 'character' || fitsCharacter(one, other.character);
 }
 
 /** All places of a pattern at which one may be after some names; at any of them it may go on to a path below. */
-function placesAfter<Name>(
-  parts: readonly Part[],
-  names: readonly Name[],
-  mayBe: (part: readonly Place[], name: Name) => boolean,
-): ReadonlySet<number> {
+function placesAfter(parts: readonly Part[], names: readonly (readonly string[])[]): ReadonlySet<number> {
   let places = reached(parts, new Set([0]));
   for (const name of names) {
     const next = new Set<number>();
     for (const place of places) {
       const part = parts[place];
       if (part === '**') next.add(place);
-      else if (part !== undefined && mayBe(part, name)) next.add(place + 1);
+      else if (part !== undefined && fitsName(part, name)) next.add(place + 1);
     }
     places = reached(parts, next);
   }

@@ -1,3 +1,4 @@
+export { rulesOfYes } from './access-of.js';
 export type { Permission, PermissionRule } from './permission-rule.js';
 export {
   type PermissionMode,
@@ -6,5 +7,4 @@ export {
   type Reason,
   type Verdict,
 } from './permissions.js';
-export type { StandingYes, YesScope } from './standing-yes.js';
-export { rulesOfYes } from './touches-of.js';
+export type { StandingApproval, StandingYes, YesScope } from './standing-approval.js';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../contract/json-schema.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { isRecord, plainJson } from '../../kernel/json.js';
 import {
   FILLED_TEXT,
@@ -12,7 +12,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { foldedPath } from '../paths/folder-path.js';
-import { globMatcher, globMeets, globReaches } from '../paths/glob.js';
+import { globMatcher, globReaches } from '../paths/glob.js';
 
 /** What becomes of a call: made, asked about, refused. */
 export type Permission = 'allow' | 'ask' | 'deny';
@@ -26,7 +26,7 @@ export type Permission = 'allow' | 'ask' | 'deny';
  * const rules: PermissionRule[] = [
  *   { decision: 'allow', action: 'write', path: 'src/**' },
  *   { decision: 'deny', path: '**\/.env*', reason: 'secrets stay where they are' },
- *   { decision: 'allow', command: 'git status **' },
+ *   { decision: 'allow', command: 'npm run *' },
  *   { decision: 'ask', tool: 'place_order', arguments: { currency: 'EUR' } },
  * ];
  * ```
@@ -37,13 +37,12 @@ export interface PermissionRule {
   readonly tool?: string;
   /** Values of arguments by name. In texts `*` stands for any characters; other values have to be the same. */
   readonly arguments?: Readonly<Record<string, unknown>>;
-  readonly action?: Touch['action'];
+  readonly action?: ResourceAccess['action'];
   /** Pattern of paths, as `src/**`; from `/` on for what is outside of the folder. */
   readonly path?: string;
   /**
-   * A program and its arguments, word by word; in a word `*` stands for any characters, and `**` at the end for any
-   * further words. What denies or asks fits whatever follows, and with options between its words; what allows fits nothing
-   * more than it says.
+   * A program and its arguments, word by word; in a word `*` stands for any characters. A rule that allows fits the
+   * whole command, and any further words only where it ends in ` *`. A rule that asks or denies fits whatever follows.
    */
   readonly command?: string;
   /** Pattern of names of hosts, as `*.example.com`; one that ends with a port, as `example.com:8080`, means that alone. */
@@ -116,25 +115,25 @@ function allowsUnsaid({ decision, reason: _, ...about }: Readonly<Record<string,
   return decision === 'allow' && Object.values(about).every((part) => part === undefined);
 }
 
-/** What a rule is held against: a call, and one of the things that it touches. */
-export interface Judged {
+/** What a rule is compared with: a call, and one of the resources that it would access. */
+export interface Subject {
   readonly tool: string;
   readonly arguments: JsonObject;
   /** Nothing where the call as such is meant. */
-  readonly touch?: Touch;
-  /** The tool has said that it touches nothing. */
-  readonly touchesNothing?: boolean;
+  readonly access?: ResourceAccess;
+  /** The tool has stated that it accesses nothing. */
+  readonly accessesNothing?: boolean;
 }
 
 /** `maybe`: of words that are not known yet, or of a folder with something in it that would fit. */
 type Fit = 'yes' | 'maybe' | 'no';
 
-/** A rule that is ready to be held against calls. */
+/** A rule that is ready to be compared with calls. */
 export interface ReadyRule {
   readonly rule: PermissionRule;
   /** The higher, the more it says of what it is about. */
   readonly weight: number;
-  fits(judged: Judged): Fit;
+  fits(subject: Subject): Fit;
 }
 
 /** Makes a rule ready. What denies or asks is not missed by other capitals or forms of the same name. */
@@ -145,22 +144,18 @@ export function readyRule(rule: PermissionRule): ReadyRule {
     name,
     fits: valueMatcher(wanted),
   }));
-  const fitTouch = isAboutTouches(rule) ? touchMatcher(rule, isStrict) : undefined;
+  const isAboutAccess = [rule.action, rule.path, rule.command, rule.host].some((part) => part !== undefined);
+  const fitAccess = isAboutAccess ? accessMatcher(rule, isStrict) : undefined;
   return {
     rule,
     weight: weightOf(rule),
-    fits: ({ tool: name, arguments: given, touch }) => {
+    fits: ({ tool: name, arguments: given, access }) => {
       if (tool !== undefined && !tool(name)) return 'no';
       if (!args.every(({ name: key, fits }) => Object.hasOwn(given, key) && fits(given[key]))) return 'no';
-      if (fitTouch === undefined) return 'yes';
-      return touch === undefined ? 'no' : fitTouch(touch);
+      if (fitAccess === undefined) return 'yes';
+      return access === undefined ? 'no' : fitAccess(access);
     },
   };
-}
-
-/** Whether a rule is about single things that a call touches. */
-function isAboutTouches({ action, path, command, host }: PermissionRule): boolean {
-  return [action, path, command, host].some((part) => part !== undefined);
 }
 
 /** A path or command says more than a kind of touch, that more than a tool; of two, the one with more characters. */
@@ -219,23 +214,45 @@ function valueMatcher(wanted: unknown): (value: unknown) => boolean {
   return (value) => JSON.stringify(plainJson(value)) === text;
 }
 
-function touchMatcher(rule: PermissionRule, isStrict: boolean): (touch: Touch) => Fit {
+function accessMatcher(rule: PermissionRule, isStrict: boolean): (access: ResourceAccess) => Fit {
   const path = rule.path === undefined ? undefined : pathMatcher(rule.path, isStrict);
-  const words = rule.command?.trim().split(/\s+/);
+  const command = rule.command === undefined ? undefined : commandMatcher(rule.command, isStrict);
   const host = rule.host === undefined ? undefined : hostMatcher(rule.host, isStrict);
-  return (touch) => {
-    if (rule.action !== undefined && rule.action !== touch.action && !isMention(touch, path, isStrict))
-      return 'no';
-    if (path !== undefined) return path(touch);
-    if (words !== undefined) return touch.action === 'run' ? fitCommand(words, touch, isStrict) : 'no';
-    if (host !== undefined) return touch.action === 'open' ? host(touch.url) : 'no';
-    return 'yes';
+  const isHost = (url: string): boolean =>
+    (url.includes('://') || rule.host?.includes('.') === true) && host?.(url) === 'yes';
+  return (access) => {
+    if (rule.action !== undefined && !isOfAction(rule.action, access, { path, host, isStrict })) return 'no';
+    if (path !== undefined) return path(access);
+    if (command !== undefined) return access.action === 'run' ? command(access.words) : 'no';
+    if (host === undefined) return 'yes';
+    if (access.action === 'open') return host(access.url);
+    // A hint: what a program opens by itself stands nowhere in its words.
+    const isNamed = access.action === 'run' && !isStrict && access.words.flatMap(addressesIn).some(isHost);
+    return isNamed ? 'yes' : 'no';
   };
 }
 
-/** A program may do anything with the paths that it is given: what denies one kind of touch means that too. */
-function isMention(touch: Touch, path: unknown, isStrict: boolean): boolean {
-  return touch.action === 'run' && path !== undefined && !isStrict;
+interface ActionParts {
+  readonly path: unknown;
+  readonly host: unknown;
+  readonly isStrict: boolean;
+}
+
+/** A program may do anything with the paths and hosts that it is given: what denies one action means that too. */
+function isOfAction(
+  action: ResourceAccess['action'],
+  access: ResourceAccess,
+  { path, host, isStrict }: ActionParts,
+): boolean {
+  if (action === access.action) return true;
+  if (access.action !== 'run' || isStrict) return false;
+  if (action === 'open') return host !== undefined;
+  return path !== undefined && (action === 'read' || access.isReadOnly !== true);
+}
+
+/** `--url=http://a/b`, `git@a:b`, `a.test`. */
+function addressesIn(word: string | undefined): readonly string[] {
+  return (word ?? '').split(/[\s=@,'"]+/).map((part) => part.replace(/:(?![/\\\d]).*$/s, ''));
 }
 
 /** Pattern and address are brought into the one form that the URL standard has for them. */
@@ -290,12 +307,11 @@ function plainPattern(pattern: string): string {
   return (read(name) ?? labels.join('.').replace(/\.$/, '')) + port;
 }
 
-function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit {
+function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const form = isStrict ? (path: string) => path : foldedPath;
   const isOutside = pattern.startsWith('/');
   const fits = globMatcher(form(pattern));
   const reaches = globReaches(form(pattern));
-  const meets = globMeets(form(pattern));
   const fitPath = (path: string, isDeep: boolean): Fit => {
     // What is allowed within the folder is not allowed elsewhere; what is denied is, where it may be anywhere.
     if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
@@ -303,83 +319,67 @@ function pathMatcher(pattern: string, isStrict: boolean): (touch: Touch) => Fit 
     if (fits(names)) return 'yes';
     return isDeep && reaches(names) ? 'maybe' : 'no';
   };
-  const mayMeet = (shell: string): boolean =>
-    (isOutside === shell.startsWith('/') || !isOutside) && meets(form(shell).replace(/^\//, ''));
-  return (touch) => {
-    if (touch.action === 'run') {
+  return (access) => {
+    if (access.action === 'run') {
       if (isStrict) return 'no';
-      const fit = fitMentions(touch.mentions ?? [], fitPath);
-      // A word that is not known may be any path.
-      const mayFit = touch.words.includes(undefined) || touch.patterns?.some(mayMeet);
-      return fit === 'no' && mayFit ? 'maybe' : fit;
+      // One that ends in `/` is a folder.
+      const found = (access.mentions ?? []).map((path) =>
+        fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')),
+      );
+      if (found.includes('yes')) return 'yes';
+      // What may be is kept away by the sandbox, which needs no words.
+      return access.isSandboxed !== true && (found.includes('maybe') || access.words.includes(undefined))
+        ? 'maybe'
+        : 'no';
     }
-    if (touch.action !== 'read' && touch.action !== 'write') return 'no';
-    const fit = fitPath(touch.path, touch.isDeep === true);
-    return fit === 'no' && isOutside && touch.absolute !== undefined
-      ? fitPath(touch.absolute, touch.isDeep === true)
+    if (access.action !== 'read' && access.action !== 'write') return 'no';
+    const fit = fitPath(access.path, access.isDeep === true);
+    return fit === 'no' && isOutside && access.absolute !== undefined
+      ? fitPath(access.absolute, access.isDeep === true)
       : fit;
   };
 }
 
-/** A mention that ends in `/` is a folder. */
-function fitMentions(mentions: readonly string[], fitPath: (path: string, isDeep: boolean) => Fit): Fit {
-  const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')));
-  return found.find((fit) => fit === 'yes') ?? found.find((fit) => fit === 'maybe') ?? 'no';
-}
+type Words = Extract<ResourceAccess, { action: 'run' }>['words'];
 
-/** What denies or asks is not missed by another way to name the program, either. */
-function fitCommand(
-  wanted: readonly string[],
-  { words, program }: Extract<Touch, { action: 'run' }>,
-  isStrict: boolean,
-): Fit {
-  const fit = fitWords(wanted, words, isStrict);
-  const [first = '', ...others] = wanted;
-  if (isStrict || program === undefined || fit === 'yes') return fit;
-  const inFolder = fitWords(
-    [first.replace(/^(\.\/+)+/, ''), ...others],
-    [program, ...words.slice(1)],
-    isStrict,
-  );
-  return inFolder === 'no' ? fit : inFolder;
-}
-
-/** Whether the words of a command are those of a rule, one by one; for what denies, options may stand between them. */
-function fitWords(wanted: readonly string[], words: readonly (string | undefined)[], isStrict: boolean): Fit {
-  let places = new Set([0]);
-  let isMaybe = false;
-  for (const [index, pattern] of wanted.entries()) {
-    if (pattern === '**' && index === wanted.length - 1) return 'yes';
-    if (!isStrict && index > 0) passOptions(places, words);
-    const next = new Set<number>();
-    for (const at of places) {
-      const word = words[at];
-      // It may be any word, or several, or none.
-      if (word === undefined) isMaybe ||= at < words.length;
-      else if (fitsWord(pattern, index === 0 && !isStrict ? programIn(word, pattern) : word, isStrict))
-        next.add(at + 1);
+/** A rule that allows fits all words, or with ` *` at its end the first ones; one that asks or denies, the first ones. */
+function commandMatcher(command: string, isStrict: boolean): (words: Words) => Fit {
+  const given = command.trim().split(/\s+/);
+  const isPrefix = given.length > 1 && /^\*{1,2}$/.test(given.at(-1) ?? '');
+  const wanted = (isPrefix ? given.slice(0, -1) : given).map((word) => {
+    const fits = textMatcher(isStrict ? word : foldedPath(word));
+    return (text: string) => fits(isStrict ? text : foldedPath(text));
+  });
+  return (words) => {
+    if (isStrict && (words.includes(undefined) || (!isPrefix && words.length > wanted.length))) return 'no';
+    let places = new Set([0]);
+    let isMaybe = false;
+    for (const [index, fits] of wanted.entries()) {
+      if (!isStrict && index > 0) passOptions(places, words);
+      const next = new Set<number>();
+      for (const at of places) {
+        const word = words[at];
+        // It may be any word, or several, or none.
+        if (word === undefined) isMaybe ||= at < words.length;
+        // `/bin/rm` and `./rm` are `rm`, for what denies it.
+        else if (
+          fits(index > 0 || isStrict || given[0]?.includes('/') ? word : (word.split('/').at(-1) ?? ''))
+        )
+          next.add(at + 1);
+      }
+      places = next;
+      if (places.size === 0) return isMaybe && !isStrict ? 'maybe' : 'no';
     }
-    places = next;
-    if (places.size === 0) return isMaybe && !isStrict ? 'maybe' : 'no';
-  }
-  return isStrict && words.length > wanted.length ? 'no' : 'yes';
+    return 'yes';
+  };
 }
 
-/** Which options take the next word, each program says itself. */
-function passOptions(places: Set<number>, words: readonly (string | undefined)[]): void {
+/** Options may stand between the words of what asks or denies; which of them take the next word, programs say. */
+function passOptions(places: Set<number>, words: Words): void {
   const isOption = (at: number): boolean => /^[-+]/.test(words[at] ?? '');
   for (const at of places) {
     if (!isOption(at)) continue;
     places.add(at + 1);
     if (at + 1 < words.length && !isOption(at + 1) && !words[at]?.includes('=')) places.add(at + 2);
   }
-}
-
-function fitsWord(pattern: string, word: string, isStrict: boolean): boolean {
-  return isStrict ? textMatcher(pattern)(word) : textMatcher(foldedPath(pattern))(foldedPath(word));
-}
-
-/** `/bin/rm` and `./rm` are `rm`, for what denies it. */
-function programIn(word: string, pattern: string): string {
-  return pattern.includes('/') ? word : (word.split('/').at(-1) ?? word);
 }

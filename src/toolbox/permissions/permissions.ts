@@ -1,7 +1,7 @@
 import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../contract/call.js';
 import type { RememberScope } from '../../contract/standing-approvals.js';
 import type { ToolContext } from '../../contract/tool-context.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
 import {
@@ -13,22 +13,23 @@ import {
   RECORD,
   required,
 } from '../../kernel/options.js';
+import { PROTECTED_NAMES } from '../paths/folder-path.js';
+import { accessOf, describeAccess, rulesOfYes } from './access-of.js';
 import {
-  type Judged,
   type Permission,
   type PermissionRule,
   type ReadyRule,
   RULES,
   readyRule,
   SAID_RULES,
+  type Subject,
 } from './permission-rule.js';
-import { type StandingYes, StandingYeses, type YesScope } from './standing-yes.js';
-import { aboutOf, addressesIn, describeTouch, rulesOfYes, touchesOf } from './touches-of.js';
+import { type StandingApproval, StandingApprovals, type YesScope } from './standing-approval.js';
 
 /**
  * What holds where no rule says something. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
- * is allowed, the rest asks. `auto`: all is allowed. In every mode asks what cannot be understood before it is done,
- * and what touches something outside of the folder.
+ * is allowed, the rest asks. `auto`: all is allowed, commands only in a sandbox (`sandboxShell`, or a shell that states
+ * `sandbox: 'external'`); without one they are denied. What is outside of the folder asks in every mode.
  */
 export type PermissionMode = 'read-only' | 'ask' | 'auto';
 
@@ -40,19 +41,19 @@ export interface PermissionsOptions {
   readonly rules?: readonly PermissionRule[];
   /** Those that the folder itself brings, of which nobody knows who wrote them: they deny and ask, and never allow. */
   readonly folderRules?: readonly PermissionRule[];
-  /** Where standing yeses are kept; default: in memory. It belongs to the user, not into the folder. */
+  /** Where standing approvals are stored; default: in memory. It belongs to the user, not into the folder. */
   readonly file?: string;
-  /** Whose calls these are, for yeses of a session; default: `context.conversationId`, or `context.chatId`. */
+  /** Whose calls these are, for approvals of a session; default: `context.conversationId`, or `context.chatId`. */
   readonly sessionOf?: (context: ToolContext) => string | undefined;
-  /** Whose calls these are, for yeses of a user; default: nobody's. */
+  /** Whose calls these are, for approvals of a user; default: nobody's. */
   readonly userOf?: (context: ToolContext) => string | undefined;
 }
 
-/** Why one thing that a call touches is allowed, asked about or denied. */
+/** Why one resource that a call would access is allowed, asked about or denied. */
 export interface Reason {
   readonly decision: Permission;
   /** Nothing where it is about the call as such. */
-  readonly touch?: Touch;
+  readonly touch?: ResourceAccess;
   readonly by: 'rule' | 'folder rule' | 'standing yes' | 'mode' | 'always';
   readonly rule?: PermissionRule;
   /** For people: `writes 'src/a.ts': mode 'ask' asks about it`. */
@@ -62,7 +63,7 @@ export interface Reason {
 /** What becomes of a call, and why. */
 export interface Verdict {
   readonly decision: Permission;
-  /** One for each thing that it touches; those that decided first. */
+  /** One for each resource that it would access; those that decided first. */
   readonly reasons: readonly Reason[];
 }
 
@@ -96,20 +97,20 @@ const REQUEST = optionTable<PolicyRequest>('Permissions.explain', {
   }),
 });
 
-/** What programs run of themselves, or what says what is allowed: it asks, unless a rule names it. */
-const PROTECTED = '.git/** .git .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs'.split(' ').map(
-  (name): PermissionRule => ({
-    ...({ decision: 'ask', action: 'write', path: `**/${name}` } as const),
+/** It asks, unless a rule names it. */
+const PROTECTED = PROTECTED_NAMES.flatMap((name): PermissionRule[] =>
+  [`**/${name}`, `**/${name}/**`].map((path) => ({
+    ...({ decision: 'ask', action: 'write', path } as const),
     reason: 'programs that are named there run by themselves',
-  }),
+  })),
 );
 
 const RANK: Readonly<Record<Permission, number>> = { allow: 0, ask: 1, deny: 2 };
 
 /**
- * One policy for all tools: rules, a mode, and yeses that were given before. Of the rules that fit, one that denies
- * wins; otherwise the one that says most; where two say as much, the one that asks. A call is allowed where everything
- * that it touches is.
+ * One policy for all tools: rules, a mode, and standing approvals. Of the rules that fit, one that denies wins;
+ * otherwise the one that says most; where two say as much, the one that asks. A call is allowed where everything that
+ * it would access is.
  *
  * @example
  * ```ts
@@ -122,7 +123,7 @@ export class Permissions {
   readonly #rules: readonly ReadyRule[];
   readonly #folderRules: readonly ReadyRule[];
   readonly #protected = PROTECTED.map(readyRule);
-  readonly #yeses: StandingYeses;
+  readonly #approvals: StandingApprovals;
   readonly #sessionOf: (context: ToolContext) => string | undefined;
   readonly #userOf: (context: ToolContext) => string | undefined;
 
@@ -133,7 +134,7 @@ export class Permissions {
     this.#mode = mode;
     this.#rules = rules.map(readyRule);
     this.#folderRules = folderRules.filter(({ decision }) => decision !== 'allow').map(readyRule);
-    this.#yeses = readable(new StandingYeses(file));
+    this.#approvals = readable(new StandingApprovals(file));
     this.#sessionOf = options.sessionOf ?? (({ conversationId, chatId }) => conversationId ?? chatId);
     this.#userOf = options.userOf ?? (() => undefined);
   }
@@ -157,28 +158,42 @@ export class Permissions {
    */
   async explain(request: PolicyRequest): Promise<Verdict> {
     checkOptions(request, REQUEST);
-    const said = await touchesOf(request);
-    const touches = said === 'as annotated' ? [] : said;
-    const judged = touches.map((touch) => ({ ...aboutOf(request), touch }));
-    const yeses = this.#rulesOfYeses(request.context);
-    const reasons = judged.map((one) => this.#judge(one, request, yeses));
-    const named = addressesIn(touches).map((touch) => ({ ...aboutOf(request), touch }));
-    // A command that may open an address is allowed by rules about commands, never by one about the address.
-    for (const reason of named.map((one) => this.#judge(one, request, yeses)))
-      if (reason.decision !== 'allow' && (reason.rule?.host ?? reason.rule?.action) !== undefined)
-        reasons.push(reason);
-    if (touches.length === 0)
-      reasons.push(
-        this.#judge({ ...aboutOf(request), touchesNothing: said !== 'as annotated' }, request, yeses),
-      );
+    const stated = await accessOf(request);
+    const accesses = stated === 'as annotated' ? [] : stated;
+    const call = { tool: request.tool.name, arguments: request.arguments };
+    const subjects: Subject[] = accesses.map((access) => ({ ...call, access }));
+    if (accesses.length === 0) subjects.push({ ...call, accessesNothing: stated !== 'as annotated' });
+    const approved = this.#approvedRules(request.context);
+    const reasons = subjects.map((subject) => this.#decide(subject, request, approved));
     reasons.sort((one, other) => RANK[other.decision] - RANK[one.decision]);
     return { decision: reasons[0]?.decision ?? 'deny', reasons };
   }
 
   /** Whether a call is denied whatever it touches and whose it is: then it need not be offered. */
-  denies(call: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
-    const touchesNothing = call.tool.touches !== undefined;
-    return this.#judge({ ...aboutOf(call), touchesNothing }, call, []).decision === 'deny';
+  denies({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
+    const subject = { tool: tool.name, arguments: args, accessesNothing: tool.touches !== undefined };
+    return this.#decide(subject, { tool }, []).decision === 'deny';
+  }
+
+  /** The mode that holds where no rule says something. */
+  get mode(): PermissionMode {
+    return this.#mode;
+  }
+
+  /**
+   * Patterns of paths that a rule denies or asks about, whatever the tool: a sandbox keeps them away from commands,
+   * which run without a question. `unwritable` may be read.
+   */
+  closedPaths(): { readonly unreadable: readonly string[]; readonly unwritable: readonly string[] } {
+    const closed = [...this.#rules, ...this.#folderRules].flatMap(({ rule }) => {
+      const isForAll = rule.tool === undefined || rule.tool === '*';
+      return rule.decision !== 'allow' && isForAll && !rule.arguments && rule.path !== undefined
+        ? [rule]
+        : [];
+    });
+    const of = (isWrite: boolean): readonly string[] =>
+      closed.flatMap(({ action, path = '' }) => ((action === 'write') === isWrite ? [path] : []));
+    return { unreadable: of(false), unwritable: of(true) };
   }
 
   /**
@@ -186,11 +201,14 @@ export class Permissions {
    *
    * @throws InvalidOptionsError (521) where the rule is not one that allows.
    */
-  remember(rule: Omit<PermissionRule, 'decision'>, scope: YesScope & { readonly until?: Date }): StandingYes {
+  remember(
+    rule: Omit<PermissionRule, 'decision'>,
+    scope: YesScope & { readonly until?: Date },
+  ): StandingApproval {
     const { until, ...whose } = scope;
     const allowing: PermissionRule = { ...rule, decision: 'allow' };
     checkOptions({ rules: [allowing] }, PERMISSIONS_OPTIONS);
-    return this.#yeses.add({
+    return this.#approvals.add({
       rule: allowing,
       scope: whose,
       given: new Date().toISOString(),
@@ -198,17 +216,17 @@ export class Permissions {
     });
   }
 
-  /** The yeses that hold now. */
-  remembered(): readonly StandingYes[] {
-    return this.#yeses.all();
+  /** The standing approvals that hold now. */
+  remembered(): readonly StandingApproval[] {
+    return this.#approvals.all();
   }
 
-  /** Takes a yes back; tells whether it was there. */
+  /** Revokes one; returns whether it was there. */
   revoke(id: string): boolean {
-    return this.#yeses.remove(id);
+    return this.#approvals.remove(id);
   }
 
-  /** Lets a yes stand, for whom it can: whoever answers says whether it does. */
+  /** Whoever answers says whether the approval stands, and for whom. */
   #rememberFor(
     { tool, arguments: args, context }: PolicyRequest,
     asked: readonly Reason[],
@@ -232,107 +250,128 @@ export class Permissions {
     };
   }
 
-  #rulesOfYeses(context: ToolContext): readonly ReadyRule[] {
+  #approvedRules(context: ToolContext): readonly ReadyRule[] {
     const session = this.#sessionOf(context);
     const user = this.#userOf(context);
-    return this.#yeses
+    return this.#approvals
       .all()
       .filter(({ scope }) => ('session' in scope ? scope.session === session : scope.user === user))
       .map(({ rule }) => readyRule(rule));
   }
 
-  #judge(judged: Judged, request: Pick<PolicyRequest, 'tool'>, yeses: readonly ReadyRule[]): Reason {
-    const own = this.#judgeByOwn(judged, request, yeses);
-    const folder = strongest(this.#folderRules, judged);
+  #decide(subject: Subject, { tool }: Pick<PolicyRequest, 'tool'>, approved: readonly ReadyRule[]): Reason {
+    const own = this.#decideByOwn(subject, tool, approved);
+    const folder = strongest(this.#folderRules, subject);
     if (folder === undefined || RANK[folder.decision] <= RANK[own.decision]) return own;
-    // It may make it stricter; whatever it says, nothing becomes looser by it. Who has said yes knows of its question.
+    // It may make it stricter, never looser. An approval was given in view of the question of the folder.
     return own.by === 'standing yes' && folder.decision === 'ask'
       ? own
-      : reasonOf(judged, { ...folder, by: 'folder rule' });
+      : reasonOf(subject, { ...folder, by: 'folder rule' });
   }
 
-  #judgeByOwn(judged: Judged, request: Pick<PolicyRequest, 'tool'>, yeses: readonly ReadyRule[]): Reason {
-    const rule = strongest(this.#rules, judged);
-    if (rule?.decision === 'deny') return reasonOf(judged, { ...rule, by: 'rule' });
-    const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && judged.touch?.action === 'run';
-    const yes = yeses.find(
+  #decideByOwn(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Reason {
+    const rule = strongest(this.#rules, subject);
+    if (rule?.decision === 'deny') return reasonOf(subject, { ...rule, by: 'rule' });
+    const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && subject.access?.action === 'run';
+    const approval = approved.find(
       (one) =>
-        one.fits(judged) === 'yes' &&
-        mayCover(one.rule, judged) &&
-        (!mayBeDenied || isSameCall(one.rule, judged)),
+        one.fits(subject) === 'yes' &&
+        (isSameCall(one.rule, subject) || (!mayBeDenied && isClear(subject.access))),
     );
-    if (yes !== undefined && this.#mode !== 'read-only')
-      return reasonOf(judged, { decision: 'allow', rule: yes.rule, by: 'standing yes' });
-    const mode = this.#byMode(judged, request);
+    if (approval !== undefined && this.#mode !== 'read-only')
+      return reasonOf(subject, { decision: 'allow', rule: approval.rule, by: 'standing yes' });
+    const mode = this.#byMode(subject, tool);
     // A rule that only may fit does not make it looser than the mode.
-    const isByMode = mode === 'deny' && !this.#rules.some((one) => one.fits(judged) === 'yes');
+    const isByMode = mode === 'deny' && !this.#rules.some((one) => one.fits(subject) === 'yes');
     const base: Because =
       rule === undefined || isByMode
-        ? { decision: mode, by: 'mode', because: `mode '${this.#mode}'` }
+        ? {
+            decision: mode,
+            by: 'mode',
+            because: this.#needsSandbox(subject, mode)
+              ? NEEDS_SANDBOX
+              : `mode '${this.#mode}' ${VERBS[mode]}`,
+          }
         : { ...rule, by: 'rule' };
-    const always = alwaysAsks(judged, rule);
+    const always = this.#isKeptIn(subject) ? undefined : alwaysAsks(subject, rule);
     // Of what is not understood, that says more than the mode.
-    const isUnknown = judged.touch?.action === 'unknown' && base.by === 'mode';
-    if (base.decision !== 'allow' && !isUnknown) return reasonOf(judged, base);
-    if (always !== undefined) return reasonOf(judged, { decision: 'ask', by: 'always', because: always });
-    const guarded = this.#protected.find((one) => one.fits(judged) === 'yes');
+    const isUnknown = subject.access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
+    if (base.decision !== 'allow' && !isUnknown) return reasonOf(subject, base);
+    if (always !== undefined) return reasonOf(subject, { decision: 'ask', by: 'always', because: always });
+    const guarded = this.#isKeptIn(subject)
+      ? undefined
+      : this.#protected.find((one) => one.fits(subject) === 'yes');
     if (guarded !== undefined && (rule === undefined || rule.weight < guarded.weight))
-      return reasonOf(judged, { decision: 'ask', rule: guarded.rule, by: 'always' });
-    return reasonOf(judged, base);
+      return reasonOf(subject, { decision: 'ask', rule: guarded.rule, by: 'always' });
+    return reasonOf(subject, base);
   }
 
-  #byMode({ touch, touchesNothing }: Judged, { tool }: Pick<PolicyRequest, 'tool'>): Permission {
+  #byMode({ access, accessesNothing }: Subject, tool: PolicyRequest['tool']): Permission {
     const isReading =
-      touch === undefined
-        ? touchesNothing === true || tool.annotations?.readOnly === true
-        : touch.action === 'read';
+      access === undefined
+        ? accessesNothing === true || tool.annotations?.readOnly === true
+        : access.action === 'read' || (access.action === 'run' && access.isReadOnly === true);
     if (isReading) return 'allow';
-    if (touch?.action === 'unknown') return 'ask';
-    if (this.#mode === 'read-only') return 'deny';
-    if (this.#mode === 'ask') return 'ask';
-    return touch === undefined && tool.annotations?.destructive === true ? 'ask' : 'allow';
+    if (access?.action === 'run' || access?.action === 'unknown') {
+      if (this.#mode === 'auto' && access.isSandboxed) return 'allow';
+      if (access.action === 'unknown') return 'ask';
+      return this.#mode === 'ask' ? 'ask' : 'deny';
+    }
+    if (this.#mode !== 'auto') return this.#mode === 'ask' ? 'ask' : 'deny';
+    return access === undefined && tool.annotations?.destructive === true ? 'ask' : 'allow';
+  }
+
+  #needsSandbox({ access }: Subject, decision: Permission): boolean {
+    return this.#mode === 'auto' && access?.action === 'run' && decision === 'deny';
+  }
+
+  /** A sandbox keeps it away from whatever would ask. */
+  #isKeptIn({ access }: Subject): boolean {
+    return (
+      this.#mode === 'auto' && access !== undefined && 'isSandboxed' in access && access.isSandboxed === true
+    );
   }
 }
 
+const NEEDS_SANDBOX =
+  "mode 'auto' runs commands only in a sandbox: use sandboxShell() of toolwright/toolbox/sandbox, { sandbox: 'external' } in a container, or mode 'ask'";
+
 /** A file that cannot be understood would stop every call later, and tell nobody why. */
-function readable(yeses: StandingYeses): StandingYeses {
+function readable(approvals: StandingApprovals): StandingApprovals {
   try {
-    yeses.all();
+    approvals.all();
   } catch (cause) {
     const fix = 'a file that is whole, or is not there yet';
     throw new InvalidOptionsError([
       { where: 'Permissions', option: 'file', problem: errorMessage(cause).replace(/\.$/, ''), fix },
     ]);
   }
-  return yeses;
+  return approvals;
 }
 
 /** Why something asks whatever the mode, unless a rule that is about just this allows it. */
-function alwaysAsks({ touch }: Judged, rule: Decided | undefined): string | undefined {
-  if (touch === undefined) return undefined;
-  if (touch.action === 'unknown') return touch.why;
-  if (touch.action === 'read' || touch.action === 'write')
-    return touch.path.startsWith('/') && rule?.rule?.path === undefined
+function alwaysAsks({ access }: Subject, rule: Decided | undefined): string | undefined {
+  if (access?.action === 'unknown') return access.why;
+  if (access?.action === 'read' || access?.action === 'write')
+    return access.path.startsWith('/') && rule?.rule?.path === undefined
       ? 'it is outside of the folder'
       : undefined;
-  if (touch.action !== 'run') return undefined;
-  const outside = (touch.mentions ?? []).find((path) => path.startsWith('/'));
+  if (access?.action !== 'run') return undefined;
+  const outside = (access.mentions ?? []).find((path) => path.startsWith('/'));
   if (outside !== undefined) return `it is given '${outside}', which is outside of the folder`;
-  const isKnown =
-    !touch.words.includes(undefined) || (rule?.decision === 'allow' && rule.rule?.command !== undefined);
-  return isKnown ? undefined : 'some of its words are not known before it runs';
+  return access.words.includes(undefined) ? 'some of its words are not known before it runs' : undefined;
 }
 
-/** What is not understood is covered by nothing but a yes to the very same call. */
-function mayCover(rule: PermissionRule, judged: Judged): boolean {
-  const { touch } = judged;
-  if (touch?.action === 'unknown') return isSameCall(rule, judged);
-  if (touch?.action !== 'run') return true;
-  const isClear = !touch.words.includes(undefined) && !touch.mentions?.some((path) => path.startsWith('/'));
-  return isClear || isSameCall(rule, judged);
+/** What is not understood is covered by nothing but an approval of the very same call. */
+function isClear(access: ResourceAccess | undefined): boolean {
+  return (
+    access === undefined ||
+    (access.action !== 'unknown' &&
+      (access.action !== 'run' || alwaysAsks({ tool: '', arguments: {}, access }, undefined) === undefined))
+  );
 }
 
-function isSameCall(rule: PermissionRule, { arguments: args }: Judged): boolean {
+function isSameCall(rule: PermissionRule, { arguments: args }: Subject): boolean {
   return (
     rule.tool !== undefined && Object.keys(args).every((name) => Object.hasOwn(rule.arguments ?? {}, name))
   );
@@ -346,10 +385,10 @@ interface Decided {
   readonly because?: string;
 }
 
-function strongest(rules: readonly ReadyRule[], judged: Judged): Decided | undefined {
+function strongest(rules: readonly ReadyRule[], subject: Subject): Decided | undefined {
   let best: Decided | undefined;
   for (const { rule, weight, fits: fitsOf } of rules) {
-    const fits = fitsOf(judged);
+    const fits = fitsOf(subject);
     if (fits === 'no' || (fits === 'maybe' && rule.decision === 'allow')) continue;
     // What may be denied is asked about.
     if (rule.decision === 'deny' && fits === 'yes') return { decision: 'deny', rule, weight };
@@ -383,17 +422,17 @@ const VERBS: Readonly<Record<Permission, string>> = {
   deny: 'denies it',
 };
 
-function reasonOf({ touch, tool }: Judged, { decision, by, rule, because }: Because): Reason {
-  const what = touch === undefined ? `calls ${tool}` : describeTouch(touch);
+function reasonOf({ access, tool }: Subject, { decision, by, rule, because }: Because): Reason {
+  const what = access === undefined ? `calls ${tool}` : describeAccess(access);
   const source =
     by === 'folder rule' ? 'a rule of the folder' : by === 'standing yes' ? 'a standing yes' : 'a rule';
   const why = because ?? rule?.reason ?? `${source} ${VERBS[decision]}`;
-  const text = `${what}: ${by === 'mode' ? `${why} ${VERBS[decision]}` : why}`;
+  const text = `${what}: ${why}`;
   return {
     decision,
     by,
     text,
-    ...(touch === undefined ? {} : { touch }),
+    ...(access === undefined ? {} : { touch: access }),
     ...(rule === undefined ? {} : { rule }),
   };
 }

@@ -1,39 +1,13 @@
-import { posix } from 'node:path';
-
-/** What has to be known of a folder to tell what a command would touch in it. */
+/** What has to be known of a folder to tell what a command would access in it. */
 export interface FolderView {
   /** The folder, absolute, without links. */
   readonly root: string;
-  /** What a path is in the end: links are followed, also of folders of what is not there yet. Absolute. */
-  resolve(path: string): ResolvedPath;
+  /** What an absolute path is in the end, as the system reads it: with links followed, and `..` behind them. */
+  resolve(path: string): { readonly path: string; readonly isFolder: boolean };
   /** Names in a folder; nothing where it is none. */
   names(path: string): readonly string[] | undefined;
   /** The text of a file; nothing where there is none. */
   text(path: string): string | undefined;
-}
-
-interface ResolvedPath {
-  readonly path: string;
-  readonly isFolder: boolean;
-}
-
-/** Where the system comes by a path: `..` behind a link leads out of where that leads to. */
-export function followPath(
-  path: string,
-  { from, resolve }: { readonly from: string } & Pick<FolderView, 'resolve'>,
-): ResolvedPath & { /** Names that `..` follows, as they are written. */ readonly left: readonly string[] } {
-  const names = path.split('/').filter((name) => name !== '' && name !== '.');
-  const last = names.lastIndexOf('..');
-  const left: string[] = [];
-  let at = path.startsWith('/') ? '/' : from;
-  for (const name of names.slice(0, last + 1)) {
-    if (name === '..') at = posix.dirname(at);
-    else {
-      left.push(posix.join(at, name));
-      at = resolve(posix.join(at, name)).path;
-    }
-  }
-  return { ...resolve(posix.join(at, ...names.slice(last + 1))), left };
 }
 
 /** How a command is run. */
@@ -80,8 +54,8 @@ export interface OutputView {
 }
 
 /**
- * Where the shell tools run commands. An abstract class, so that it can be injected: register {@link LocalShell}, or
- * one of your own that runs them in a container or on another machine.
+ * Where the shell tools run commands. An abstract class, so that it can be injected: register {@link LocalShell},
+ * a `sandboxShell` or `virtualShell`, or one of your own that runs them in a container or on another machine.
  */
 export abstract class CommandShell {
   /** Containers make an instance of any class that nobody has registered. */
@@ -92,9 +66,17 @@ export abstract class CommandShell {
       );
   }
 
+  /**
+   * Whether the operating system keeps its commands away from everything but the folder, so that mode `auto` of
+   * `Permissions` can let them run. Default: no.
+   */
+  get isSandboxed(): boolean {
+    return false;
+  }
+
   /** Starts a command; throws where that cannot be. */
   abstract start(request: CommandRequest): RunningCommand;
-  /** What tells what a command would touch, before it runs; and the folder in it that a path names, absolute. */
+  /** What tells what a command would access, before it runs. */
   abstract view(): FolderView;
   /** The folder that a path names, absolute; throws where it is none, or outside. */
   abstract folderAt(path: string): string;

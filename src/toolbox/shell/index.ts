@@ -1,3 +1,4 @@
+export { type CommandPlace, commandAccess, commandTouches } from './command-access.js';
 export {
   type CommandEnd,
   type CommandRequest,
@@ -6,6 +7,5 @@ export {
   type OutputView,
   type RunningCommand,
 } from './command-shell.js';
-export { commandTouches } from './command-touches.js';
 export { LocalShell, type LocalShellOptions } from './local-shell.js';
 export { type ShellLimits, ShellTools, shellTools } from './shell-tools.js';

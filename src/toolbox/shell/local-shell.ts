@@ -1,22 +1,41 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { isAbsolute, posix } from 'node:path';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  type Stats,
+} from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
-import { checkOptions } from '../../errors/author-fault.js';
+import type { Logger } from '../../contract/ports.js';
+import { checkOptions, warnAuthor } from '../../errors/author-fault.js';
 import { onAbort } from '../../kernel/async.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
-import { COUNT, either, exactly, FILLED_TEXT, optionTable, RECORD, required } from '../../kernel/options.js';
+import {
+  COUNT,
+  either,
+  exactly,
+  FILLED_TEXT,
+  LOGGER,
+  optionTable,
+  protecting,
+  RECORD,
+  type RulesOf,
+  required,
+} from '../../kernel/options.js';
 import { folderPath } from '../paths/folder-path.js';
 import {
   type CommandEnd,
   type CommandRequest,
   CommandShell,
   type FolderView,
-  followPath,
-  OutputView,
   type RunningCommand,
 } from './command-shell.js';
+import { KeptOutput } from './kept-output.js';
 
 /** What a {@link LocalShell} is made from. */
 export interface LocalShellOptions {
@@ -31,25 +50,40 @@ export interface LocalShellOptions {
   readonly bash?: string;
   /** How many characters of its output are kept of a command, half of its beginning and half of its end; default: 60,000. */
   readonly outputCharacters?: number;
+  /**
+   * `external`: this process already runs in a container or a machine that nobody minds to lose, so that mode `auto` of
+   * `Permissions` lets commands run. It is logged once.
+   */
+  readonly sandbox?: 'external';
+  readonly logger?: Logger;
 }
 
-const OPTIONS = optionTable<LocalShellOptions>(
-  'LocalShell',
-  {
-    folder: required({
-      accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
-      fix: "the absolute path of a folder: process.cwd() or '/srv/project'",
-    }),
-    environment: either(either(exactly('clean'), exactly('inherit')), {
-      accepts: (value) =>
-        RECORD.accepts(value) && Object.values(value as object).every((one) => typeof one === 'string'),
-      fix: "{ NAME: 'value' }",
-    }),
-    bash: FILLED_TEXT,
-    outputCharacters: COUNT,
-  },
-  { root: 'folder: …', cwd: 'folder: …', env: 'environment: …', shell: 'bash: …' },
-);
+/** What each option may be. */
+export const LOCAL_SHELL_RULES: RulesOf<LocalShellOptions> = {
+  folder: required({
+    accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
+    fix: "the absolute path of a folder: process.cwd() or '/srv/project'",
+  }),
+  environment: either(either(exactly('clean'), exactly('inherit')), {
+    accepts: (value) =>
+      RECORD.accepts(value) && Object.values(value as object).every((one) => typeof one === 'string'),
+    fix: "{ NAME: 'value' }",
+  }),
+  bash: FILLED_TEXT,
+  outputCharacters: COUNT,
+  sandbox: protecting(exactly('external')),
+  logger: LOGGER,
+};
+
+/** Names that are often given instead. */
+export const LOCAL_SHELL_MEANT = {
+  root: 'folder: …',
+  cwd: 'folder: …',
+  env: 'environment: …',
+  shell: 'bash: …',
+};
+
+const OPTIONS = optionTable<LocalShellOptions>('LocalShell', LOCAL_SHELL_RULES, LOCAL_SHELL_MEANT);
 
 const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash', '/opt/homebrew/bin/bash'];
 
@@ -85,8 +119,23 @@ const NEVER =
 /** For how long output is waited for that something else still holds open. */
 const REST_MS = 250;
 
+const EXTERNAL = {
+  where: 'LocalShell',
+  problem:
+    "sandbox is 'external': in mode 'auto' commands run without a question, kept in by nothing in this process",
+  fix: 'a container or a machine around this process that nobody minds to lose',
+};
+
 /** How many characters of output are kept. */
 const MOST_CHARACTERS = 60_000;
+
+/** A program to start, and what to do when it has ended. */
+export interface Launch {
+  readonly argv: readonly [string, ...string[]];
+  /** Beside the environment of the shell. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly onEnd?: () => void;
+}
 
 /** Runs commands on this machine, as this user, each in a group of its own. It is no sandbox. */
 export class LocalShell extends CommandShell {
@@ -94,12 +143,13 @@ export class LocalShell extends CommandShell {
   readonly #bash: string;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #outputCharacters: number;
+  readonly #isExternal: boolean;
 
   /** @throws InvalidOptionsError (521), and what the system says where the folder is not there. */
   constructor(options: LocalShellOptions) {
     super();
     checkOptions(options, OPTIONS);
-    const { folder, environment = 'clean', bash, outputCharacters = MOST_CHARACTERS } = options;
+    const { folder, environment = 'clean', bash, outputCharacters = MOST_CHARACTERS, logger } = options;
     this.#folder = realpathSync.native(folder);
     const found = bash ?? BASHES.find((path) => existsSync(path));
     if (found === undefined)
@@ -107,12 +157,20 @@ export class LocalShell extends CommandShell {
     this.#bash = found;
     this.#environment = environmentOf(environment);
     this.#outputCharacters = outputCharacters;
+    this.#isExternal = options.sandbox === 'external';
+    if (this.#isExternal) warnAuthor(EXTERNAL, logger);
+  }
+
+  override get isSandboxed(): boolean {
+    return this.#isExternal;
   }
 
   override folderAt(path: string): string {
     const read = folderPath(path, { root: this.#folder });
     if (!read.ok) throw new Error(`${read.problem}.`);
-    const { path: absolute, isFolder } = followPath(path, { from: this.#folder, resolve: resolveLinks });
+    const { path: absolute, isFolder } = this.view().resolve(
+      isAbsolute(path) ? path : `${this.#folder}/${path}`,
+    );
     if (!isFolder) throw new Error(`'${read.path}' is no folder.`);
     if (absolute !== this.#folder && !absolute.startsWith(`${this.#folder}/`))
       throw new Error(`'${read.path}' leads out of the folder.`);
@@ -120,16 +178,25 @@ export class LocalShell extends CommandShell {
   }
 
   override view(): FolderView {
-    return { root: this.#folder, resolve: resolveLinks, names: namesIn, text: textAt };
+    return { root: this.#folder, resolve: resolvePath, names: namesIn, text: textAt };
+  }
+
+  /** How Bash is started; a subclass puts it into a sandbox. */
+  protected launch(argv: Launch['argv'], _environment: Readonly<Record<string, string>>): Launch {
+    return { argv };
   }
 
   override start({ command, folder, signal, timeoutMs, onOutput }: CommandRequest): RunningCommand {
     const mark = nodeCrypto().randomUUID();
     const output = new KeptOutput(this.#outputCharacters);
     const begun = performance.now();
-    const child = spawn(this.#bash, ['--noprofile', '--norc', '-c', command], {
-      cwd: this.folderAt(folder),
-      env: { ...this.#environment, [MARK]: mark },
+    const cwd = this.folderAt(folder);
+    const bash = [this.#bash, '--noprofile', '--norc', '-c', command] as const;
+    const { argv, environment, onEnd } = this.launch([...bash], this.#environment);
+    const [program, ...args] = argv;
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...this.#environment, ...environment, [MARK]: mark },
       // A group of its own, which can be told as a whole.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -155,6 +222,7 @@ export class LocalShell extends CommandShell {
       // What it has left running would have nobody who knows of it.
       if (child.pid !== undefined) await endGroup(child.pid, mark);
       process.off('exit', killNow);
+      onEnd?.();
       return { ...how, ...(endedBy === undefined ? {} : { endedBy }), durationMs: performance.now() - begun };
     });
     return { output, ended, end };
@@ -200,18 +268,43 @@ function endOf(child: ChildProcess): Promise<Pick<CommandEnd, 'exitCode' | 'sign
   });
 }
 
-/** Links are followed as far as there is something; what is not there yet is in the folder that is. */
-function resolveLinks(path: string): { readonly path: string; readonly isFolder: boolean } {
-  const missing: string[] = [];
-  for (let at = path; ; at = posix.dirname(at)) {
-    try {
-      const real = realpathSync.native(at);
-      const isFolder = missing.length === 0 && statSync(real).isDirectory();
-      return { path: posix.join(real, ...missing.reverse()), isFolder };
-    } catch {
-      if (at === '/' || at === '.') return { path, isFolder: false };
-      missing.push(posix.basename(at));
+const MOST_LINKS = 40;
+
+/** Step by step as the system does: a link is followed, also where it leads to nothing, and `..` goes back from there. */
+function resolvePath(path: string): { readonly path: string; readonly isFolder: boolean } {
+  const names = path.split('/').reverse();
+  let at = '';
+  let kind: 'folder' | 'file' | 'missing' = 'folder';
+  let links = 0;
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      at = at.slice(0, Math.max(0, at.lastIndexOf('/')));
+      kind = 'folder';
+      continue;
     }
+    const next = `${at}/${name}`;
+    const stat: Stats | undefined = kind === 'folder' ? statOf(next) : undefined;
+    if (stat?.isSymbolicLink()) {
+      links += 1;
+      const target = links > MOST_LINKS ? '' : readlinkSync(next);
+      names.push(...target.split('/').reverse());
+      if (target.startsWith('/')) at = '';
+      if (links > MOST_LINKS) return { path: '/… (too many links)', isFolder: false };
+      continue;
+    }
+    at = next;
+    kind = stat === undefined ? 'missing' : stat.isDirectory() ? 'folder' : 'file';
+  }
+  return { path: at || '/', isFolder: kind === 'folder' };
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // A file stands in the way, or nobody may look there.
+    return undefined;
   }
 }
 
@@ -237,36 +330,23 @@ const MARK = 'TOOLWRIGHT_COMMAND';
 const GRACE_MS = 1_500;
 const STEP_MS = 20;
 
-/**
- * Ends a process, its group and whatever they have started: first asks, then kills, until nothing is left. What has
- * left the group is found by its mark, on Linux.
- */
+/** Ends a process, its group and whatever they have started: first asks, then kills, until nothing is left. */
 async function endGroup(leader: number, mark: string): Promise<void> {
   const signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGKILL'];
   for (const signal of signals) {
     const until = performance.now() + GRACE_MS;
     do {
-      const left = [...(signalGroup(leader, signal) ? [leader] : []), ...markedProcesses(mark)];
+      const left = livingProcesses(leader, mark);
       if (left.length === 0) return;
       for (const pid of left) signalProcess(pid, signal);
       await wait(STEP_MS);
-    } while (performance.now() < until && isAnyLeft(leader, mark));
+    } while (performance.now() < until && livingProcesses(leader, mark).length > 0);
   }
 }
 
 /** Kills at once, where there is no time left to wait: the process itself is ending. */
 function killGroupNow(leader: number, mark: string): void {
-  signalGroup(leader, 'SIGKILL');
-  for (const pid of markedProcesses(mark)) signalProcess(pid, 'SIGKILL');
-}
-
-function isAnyLeft(leader: number, mark: string): boolean {
-  return signalGroup(leader, 0) || markedProcesses(mark).length > 0;
-}
-
-/** Whether there was a group to be told. */
-function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
-  return signalProcess(-leader, signal);
+  for (const pid of livingProcesses(leader, mark)) signalProcess(pid, 'SIGKILL');
 }
 
 function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
@@ -277,64 +357,27 @@ function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Processes of this user that have the mark in their environment and have not ended. */
-function markedProcesses(mark: string): readonly number[] {
-  if (process.platform !== 'linux') return [];
+/** The group and its processes that have not ended; on Linux also those with the mark that have left the group. */
+function livingProcesses(leader: number, mark: string): readonly number[] {
+  if (process.platform !== 'linux') return signalProcess(-leader, 0) ? [-leader] : [];
   const wanted = `${MARK}=${mark}`;
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && hasMark(name, wanted))
-    .map(Number);
+  const own = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOf(name, { leader, wanted }));
+  return own.length === 0 ? [] : [-leader, ...own.map(Number)];
 }
 
-function hasMark(pid: string, wanted: string): boolean {
+function isOf(
+  pid: string,
+  { leader, wanted }: { readonly leader: number; readonly wanted: string },
+): boolean {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(wanted) && !isZombie(pid);
+    // Behind the name: its state, its parent, its group. One that has ended waits only for its parent.
+    const [, state, group] =
+      /\) (\S) \d+ (\d+) [^)]*$/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? [];
+    if (state === 'Z') return false;
+    return (
+      Number(group) === leader || readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(wanted)
+    );
   } catch {
     return false;
-  }
-}
-
-/** It has ended, and only its parent has not heard of it yet. */
-function isZombie(pid: string): boolean {
-  return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-}
-
-/** Keeps the beginning and the end of a text that may be endless. */
-class KeptOutput implements OutputView {
-  readonly #most: number;
-  #head = '';
-  #tail = '';
-  #length = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  add(text: string): void {
-    this.#length += text.length;
-    const half = Math.floor(this.#most / 2);
-    const room = half - this.#head.length;
-    if (room > 0) this.#head += text.slice(0, room);
-    const rest = room > 0 ? text.slice(room) : text;
-    this.#tail += rest;
-    // Cut now and then: each time would be a copy for every line.
-    if (this.#tail.length > half * 2) this.#tail = this.#tail.slice(-half);
-  }
-
-  text(): string {
-    const half = Math.floor(this.#most / 2);
-    const tail = this.#tail.slice(-half);
-    const missing = this.#length - this.#head.length - tail.length;
-    const gap = missing > 0 ? `\n… (${missing} characters are left out here)\n` : '';
-    return (this.#head + gap + tail).toWellFormed();
-  }
-
-  since(place: number): { readonly text: string; readonly place: number } {
-    if (place <= 0) return { text: this.text(), place: this.#length };
-    const behind =
-      this.#head.length + this.#tail.length === this.#length ? this.#head + this.#tail : this.#tail;
-    const start = this.#length - behind.length;
-    const gap = start > place ? `… (${start - place} characters are left out here)\n` : '';
-    return { text: (gap + behind.slice(Math.max(0, place - start))).toWellFormed(), place: this.#length };
   }
 }

@@ -2,11 +2,11 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { visibleLine } from '../../kernel/visible-text.js';
+import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
 import { type CommandEnd, CommandShell, type RunningCommand } from './command-shell.js';
-import { commandTouches } from './command-touches.js';
 import { LocalShell, type LocalShellOptions } from './local-shell.js';
 
 /** How long commands of the shell tools may take. A subclass may have others. */
@@ -71,9 +71,11 @@ export class ShellTools {
     context?: ToolContext,
   ): Promise<ToolResult> {
     const { limits, shell } = this;
+    const text = this.#textOf(command, folder);
     if (background)
       return this.#background.start(shell, {
         command,
+        text,
         folder,
         owner: ownerOf(context),
         most: limits.backgroundCommands,
@@ -83,7 +85,7 @@ export class ShellTools {
     const timeoutMs = Math.min(seconds ?? limits.seconds, limits.mostSeconds) * 1_000;
     const news = new PacedNews((output) => context?.progress({ output }));
     const running = shell.start({
-      command,
+      command: text,
       folder,
       signal: context?.signal,
       timeoutMs,
@@ -137,21 +139,24 @@ export class ShellTools {
     await this.#background.killAll();
   }
 
-  /** What a command would touch. */
-  protected commandTouched({ command, folder = '.' }: JsonObject): readonly Touch[] {
-    let at: string;
-    try {
-      at = this.shell.folderAt(String(folder));
-    } catch {
-      // The tool itself refuses the folder.
-      return [];
-    }
-    return commandTouches(String(command), at, this.shell.view());
+  /** What a command would access. */
+  protected commandTouched({ command, folder = '.' }: JsonObject): readonly ResourceAccess[] {
+    return commandAccess(String(command), this.#place(String(folder)));
   }
 
   /** Of what was started, its start was asked about. */
-  protected nothingTouched(): readonly Touch[] {
+  protected nothingTouched(): readonly ResourceAccess[] {
     return [];
+  }
+
+  #place(folder: string): CommandPlace {
+    const { shell } = this;
+    return { folder: shell.folderAt(folder), view: shell.view(), isSandboxed: shell.isSandboxed };
+  }
+
+  /** Built-in read-only programs run in the form that was decided about; in a sandbox everything as it is. */
+  #textOf(command: string, folder: string): string {
+    return this.shell.isSandboxed ? command : readOnlyText(command, this.#place(folder));
   }
 }
 
@@ -216,6 +221,8 @@ interface BackgroundCommand {
 /** A command to be started. */
 interface BackgroundStart {
   readonly command: string;
+  /** For Bash. */
+  readonly text: string;
   readonly folder: string;
   readonly owner: string;
   readonly most: number;
@@ -234,7 +241,7 @@ class BackgroundCommands {
   /** Starts one; where somebody hears of completions, its end is told too. */
   start(
     shell: CommandShell,
-    { command, folder, owner, most, timeoutMs, context }: BackgroundStart,
+    { command, text, folder, owner, most, timeoutMs, context }: BackgroundStart,
   ): ToolResult {
     const running = this.#of(owner).filter(({ end }) => end === undefined);
     if (running.length >= most)
@@ -243,7 +250,7 @@ class BackgroundCommands {
       );
     this.#count += 1;
     const id = `command_${this.#count}`;
-    const started = shell.start({ command, folder, timeoutMs });
+    const started = shell.start({ command: text, folder, timeoutMs });
     const kept: BackgroundCommand = { id, owner, command, running: started, end: undefined, told: 0 };
     this.#commands.set(key(owner, id), kept);
     const ended = started.ended.then((end) => {

@@ -150,9 +150,11 @@ testStatedCases(
   { picoclaw: 30, shelly: 6, differ: 8 },
 );
 
-/** In the mode that allows most, where nobody is asked: only `allow` runs. */
+const ANY = { rules: [{ decision: 'allow', command: '* *' }] } as const;
+
+/** With a rule that allows every program with any words. */
 async function allAre(place: Place, decision: string, commands: readonly string[]): Promise<void> {
-  const judged = await Promise.all(commands.map((command) => place.judged(command)));
+  const judged = await Promise.all(commands.map((command) => place.judged(command, ANY)));
   expect(commands.map((command, index) => `${command} → ${judged[index]}`)).toEqual(
     commands.map((command) => `${command} → ${decision}`),
   );
@@ -193,11 +195,11 @@ testStatedCases(
       },
     },
     {
-      what: 'devices that hold nothing may be read and written, others not',
+      what: 'the device that holds nothing may be read and written, others not',
       picoclaw: 3,
       async run(place) {
-        const harmless = ['echo a 2>/dev/null', 'echo a > /dev/null 2>&1', 'dd if=/dev/zero bs=1 count=1'];
-        await allAre(place, 'allow', [...harmless, 'cat /dev/urandom | head -c 16 | od']);
+        const harmless = ['echo a 2>/dev/null', 'echo a > /dev/null 2>&1', 'cat /dev/null'];
+        await allAre(place, 'allow', harmless);
         const disks = ['sda', 'vda', 'nvme0n1', 'mmcblk0', 'loop0', 'dm-0', 'md0', 'sr0', 'nbd0'];
         await allAre(
           place,
@@ -217,7 +219,7 @@ testStatedCases(
       picoclaw: 1,
       differs: 'which ones is for rules to say, and the mode that asks asks about all that write or run',
       async run(place) {
-        expect(await place.judged('kill 12345')).toBe('allow');
+        expect(await place.judged('kill 12345')).toBe('deny');
         expect(await place.judged('kill 12345', { mode: 'ask' })).toBe('ask');
         const rules = [{ decision: 'deny', command: 'kill' }] as const;
         expect(await place.judged('env kill 12345', { mode: 'auto', rules })).toBe('deny');

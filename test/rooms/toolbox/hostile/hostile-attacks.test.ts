@@ -3,16 +3,18 @@ import { once } from 'node:events';
 import { chmodSync, cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ToolRegistry } from 'toolwright';
 import { Permissions } from 'toolwright/toolbox/permissions';
+import { sandboxShell } from 'toolwright/toolbox/sandbox';
 import { shellTools } from 'toolwright/toolbox/shell';
+import { describeSandbox } from '../../../services/services.js';
 import { newFolder, textsOf } from '../files/folders.js';
 import { attacksOn } from './attacks.js';
 
-/** In `npm test` a few; `npm run hostile` makes 10,000. */
-const RUNS = Number(process.env.HOSTILE_RUNS ?? 60);
+/** In `npm test` a few; `npm run hostile` makes 2,000. */
+const RUNS = Number(process.env.HOSTILE_RUNS ?? 25);
 /** `HOSTILE_SEED` makes those of another run again. */
 const SEED = process.env.HOSTILE_SEED;
 const SECRET = 'D3NIED';
@@ -53,13 +55,11 @@ const FILES = {
   Makefile: 'all:\n\tevil\n',
 } as const;
 
-/**
- * A repository with something in it that is denied, links to that, a program that is denied and leaves a mark, and a
- * branch on which all that is denied says something else.
- */
+/** A repository with something in it that is denied, links to that, and programs that would leave a mark outside. */
 function newTemplate(mark: string): string {
   const root = newFolder({
     ...FILES,
+    '.gitignore': '.env\nvault\n',
     'bin/evil': `#!/bin/bash\ntouch ${mark}\n`,
     'bin/careful': `#!/bin/bash\nfor word; do [ "$word" != harm ] || touch ${mark}; done\n`,
   });
@@ -74,36 +74,36 @@ function newTemplate(mark: string): string {
   git('init', '-q', '-b', 'main', '--template=');
   git('config', 'user.name', 'a');
   git('config', 'user.email', 'a@b');
-  git('add', '-A', '-f');
+  git('add', '-A');
   git('commit', '-qm', 'all');
   git('checkout', '-q', '-b', 'other');
-  for (const path of Object.keys(DENIED)) writeFileSync(join(root, path), 'other\n');
+  writeFileSync(join(root, 'a.txt'), 'other\n');
   git('commit', '-qam', 'other');
   writeFileSync(join(root, 'other.patch'), git('diff', 'main', 'other'));
-  writeFileSync(join(root, 'mail.patch'), git('format-patch', '--stdout', 'main..other'));
   git('archive', '-o', 'old.tar', 'other');
-  git('archive', '-o', 'old.zip', 'other');
   git('checkout', '-q', 'main');
   return root;
 }
 
-function toolsIn(root: string): ToolRegistry {
-  const { policy } = new Permissions({
-    mode: 'auto',
-    rules: [
-      // Of what they allow, words may be unknown.
-      { decision: 'allow', command: 'cat **' },
-      { decision: 'allow', command: 'echo **' },
-      { decision: 'deny', command: 'evil' },
-      { decision: 'deny', command: 'careful harm' },
-      { decision: 'deny', host: '127.0.0.1' },
-      { decision: 'deny', path: '**/.env*' },
-      { decision: 'deny', path: 'vault/**' },
-    ],
-  });
-  const environment = { PATH: `${root}/bin:${process.env.PATH}`, HOME: root };
-  return new ToolRegistry({ policy }).register(...shellTools({ folder: root, environment }));
-}
+const RULES = ['**/.env*', 'vault/**'].map((path) => ({ decision: 'deny', path }) as const);
+
+type MakeTools = (root: string, environment: Readonly<Record<string, string>>) => ToolRegistry;
+
+const inSandbox: MakeTools = (folder, environment) => {
+  const permissions = new Permissions({ mode: 'auto', rules: RULES });
+  const shell = sandboxShell({ folder, environment, ...permissions.closedPaths() });
+  return new ToolRegistry({ policy: permissions.policy }).register(...shellTools(shell));
+};
+
+const withoutSandbox: MakeTools = (folder, environment) => {
+  const rules = [
+    ...RULES,
+    ...['cat **', 'echo **', 'grep **'].map((command) => ({ decision: 'allow', command }) as const),
+  ];
+  return new ToolRegistry({ policy: new Permissions({ rules }).policy }).register(
+    ...shellTools({ folder, environment }),
+  );
+};
 
 function shows(text: string): boolean {
   return SHOWN.some((one) => text.includes(one));
@@ -112,19 +112,29 @@ function shows(text: string): boolean {
 /** Where what is denied stands in files that are not denied. */
 function copiesIn(root: string): readonly string[] {
   const texts = textsOf(root);
-  const isDenied = (path: string): boolean =>
-    Object.hasOwn(DENIED, path) || /^(\.git\/|other\.patch$|mail\.patch$)/.test(path);
-  return Object.keys(texts).filter((path) => !isDenied(path) && shows(texts[path] ?? ''));
+  return Object.keys(texts).filter((path) => !Object.hasOwn(DENIED, path) && shows(texts[path] ?? ''));
 }
 
-test('ShellTools run nothing that is denied, and read and change nothing that is denied, however it is said', async () => {
-  const mark = join(newFolder(), 'ran');
+/** What Git and package managers run is kept, and nothing beside the folder is changed. */
+function keptIn(root: string, outside: string): object {
+  const texts = textsOf(root);
+  const of = (path: string): string => texts[path] ?? '';
+  return {
+    config: of('.git/config'),
+    npmrc: of('.npmrc'),
+    outside: textsOf(outside),
+    hook: of('.git/hooks/pre-commit'),
+  };
+}
+
+async function attack(makeTools: MakeTools): Promise<Readonly<Record<'ran' | 'refused', number>>> {
+  const outside = newFolder({ 'secret.txt': `${SECRET}\n` });
+  const mark = join(outside, 'ran');
   const template = newTemplate(mark);
   // The folder stays the same one, so that a seed makes the same commands.
   const root = join(newFolder(), 'folder');
-  let isFresh = true;
   cpSync(template, root, { recursive: true, verbatimSymlinks: true });
-  const tools = toolsIn(root);
+  const tools = makeTools(root, { PATH: `${root}/bin:${process.env.PATH}`, HOME: outside });
   const did = { ran: 0, refused: 0 };
   const aim = { root, denied: Object.keys(DENIED), around: ['vault', 'vault/deep', 'link', 'sub', 'dir/up'] };
   let opened = 0;
@@ -134,31 +144,68 @@ test('ShellTools run nothing that is denied, and read and change nothing that is
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const attack = async (form: string): Promise<void> => {
-    const command = form.replaceAll('PORT', String(port));
-    if (!isFresh) {
-      rmSync(root, { recursive: true, force: true });
-      cpSync(template, root, { recursive: true, verbatimSymlinks: true });
-    }
-    const { forLLM, details } = await tools.execute('run_command', { command, seconds: 5 });
-    isFresh = details === undefined;
-    did[isFresh ? 'refused' : 'ran'] += 1;
-    if (isFresh) return;
+  const before = keptIn(root, outside);
+  const way = fc.constantFrom('', '', '', ...escapesTo(outside));
+  const one = async (form: string, wayOut: string): Promise<void> => {
+    const command = (wayOut || form).replaceAll('PORT', String(port));
+    const { forLLM, details } = await tools.execute('run_command', { command, seconds: 10 });
+    did[details === undefined ? 'refused' : 'ran'] += 1;
+    if (details === undefined) return;
     expect([command, existsSync(mark)]).toEqual([command, false]);
     expect([command, opened]).toEqual([command, 0]);
     expect([command, shows(forLLM) && forLLM]).toEqual([command, false]);
+    expect([command, keptIn(root, outside)]).toEqual([command, before]);
     const texts = textsOf(root);
     const denied = Object.keys(DENIED).map((path) => [path, texts[path]]);
     expect([command, Object.fromEntries(denied)]).toEqual([command, DENIED]);
     expect([command, copiesIn(root)]).toEqual([command, []]);
+    rmSync(root, { recursive: true, force: true });
+    cpSync(template, root, { recursive: true, verbatimSymlinks: true });
   };
-  await fc.assert(fc.asyncProperty(attacksOn(aim), attack), {
+  await fc.assert(fc.asyncProperty(attacksOn(aim), way, one), {
     numRuns: RUNS,
     endOnFailure: true,
     ...(SEED === undefined ? {} : { seed: Number(SEED) }),
   });
   server.close();
-  expect(did.ran).toBeGreaterThan(RUNS / 50);
-  expect(did.refused).toBeGreaterThan(RUNS / 50);
   if (process.env.HOSTILE_RUNS !== undefined) console.log(did);
+  return did;
+}
+
+/** Ways out of a folder, whatever is denied in it. */
+function escapesTo(outside: string): readonly string[] {
+  const secret = `${outside}/secret.txt`;
+  return [
+    `cat ${secret}`,
+    `ln -s ${outside} x; cat x/secret.txt; echo x > x/new`,
+    `echo x > ${outside}/new; mkdir -p ${outside}/deep`,
+    `cat ~/secret.txt; ls -laR ~ | grep -c secret`,
+    `cat /proc/self/root${secret} /proc/1/root${secret} /proc/*/cwd/../../*/secret.txt`,
+    `umount ${outside}; umount .env; mount -o remount,rw /; cat .env ${secret}`,
+    `unshare -Urm bash -c 'umount -l .env; cat .env; mount --bind / /mnt; cat /mnt${secret}'`,
+    `mv .git old; mkdir .git; echo '[core]' > .git/config`,
+    `rm -rf .git; echo x > .npmrc; ln -s ${outside} .npmrc`,
+    `git config core.fsmonitor evil; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit`,
+    `mv sub other; cat other/.env; cp -r vault copy; cat copy/token`,
+    `ln .env hard; cat hard; chmod 777 vault .env; cat vault/token`,
+    `python3 -c "print(open('.env').read())"; node -e "console.log(require('fs').readFileSync('${secret}', 'utf8'))"`,
+    `(exec 3<>/dev/tcp/127.0.0.1/PORT) 2>&1; curl -s http://127.0.0.1:PORT`,
+    'cat /etc/shadow ~root/.ssh/* ~root/.bash_history | head -c 10; ls /run /var /home',
+    'kill -9 -1; mknod x b 8 0; cat /dev/mem /dev/sda | head -c 10',
+    'nohup setsid bash -c "sleep 0.1; cat .env > leak; touch $HOME/ran" > /dev/null 2>&1 &',
+  ];
+}
+
+describeSandbox('in the sandbox', () => {
+  test('no command reads, writes or connects outside of what is allowed, however it is said', async () => {
+    const { ran } = await attack(inSandbox);
+    expect(ran).toBeGreaterThan(RUNS / 10);
+  });
+});
+
+describe('without a sandbox', () => {
+  test('no attack runs without a question, and what runs does no harm', async () => {
+    const { refused } = await attack(withoutSandbox);
+    expect(refused).toBeGreaterThan(RUNS / 2);
+  });
 });

@@ -42,6 +42,7 @@ const run = (command: string, ...mentions: readonly string[]): Touch => ({
   words: command.split(' ').map((word) => (word === '?' ? undefined : word)),
   mentions,
 });
+const sandboxed = (touch: Touch): Touch => ({ ...touch, isSandboxed: true }) as Touch;
 const open = (url: string): Touch => ({ action: 'open', url });
 const unknown: Touch = { action: 'unknown', why: 'it is odd' };
 
@@ -57,16 +58,30 @@ describe('Permissions', () => {
     ['ask', unknown, 'ask'],
     ['auto', read('a'), 'allow'],
     ['auto', write('a'), 'allow'],
-    ['auto', run('ls'), 'allow'],
-    ['auto', run('ls ?'), 'ask'],
+    ['auto', run('ls'), 'deny'],
+    ['auto', run('ls ?'), 'deny'],
+    ['auto', sandboxed(run('ls')), 'allow'],
+    ['auto', sandboxed(run('ls ?', '/etc/passwd', '.git/config')), 'allow'],
+    ['auto', sandboxed(unknown), 'allow'],
+    ['ask', sandboxed(run('ls')), 'ask'],
+    ['ask', sandboxed(unknown), 'ask'],
+    ['read-only', sandboxed(run('ls')), 'deny'],
+    ['read-only', sandboxed(unknown), 'ask'],
+    ['read-only', { ...run('cat a', 'a'), isReadOnly: true } as Touch, 'allow'],
+    ['read-only', { action: 'open', url: 'https://example.com' }, 'deny'],
+    ['auto', write('.git'), 'ask'],
+    ['auto', write('sub/.git'), 'ask'],
+    ['auto', write('.yarnrc.yml'), 'ask'],
+    ['auto', write('.npmrc'), 'ask'],
+    ['auto', write('.pnpmfile.cjs'), 'ask'],
+    ['auto', write('.yarnrc'), 'ask'],
     ['auto', unknown, 'ask'],
     ['auto', read('/etc/passwd'), 'ask'],
     ['auto', write('/etc/passwd'), 'ask'],
     ['read-only', write('/etc/passwd'), 'deny'],
-    ['auto', run('cat x', '/etc/passwd'), 'ask'],
+    ['ask', run('cat x', '/etc/passwd'), 'ask'],
     ['auto', write('.git/config'), 'ask'],
     ['auto', write('a/.git/hooks/x'), 'ask'],
-    ['auto', run('cp x y', '.git/hooks/y'), 'ask'],
     ['auto', read('.git/config'), 'allow'],
     ['auto', { action: 'open', url: 'https://example.com' }, 'allow'],
     ['ask', { action: 'open', url: 'https://example.com' }, 'ask'],
@@ -108,6 +123,12 @@ describe('Permissions', () => {
       'ask',
     ],
     [
+      'of two that say as much, in the other order, too',
+      [rule('ask', { path: '*/ab' }), rule('allow', { path: 'ab/*' })],
+      write('ab/ab'),
+      'ask',
+    ],
+    [
       'one that denies wins over all',
       [rule('allow', { path: 'src/deep/a' }), rule('deny', { action: 'write' })],
       write('src/deep/a'),
@@ -128,7 +149,22 @@ describe('Permissions', () => {
     ['beside it', [rule('deny', { path: 'a/secret' })], { ...read('b'), isDeep: true } as Touch, 'allow'],
     ['a command', [rule('allow', { command: 'git status' })], run('git status'), 'allow'],
     ['no more than it says', [rule('allow', { command: 'git status' })], run('git status -s'), 'ask'],
-    ['any more', [rule('allow', { command: 'git status **' })], run('git status -s ?'), 'allow'],
+    ['any more', [rule('allow', { command: 'git status *' })], run('git status -s x'), 'allow'],
+    [
+      'any more, as it once was said',
+      [rule('allow', { command: 'git status **' })],
+      run('git status -s x'),
+      'allow',
+    ],
+    [
+      'no words that are not known',
+      [rule('allow', { command: 'git status *' })],
+      run('git status -s ?'),
+      'ask',
+    ],
+    ['nothing elsewhere', [rule('allow', { command: 'cat *' })], run('cat /etc/x', '/etc/x'), 'ask'],
+    ['a star with something on both sides', [rule('allow', { command: 'a*a' })], run('aa'), 'allow'],
+    ['which are not the same', [rule('allow', { command: 'a*a' })], run('a'), 'ask'],
     ['no prefix of text', [rule('allow', { command: 'git **' })], run('gitx y'), 'ask'],
     ['a word with a star', [rule('allow', { command: 'npm run test:*' })], run('npm run test:a'), 'allow'],
     ['not another program of that name', [rule('allow', { command: 'ls' })], run('./ls'), 'ask'],
@@ -326,11 +362,11 @@ describe('Permissions', () => {
     const asking: PermissionRule[] = [{ decision: 'ask', path: '.env' }];
     expect((await verdictOf({ mode: 'read-only', rules: asking }, touches)).decision).toBe('deny');
     const allowing: PermissionRule[] = [...rules, { decision: 'allow', command: 'cat **' }];
-    expect((await verdictOf({ mode: 'read-only', rules: allowing }, touches)).decision).toBe('ask');
+    expect((await verdictOf({ mode: 'read-only', rules: allowing }, touches)).decision).toBe('deny');
   });
 
   test('asks about what might be denied, whatever yes to other calls stands', async () => {
-    const permissions = new Permissions({ mode: 'auto', rules: [{ decision: 'deny', path: '.env' }] });
+    const permissions = new Permissions({ rules: [{ decision: 'deny', path: '.env' }] });
     permissions.remember({ command: 'grep **' }, { session: 's' });
     const scope = { conversationId: 's' };
     const verdicts = [run('grep -r x .', './'), run('grep x a', 'a')].map((touch) =>

@@ -19,7 +19,7 @@ import { type PermissionRule, RULES } from './permission-rule.js';
 export type YesScope = { readonly session: string } | { readonly user: string };
 
 /** A yes that was given once and holds for what fits its rule. */
-export interface StandingYes {
+export interface StandingApproval {
   /** Names it for `revoke`. */
   readonly id: string;
   readonly rule: PermissionRule;
@@ -30,11 +30,14 @@ export interface StandingYes {
   readonly until?: string;
 }
 
+/** @deprecated The old name of {@link StandingApproval}. */
+export type StandingYes = StandingApproval;
+
 /** What stands at the head of the file, for who opens it. */
 const ABOUT =
   'Calls that fit one of these are made without asking. Remove an entry, and somebody is asked again. Rules that deny win over all of them.';
 
-const ENTRY = optionTable<StandingYes>('an entry', {
+const ENTRY = optionTable<StandingApproval>('an entry', {
   id: required(FILLED_TEXT),
   rule: required({
     accepts: (value) => RULES.accepts([value]) && isRecord(value) && value.decision === 'allow',
@@ -51,9 +54,9 @@ const SESSION = objectOf<{ readonly session: string }>({ session: required(FILLE
 const USER = objectOf<{ readonly user: string }>({ user: required(FILLED_TEXT) }, { fix: '' });
 
 /** Keeps yeses, in a file that a person can read and change; without a file, for as long as the process lives. */
-export class StandingYeses {
+export class StandingApprovals {
   readonly #file: string | undefined;
-  #entries: readonly StandingYes[] = [];
+  #entries: readonly StandingApproval[] = [];
   /** What the file said when it was last read. */
   #text = '';
 
@@ -66,13 +69,13 @@ export class StandingYeses {
    *
    * @throws Error where the file cannot be read as what it should be: then nobody knows what was meant.
    */
-  all(now: Date = new Date()): readonly StandingYes[] {
+  all(now: Date = new Date()): readonly StandingApproval[] {
     this.#refresh();
     return this.#entries.filter(({ until }) => until === undefined || Date.parse(until) > now.getTime());
   }
 
   /** Keeps a yes; one for the same is replaced. */
-  add(yes: Omit<StandingYes, 'id'>): StandingYes {
+  add(yes: Omit<StandingApproval, 'id'>): StandingApproval {
     const about = JSON.stringify([yes.rule, yes.scope]);
     const id = nodeCrypto().createHash('sha256').update(about).digest('hex').slice(0, 12);
     const entry = { id, ...yes };
@@ -93,7 +96,7 @@ export class StandingYeses {
   }
 
   /** Reads, changes and writes while no other process does: otherwise one would bring back what the other took. */
-  #change(change: (entries: readonly StandingYes[]) => readonly StandingYes[]): void {
+  #change(change: (entries: readonly StandingApproval[]) => readonly StandingApproval[]): void {
     const file = this.#file;
     if (file === undefined) {
       this.#entries = change(this.all());
@@ -135,7 +138,7 @@ function unreadable(file: string, cause: unknown): Error {
   );
 }
 
-function entriesIn(text: string, file: string): readonly StandingYes[] {
+function entriesIn(text: string, file: string): readonly StandingApproval[] {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -149,7 +152,7 @@ function entriesIn(text: string, file: string): readonly StandingYes[] {
     if (fault !== undefined)
       throw new Error(`${file}, entry ${index + 1}: ${fault.problem}. Write instead: ${fault.fix}`);
   }
-  return entries as StandingYes[];
+  return entries as StandingApproval[];
 }
 
 /** Who reads it finds the old text or the new one. Nothing is written by whoever was held up until another came. */

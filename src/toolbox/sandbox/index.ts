@@ -1,0 +1,1 @@
+export { type SandboxShellOptions, sandboxShell } from './sandbox-shell.js';

@@ -1,0 +1,1 @@
+export { type VirtualShellOptions, virtualShell } from './virtual-shell.js';

@@ -1,0 +1,170 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { ToolRegistry } from 'toolwright';
+import { createAgent } from 'toolwright/agent';
+import { ScriptedProvider } from 'toolwright/testing';
+import { Permissions, type PermissionsOptions } from 'toolwright/toolbox/permissions';
+import { type SandboxShellOptions, sandboxShell } from 'toolwright/toolbox/sandbox';
+import { shellTools } from 'toolwright/toolbox/shell';
+import { describeSandbox } from '../../../services/services.js';
+import { newFolder } from '../files/folders.js';
+
+const FILES = {
+  'a.txt': 'inside\n',
+  '.env': 'S3CRET\n',
+  'sub/.env': 'S3CRET\n',
+  'vault/key': 'S3CRET\n',
+  'kept.js': '1\n',
+};
+
+function sandbox(options: Partial<SandboxShellOptions> = {}, rules: PermissionsOptions['rules'] = []) {
+  const folder = options.folder ?? newFolder(FILES);
+  const permissions = new Permissions({ mode: 'auto', rules });
+  const shell = sandboxShell({ folder, ...permissions.closedPaths(), ...options });
+  const tools = new ToolRegistry({ policy: permissions.policy }).register(...shellTools(shell));
+  const run = async (command: string): Promise<string> =>
+    (await tools.execute('run_command', { command, seconds: 20 })).forLLM;
+  return { folder, run };
+}
+
+describeSandbox('sandboxShell', () => {
+  test('runs commands of any form in mode auto, and they write into the folder', async () => {
+    const { folder, run } = sandbox();
+    expect(await run('x=1; for y in a b; do echo "$x$y" >> new.txt; done; cat new.txt')).toMatch(/^1a\n1b\n/);
+    expect(existsSync(join(folder, 'new.txt'))).toBe(true);
+    expect(await run('exit 3')).toContain('exit code 3');
+  });
+
+  test('keeps denied paths unreadable, and what is protected unwritable, and leaves nothing of it behind', async () => {
+    const rules = [
+      { decision: 'deny', path: '**/.env*' },
+      { decision: 'deny', path: 'vault/**' },
+      { decision: 'ask', action: 'write', path: 'kept.js' },
+      { decision: 'deny', tool: '*_file*', path: 'a.txt' },
+    ] as const;
+    const { folder, run } = sandbox({}, rules);
+    const told = await run(
+      'for x in .env sub/.env vault/key; do cat $PWD/$x; done; cat a.txt; y=kept.js; cat $y',
+    );
+    expect(told).not.toContain('S3CRET');
+    expect(told).toContain('inside\n1\n');
+    await run(
+      'y=js; for x in kept.$y .npmrc .git/config .git/hooks/x; do echo evil > $PWD/$x; done; mv sub x; mv .git x',
+    );
+    expect(readdirSync(folder).sort()).toEqual(['.env', 'a.txt', 'kept.js', 'sub', 'vault']);
+    expect(await run('y=kept.js; cat $y; ls -la .npmrc')).toContain('1\n');
+  });
+
+  test('shows nothing of the home, of other folders, of secrets of the system and of other processes', async () => {
+    const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
+    const { run } = sandbox();
+    const told = await run(
+      `y=x; cat ${outside}/secret.txt /etc/shadow; ls -A ~ /home /root /tmp; ps ax | wc -l; touch ${outside}/x`,
+    );
+    expect(told).not.toContain('S3CRET');
+    expect(told).toMatch(/No such file/);
+    expect(readdirSync(outside)).toEqual(['secret.txt']);
+    const { run: readsIt } = sandbox({ readable: [outside] });
+    expect(await readsIt(`cat ${outside}/secret.txt; echo x > ${outside}/x`)).toContain('S3CRET');
+    expect(readdirSync(outside)).toEqual(['secret.txt']);
+  });
+
+  test('has no network, or that to the named hosts', async () => {
+    const server = createServer((_, response) => response.end('served')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const ask = `curl -sS -m 5 http://127.0.0.1:${port}/; curl -sS -m 5 --noproxy '*' http://127.0.0.1:${port}/`;
+    expect(await sandbox().run(ask)).not.toContain('served');
+    expect(await sandbox({ hosts: ['*.example.com'] }).run(ask)).not.toContain('served');
+    expect(await sandbox({ hosts: [`127.0.0.1:${port}`] }).run(ask)).toMatch(/^served/);
+    expect(await sandbox({ hosts: ['127.0.0.1:1'] }).run(ask)).not.toContain('served');
+    server.close();
+  });
+
+  test('lets commands write what is protected where that is meant', async () => {
+    const { folder, run } = sandbox({ writable: ['.git'] });
+    expect(await run('git init -q . && git status -s | head -1')).toContain('exit code 0');
+    expect(existsSync(join(folder, '.git', 'HEAD'))).toBe(true);
+  });
+
+  test('refuses what it cannot protect, and folders with the home in them', async () => {
+    const folder = newFolder(FILES);
+    symlinkSync('a.txt', join(folder, '.npmrc'));
+    expect(await sandbox({ folder }).run('x=1; echo ran')).toContain("'.npmrc' is a link");
+    expect(() => sandboxShell({ folder: homedir() })).toThrow(/home of the user/);
+    expect(() => sandboxShell({ folder, writable: ['a'] })).toThrow(expect.objectContaining({ code: 521 }));
+  });
+
+  test('is what createAgent runs commands in, in mode auto', async () => {
+    const folder = newFolder(FILES);
+    const rules = [{ decision: 'deny', path: '**/.env*' }] as const;
+    await using agent = await createAgent({
+      provider: new ScriptedProvider([]),
+      model: 'm',
+      folder,
+      toolboxes: [{ shell: { sandbox: { unwritable: ['kept.js'] } } }],
+      permissions: { mode: 'auto', rules },
+    });
+    const { forLLM } = await agent.registry.execute('run_command', {
+      command: 'x=.env; cat $x; echo y > kept.js; echo z > z; cat kept.js z',
+    });
+    expect(forLLM).not.toContain('S3CRET');
+    expect(forLLM).toContain('1\nz\n');
+  });
+});
+
+describe('where no sandbox can be made', () => {
+  async function without<Value>(work: () => Promise<Value>): Promise<Value> {
+    const { PATH } = process.env;
+    process.env.PATH = newFolder();
+    try {
+      return await work();
+    } finally {
+      process.env.PATH = PATH;
+    }
+  }
+
+  test('sandboxShell and an agent in mode auto fail with one line that says what to do', async () => {
+    const folder = newFolder(FILES);
+    const line =
+      /^No sandbox for commands: bwrap is not installed\. Install bubblewrap \([^\n]*'external'[^\n]*mode 'ask'\.$/;
+    await without(async () => {
+      expect(() => sandboxShell({ folder })).toThrow(
+        expect.objectContaining({ code: 543, message: expect.stringMatching(line) }),
+      );
+      const base = { provider: new ScriptedProvider([]), model: 'm', folder };
+      const permissions = { mode: 'auto' } as const;
+      await expect(createAgent({ ...base, toolboxes: ['shell'], permissions })).rejects.toThrow(line);
+      await using asking = await createAgent({ ...base, toolboxes: ['shell'], permissions: { mode: 'ask' } });
+      await using external = await createAgent({
+        ...base,
+        toolboxes: [{ shell: { sandbox: 'external' } }],
+        permissions,
+      });
+      expect([asking, external].map(({ registry }) => registry.count())).toEqual([4, 4]);
+    });
+  });
+
+  test('one that does not keep commands in is none', async () => {
+    const folder = newFolder(FILES);
+    const bin = newFolder();
+    // It starts what it is given, and keeps nothing in.
+    writeFileSync(
+      join(bin, 'bwrap'),
+      '#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n',
+      { mode: 0o755 },
+    );
+    const { PATH } = process.env;
+    process.env.PATH = `${bin}:${PATH}`;
+    try {
+      expect(() => sandboxShell({ folder })).toThrow(expect.objectContaining({ code: 543 }));
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});
