@@ -11,9 +11,13 @@ type Edit = { readonly kind: ' ' | '-' | '+'; readonly line: string };
 
 /** The difference of two texts as `diff -u` writes it. */
 export function unifiedDiff({ path, before, after }: FileStates): string {
-  const edits = editsOf(before.split('\n').slice(0, -1), after.split('\n').slice(0, -1));
+  const edits = editsOf(linesOf(before), linesOf(after));
   const hunks = hunksOf(edits).map(printHunk);
   return [`--- ${path}`, `+++ ${path} (generated now)`, ...hunks, ''].join('\n');
+}
+
+function linesOf(text: string): readonly string[] {
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }
 
 interface Hunk {

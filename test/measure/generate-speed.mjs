@@ -1,16 +1,12 @@
 // How long `toolwright generate` takes for 1,000 tool methods, with each compiler that is installed here.
 // npm run measure:generate -- [methods]
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const require = createRequire(import.meta.url);
-const { generate } = await import('../../dist/src/typegen/generate.js');
-const { loadCompiler } = await import('../../dist/src/typegen/compiler/load-compiler.js');
-const { classicCompiler } = await import('../../dist/src/typegen/compiler/classic-compiler.js');
 
 const METHODS = Number(process.argv[2] ?? 1000);
 const PER_CLASS = 10;
@@ -19,32 +15,36 @@ const folder = mkdtempSync(join(tmpdir(), 'toolwright-speed-'));
 try {
   writeProject();
   console.log(`${METHODS} tool methods`);
-  const native = await loadCompiler(root);
-  if (!native.ok) throw new Error(native.problem);
-  measure(native.compiler);
-  for (const version of ['6.0', '5.9']) measure(classicCompiler(require(`typescript-${version}`)));
+  for (const name of ['typescript-7.1', 'typescript', 'typescript-6.0', 'typescript-5.9']) measure(name);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 
-function measure(compiler) {
+/** The whole command, in a project that has this compiler. */
+function measure(name) {
+  const compiler = join(root, 'node_modules', name);
+  const linked = join(folder, 'node_modules', 'typescript');
+  const generated = join(folder, 'src', 'toolwright.gen.ts');
+  rmSync(linked, { force: true });
+  rmSync(generated, { force: true });
+  symlinkSync(compiler, linked, 'junction');
   const start = performance.now();
-  const view = compiler.open(join(folder, 'tsconfig.json'));
-  const opened = performance.now();
-  const { tools, text } = generate({ view, folder });
-  const generated = performance.now();
-  compiler.close();
-  const seconds = (from, to) => `${((to - from) / 1000).toFixed(1)} s`;
-  console.log(
-    `TypeScript ${view.version}: ${seconds(start, generated)} (opening ${seconds(start, opened)}, ` +
-      `describing ${seconds(opened, generated)}; ${tools} tools, ${Math.round(text.length / 1024)} KB)`,
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [join(root, 'dist', 'src', 'cli', 'main.js'), 'generate'],
+    { cwd: folder, encoding: 'utf8' },
   );
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  if (status !== 0) throw new Error(stderr);
+  const { version } = JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8'));
+  console.log(`TypeScript ${version}: ${seconds} s (${Math.round(statSync(generated).size / 1024)} KB)`);
 }
 
 /** Methods as they are in applications: scalars, unions, a nested object, a shared interface, a result. */
 function writeProject() {
   mkdirSync(join(folder, 'src'));
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction');
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(join(root, 'node_modules', '@types'), join(folder, 'node_modules', '@types'), 'junction');
   const compilerOptions = {
     target: 'ES2023',
     module: 'NodeNext',

@@ -8,9 +8,11 @@ export type Toolchain = (folder: string) => string;
 
 /** Every way of building that the manual promises, by name. */
 export const TOOLCHAINS: Readonly<Record<string, Toolchain>> = {
-  'tsc 7': (folder) => compiled(folder, 'typescript', ['--singleThreaded']),
-  'tsc 7 with metadata': (folder) =>
+  'tsc 7.0': (folder) => compiled(folder, 'typescript', ['--singleThreaded']),
+  'tsc 7.0 with metadata': (folder) =>
     compiled(folder, 'typescript', ['--singleThreaded', '--emitDecoratorMetadata']),
+  'tsc 7.1': (folder) => compiled(folder, 'typescript-7.1', ['--singleThreaded']),
+  'tsc 6.0': (folder) => compiled(folder, 'typescript-6.0', []),
   'tsc 5.9': (folder) => compiled(folder, 'typescript-5.9', []),
   swc: (folder) => transformed(folder, false),
   'swc with metadata': (folder) => transformed(folder, true),

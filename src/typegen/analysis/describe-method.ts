@@ -288,7 +288,8 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Parameter
   const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
   const written = withComments(typed, parameter, walk);
-  const schema = describeParts(settleSchema(written), parameter.parts);
+  const described = describeParts(settleSchema(written), parameter.parts);
+  const schema = destructured(described, node.name, view);
   const complete = fallback === undefined ? schema : { ...schema, default: fallback.value };
   return {
     ...draft,
@@ -368,12 +369,50 @@ function describePart(
   [name = '', ...rest]: readonly string[],
   comment: DocComment,
 ): DescribedSchema {
+  return withPart(schema, name, (part) => {
+    const described =
+      rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
+    return { schema: described, optional: described.default !== undefined };
+  });
+}
+
+/** The schema of a destructured parameter with the defaults that stand in the pattern: `{ limit = 10 }`. */
+function destructured(
+  schema: DescribedSchema,
+  pattern: SyntaxNode | undefined,
+  view: CompilerView,
+): DescribedSchema {
+  if (pattern?.kind !== view.syntaxKinds.ObjectBindingPattern) return schema;
+  let described = schema;
+  for (const { name, propertyName, initializer } of pattern?.elements ?? [])
+    described = withPart(described, (propertyName ?? name)?.text ?? '', (part) => {
+      const fallback = initializer && literalDefault(initializer, view);
+      const inner = destructured(part, name, view);
+      return {
+        schema: fallback === undefined ? inner : { ...inner, default: fallback.value },
+        optional: initializer !== undefined,
+      };
+    });
+  return described;
+}
+
+interface DescribedPart {
+  readonly schema: DescribedSchema;
+  /** It may be left out, whatever its type says. */
+  readonly optional: boolean;
+}
+
+/** The schema with one of its properties described; one that it does not have says nothing. */
+function withPart(
+  schema: DescribedSchema,
+  name: string,
+  describe: (part: DescribedSchema) => DescribedPart,
+): DescribedSchema {
   const properties = (schema.properties ?? {}) as Readonly<Record<string, DescribedSchema>>;
   const part = Object.hasOwn(properties, name) ? properties[name] : undefined;
   if (part === undefined) return schema;
-  const described =
-    rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
-  const changed = { ...schema, properties: { ...properties, [name]: described } };
-  if (described.default === undefined || !Array.isArray(schema.required)) return changed;
+  const described = describe(part);
+  const changed = { ...schema, properties: { ...properties, [name]: described.schema } };
+  if (!described.optional || !Array.isArray(schema.required)) return changed;
   return { ...changed, required: schema.required.filter((item) => item !== name) };
 }

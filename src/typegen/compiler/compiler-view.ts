@@ -120,6 +120,8 @@ export interface SyntaxNode {
   readonly pos: number;
   readonly parent?: SyntaxNode;
   readonly name?: SyntaxNode;
+  /** Of a destructured property that has another name within the method. */
+  readonly propertyName?: SyntaxNode;
   readonly text?: string;
   readonly modifiers?: readonly SyntaxNode[];
   readonly members?: readonly SyntaxNode[];

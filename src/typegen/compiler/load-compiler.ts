@@ -1,20 +1,20 @@
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type ClassicApi, classicCompiler } from './classic-compiler.js';
 import type { Compiler } from './compiler-view.js';
-import { type NativeModule, type NativeSyntax, nativeCompiler } from './native-compiler.js';
+import { NATIVE_DIALECTS, type NativeDialect, type NativeModule, type NativeSyntax } from './native-api.js';
+import { type NativeParts, nativeCompiler } from './native-compiler.js';
 
 /** A compiler, or why there is none; `problem` is a sentence for the user. */
 type LoadedCompiler =
   | { readonly ok: true; readonly compiler: Compiler }
   | { readonly ok: false; readonly problem: string };
 
-/** Where TypeScript 7.0 keeps its synchronous API, and where 7.1 moves it. */
-const NATIVE_DOORS = [
-  { api: 'typescript/sync', syntax: 'typescript/ast' },
-  { api: 'typescript/unstable/sync', syntax: 'typescript/unstable/ast' },
-] as const;
+const CLASSIC_VERSIONS: readonly string[] = ['5.9', '6.0'];
+
+/** For people: the versions that work. */
+const WORKING = `${[...CLASSIC_VERSIONS, ...NATIVE_DIALECTS.keys()].join(', ').replace(/, (?=[^,]+$)/, ' and ')} work`;
 
 /**
  * The TypeScript that the project itself has: the one that its author sees the errors of. The folder is
@@ -32,31 +32,28 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
     };
   }
   const { version } = require(manifest) as { readonly version: string };
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major < 5 || (major === 5 && minor < 9)) {
-    return { ok: false, problem: `TypeScript ${version} is too old: 5.9 or newer is needed` };
-  }
-  if (major < 7) {
-    // ts-jest makes CommonJS of this file, in which `import()` would require a URL.
+  const minor = version.split('.', 2).join('.');
+  // ts-jest makes CommonJS of this file, in which `import()` would require a URL.
+  if (CLASSIC_VERSIONS.includes(minor))
     return { ok: true, compiler: classicCompiler(require('typescript') as ClassicApi) };
-  }
-  for (const door of NATIVE_DOORS) {
-    const paths = resolveAll(require, [door.api, door.syntax]);
-    if (paths === undefined) continue;
-    const [module, syntax] = await Promise.all(paths.map((path) => importFile<unknown>(path)));
-    return {
-      ok: true,
-      compiler: nativeCompiler({
-        version,
-        module: module as NativeModule,
-        syntax: syntax as NativeSyntax,
-      }),
-    };
-  }
-  return {
-    ok: false,
-    problem: `TypeScript ${version} (${dirname(manifest)}) has no API that is known here`,
-  };
+  const dialect = NATIVE_DIALECTS.get(minor);
+  const parts = dialect && (await loadParts(require, dialect));
+  return parts === undefined
+    ? { ok: false, problem: `TypeScript ${version} in ${folder} is not supported: ${WORKING}` }
+    : { ok: true, compiler: nativeCompiler({ version, ...parts }) };
+}
+
+/** Nothing where the package has another API than its version promises. */
+async function loadParts(
+  require: NodeJS.Require,
+  dialect: NativeDialect,
+): Promise<Omit<NativeParts, 'version'> | undefined> {
+  const paths = resolveAll(require, [dialect.api, dialect.syntax]);
+  if (paths === undefined) return undefined;
+  const [module, syntax] = await Promise.all(paths.map((path) => importFile<unknown>(path)));
+  return dialect.understands(module as NativeModule)
+    ? { dialect, module: module as NativeModule, syntax: syntax as NativeSyntax }
+    : undefined;
 }
 
 function resolveAll(require: NodeJS.Require, names: readonly string[]): readonly string[] | undefined {

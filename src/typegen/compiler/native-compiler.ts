@@ -1,66 +1,62 @@
 import { posix } from 'node:path';
 import {
   type CheckerPart,
-  type CommonChecker,
   type Compiler,
   type CompilerView,
   fileOf,
   isOwnSource,
   mappedFolders,
   type Numbers,
-  type ProjectOptions,
   type ProjectRoots,
   rememberAnswers,
   type SourceFile,
   type SourceText,
-  type SymbolHandle,
   type SyntaxNode,
   sourceText,
   type TypeHandle,
   tupleRole,
 } from './compiler-view.js';
+import type {
+  NativeApi,
+  NativeChecker,
+  NativeDiagnostic,
+  NativeDialect,
+  NativeModule,
+  NativeProject,
+  NativeSignature,
+  NativeSymbol,
+  NativeSyntax,
+  NativeType,
+  OpenedProject,
+} from './native-api.js';
 
-/** What the native compiler is made of: two modules of one package. */
-interface NativeParts {
+/** What the native compiler is made of: two modules of one package, and how this version is asked. */
+export interface NativeParts {
   readonly version: string;
+  readonly dialect: NativeDialect;
   readonly module: NativeModule;
   readonly syntax: NativeSyntax;
 }
 
 /** The compiler of TypeScript 7, which runs as a process of its own and answers over a pipe. */
 export function nativeCompiler(parts: NativeParts): Compiler {
+  const { version, dialect, module } = parts;
   let api: NativeApi | undefined;
-  let snapshot: NativeSnapshot | undefined;
-  let current: string | undefined;
+  let opened: OpenedProject | undefined;
   return {
-    version: parts.version,
-    open(project) {
-      const before = [snapshot, api?.updateSnapshot({ fileChanges: { invalidateAll: true } })];
-      api ??= new parts.module.API({ cwd: posix.dirname(project) });
-      snapshot = api.updateSnapshot({
-        openProjects: [project],
-        ...(current !== undefined && current !== project ? { closeProjects: [current] } : {}),
-        // Which files it has, and what it extends, is looked up again only where the project itself has changed.
-        fileChanges: { changed: [project] },
-      });
-      for (const program of before) program?.dispose();
-      current = project;
-      const opened = snapshot.getProject(project);
-      if (opened === undefined)
-        throw new Error(`TypeScript ${parts.version} opened no project at ${project}`);
-      return rememberAnswers(
-        viewOf(parts, opened, {
-          project,
-          roots: opened.rootFiles,
-          mapped: mappedFolders(opened.compilerOptions),
-        }),
-      );
+    version,
+    open(path) {
+      api ??= new module.API({ cwd: posix.dirname(path) });
+      opened = dialect.open(api, path, opened);
+      const { project } = opened;
+      if (project === undefined) throw new Error(`TypeScript ${version} opened no project at ${path}`);
+      const mapped = mappedFolders(project.options);
+      return rememberAnswers(viewOf(parts, project, { project: path, roots: project.roots, mapped }));
     },
     close() {
       api?.close();
       api = undefined;
-      snapshot = undefined;
-      current = undefined;
+      opened = undefined;
     },
   };
 }
@@ -80,7 +76,7 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
   };
   return {
     version,
-    options: project.compilerOptions,
+    options: project.options,
     folder: posix.dirname(roots.project),
     syntaxKinds: syntax.SyntaxKind,
     typeFlags: module.TypeFlags,
@@ -228,104 +224,4 @@ function calledName({ expression }: SyntaxNode, kinds: Numbers): readonly Syntax
   const callee = expression?.kind === kinds.CallExpression ? expression?.expression : expression;
   const name = callee?.kind === kinds.PropertyAccessExpression ? callee?.name : callee;
   return name === undefined ? [] : [name];
-}
-
-/** The part of TypeScript 7's API (`typescript/unstable/sync`) that is used. */
-export interface NativeModule {
-  readonly API: new (options: { readonly cwd: string }) => NativeApi;
-  readonly TypeFlags: Readonly<Record<string, number>>;
-  readonly ObjectFlags: Readonly<Record<string, number>>;
-  readonly SymbolFlags: Readonly<Record<string, number>>;
-  readonly ElementFlags: Readonly<Record<string, number>>;
-  readonly SignatureKind: { readonly Call: number };
-}
-
-/** The syntax half of the same API (`typescript/unstable/ast`). */
-export interface NativeSyntax {
-  readonly SyntaxKind: Readonly<Record<string, number>>;
-}
-
-/** A running compiler. */
-interface NativeApi {
-  updateSnapshot(params: {
-    readonly openProjects?: readonly string[];
-    readonly closeProjects?: readonly string[];
-    readonly fileChanges?: { readonly invalidateAll: true } | { readonly changed: readonly string[] };
-  }): NativeSnapshot;
-  close(): void;
-}
-
-/** The state of the projects at one time. */
-interface NativeSnapshot {
-  getProject(path: string): NativeProject | undefined;
-  dispose(): void;
-}
-
-/** A project. */
-interface NativeProject {
-  readonly rootFiles: readonly string[];
-  readonly compilerOptions: ProjectOptions;
-  readonly program: NativeProgram;
-  readonly checker: NativeChecker;
-}
-
-/** The files of a project. */
-interface NativeProgram {
-  getSourceFileNames(): readonly string[];
-  getSourceFile(path: string): SourceFile | undefined;
-  getSyntacticDiagnostics(): readonly NativeDiagnostic[];
-  getConfigFileParsingDiagnostics(): readonly NativeDiagnostic[];
-}
-
-/** A complaint of the compiler. */
-interface NativeDiagnostic {
-  readonly fileName?: string;
-  readonly pos: number;
-  readonly text: string;
-}
-
-/** A declaration that is not read yet. */
-interface NativeNodeHandle {
-  readonly path: string;
-  resolve(): SyntaxNode | undefined;
-}
-
-/** A symbol of TypeScript 7. */
-interface NativeSymbol extends SymbolHandle {
-  readonly declarations: readonly NativeNodeHandle[];
-}
-
-/** A type of TypeScript 7. */
-interface NativeType extends TypeHandle {
-  readonly value?: string | number | boolean | bigint;
-  readonly texts?: readonly string[];
-  readonly elementFlags?: readonly number[];
-  /** The handle of the generic type, where there is one. */
-  readonly target?: number;
-  getSymbol(): NativeSymbol | undefined;
-  getAliasSymbol(): NativeSymbol | undefined;
-  getTypes(): readonly NativeType[] | undefined;
-  getTarget(): NativeType;
-}
-
-/** A signature of TypeScript 7. */
-interface NativeSignature {
-  getParameters(): readonly NativeSymbol[];
-}
-
-/** The checker of TypeScript 7. */
-interface NativeChecker extends CommonChecker<NativeType, NativeSymbol> {
-  getSymbolAtLocation(node: SyntaxNode): NativeSymbol | undefined;
-  getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeSymbol | undefined)[];
-  getTypeAtLocation(node: SyntaxNode): NativeType | undefined;
-  getTypeAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeType | undefined)[];
-  getTypeFromTypeNode(node: SyntaxNode): NativeType | undefined;
-  getTypeOfSymbol(symbol: SymbolHandle): NativeType | undefined;
-  getTypeOfSymbol(symbols: readonly SymbolHandle[]): readonly (NativeType | undefined)[];
-  getAnyType(): NativeType;
-  getIndexInfosOfType(
-    type: TypeHandle,
-  ): readonly { readonly keyType: NativeType; readonly valueType: NativeType }[];
-  getSignaturesOfType(type: TypeHandle, kind: number): readonly NativeSignature[];
-  getReturnTypeOfSignature(signature: object): NativeType | undefined;
 }

@@ -1,7 +1,6 @@
 import {
   closeSync,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -15,9 +14,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript-5.9';
 import { runCommandLine } from '../../../src/cli/run-command-line.js';
-import { ROOT } from '../../house/repository.js';
 import { PROCESS_LIMIT_MS } from '../../processes/run-node.js';
-import { type SmallProject, smallProject } from '../typegen/small-project.js';
+import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
+import { type SmallProject, smallProject, withTypeScript } from '../typegen/small-project.js';
 import { runCommand } from './run-command.js';
 
 const TOOLS =
@@ -184,39 +183,57 @@ describe('toolwright generate', () => {
   });
 });
 
+const NOT_SUPPORTED = 'is not supported: 5.9, 6.0, 7.0 and 7.1 work';
+
 describe('the compiler', () => {
-  test('is the TypeScript that the project has', async () => {
-    using project = smallProject({ 'src/tools.ts': TOOLS });
-    withTypeScript(project, join(ROOT, 'node_modules', 'typescript-5.9'));
-    const { code, out, error } = await runCommand(['generate'], project.folder);
-    expect({ code, error }).toEqual({ code: 0, error: '' });
-    expect(out).toBe('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
-  });
+  test.each(VERSIONS)(
+    'is the TypeScript that the project has: %s generates, checks and watches',
+    async (version) => {
+      using project = smallProject({ 'src/tools.ts': TOOLS });
+      withTypeScript(project, compilerPackage(version));
+      const { code, out, error } = await runCommand(['generate'], project.folder);
+      expect({ code, error }).toEqual({ code: 0, error: '' });
+      expect(out).toBe('src/toolwright.gen.ts written: 1 toolset, 1 tool\n');
+      expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
+      await using command = watching(project);
+      await command.said('is up to date');
+      project.write('src/tools.ts', TOOLS.replace('x: string', 'x: boolean'));
+      await command.said('written');
+      expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'boolean'");
+    },
+  );
 
   test.each([
-    ['5.4.5', 'TypeScript 5.4.5 is too old: 5.9 or newer is needed'],
-    ['9.0.0', 'has no API that is known here'],
-  ])('%s is refused in one line', async (version, message) => {
+    ['5.8.3', {}, {}],
+    ['7.2.0-dev.20270101.1', { './sync': './sync.js', './ast': './sync.js' }, { 'sync.js': 'export {};' }],
+    ['9.0.0', {}, {}],
+    // A nightly build of a version that works, from before its API was what it is.
+    [
+      '7.1.0-dev.20260801.1',
+      { './sync': './sync.js', './ast': './sync.js' },
+      { 'sync.js': 'export class API {}' },
+    ],
+    ['7.1.0-dev.20260701.1', { './unstable/sync': './sync.js', './unstable/ast': './sync.js' }, {}],
+  ])('%s is refused in one line that names those that work', async (version, exports, files) => {
+    const manifest = {
+      name: 'typescript',
+      version,
+      type: 'module',
+      exports: { './package.json': './package.json', ...exports },
+    };
+    const named = Object.entries(files).map(([path, text]) => [`compiler/${path}`, text] as const);
     using project = smallProject({
       'src/tools.ts': TOOLS,
-      'compiler/package.json': JSON.stringify({ name: 'typescript', version }),
+      'compiler/package.json': JSON.stringify(manifest),
+      ...Object.fromEntries(named),
     });
     withTypeScript(project, join(project.folder, 'compiler'));
     const { code, error } = await runCommand(['generate'], project.folder);
     expect(code).toBe(1);
-    expect(error).toContain(message);
-    expect(error).toMatch(/^[^\n]+\n$/);
+    expect(error).toBe(`toolwright: TypeScript ${version} in ${project.folder} ${NOT_SUPPORTED}\n`);
+    expect(await runCommand(['init'], project.folder)).toMatchObject({ code: 1, error });
   });
 });
-
-/** The packages of the repository, but for the compiler. */
-function withTypeScript({ folder }: SmallProject, compiler: string): void {
-  const modules = join(folder, 'node_modules');
-  rmSync(modules);
-  mkdirSync(modules);
-  symlinkSync(join(ROOT, 'node_modules', '@types'), join(modules, '@types'), 'junction');
-  symlinkSync(compiler, join(modules, 'typescript'), 'junction');
-}
 
 describe('toolwright generate --check', () => {
   test('is silent where the file is right, whatever its line ends', async () => {

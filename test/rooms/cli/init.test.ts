@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { type SmallProject, smallProject } from '../typegen/small-project.js';
+import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
+import { type SmallProject, smallProject, withTypeScript } from '../typegen/small-project.js';
 import { runCommand } from './run-command.js';
 
 const TOOLS =
@@ -210,6 +211,21 @@ describe('toolwright init', () => {
     const { code, out } = await runCommand(['init'], project.folder);
     expect({ code, out }).toEqual({ code: 0, out: 'nothing to write: this project is set up\n' });
     expect(Object.keys(files).map((path) => read(project, path))).toEqual(texts);
+  });
+
+  test.each(VERSIONS)('asks the TypeScript that the project has: %s', async (version) => {
+    using project = smallProject(
+      {
+        'src/tools.ts': TOOLS,
+        'package.json': manifest('\n  "scripts": { "build": "tsc" }'),
+      },
+      { experimentalDecorators: undefined },
+    );
+    withTypeScript(project, compilerPackage(version));
+    const { code, out, error } = await runCommand(['init'], project.folder);
+    expect({ code, error }).toEqual({ code: 0, error: '' });
+    expect(out).toContain('"experimentalDecorators": true');
+    expect(read(project, 'src/toolwright.gen.ts')).toContain("type: 'string'");
   });
 
   test('a solution of several configurations: names the one that has the sources', async () => {

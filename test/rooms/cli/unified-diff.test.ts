@@ -10,6 +10,12 @@ test('shows what is gone and what is new, with three lines around it', () => {
   );
 });
 
+test('shows a last line that does not end', () => {
+  expect(unifiedDiff({ path: 'x', before: '{}', after: '{"a": 1}' })).toBe(
+    '--- x\n+++ x (generated now)\n@@ -1,1 +1,1 @@\n-{}\n+{"a": 1}\n',
+  );
+});
+
 test('two changes far apart are two hunks with the right places', () => {
   const lines = Array.from({ length: 30 }, (_, index) => `line ${index + 1}`);
   const after = lines.map((line, index) => (index === 1 || index === 25 ? 'new' : line));

@@ -4,7 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import { type BuildOptions, build, context } from 'esbuild';
 import { esbuild, type GenerateProjectOptions } from 'toolwright/plugin';
 import { runCommand } from '../cli/run-command.js';
-import { type SmallProject, smallProject } from '../typegen/small-project.js';
+import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
+import { type SmallProject, smallProject, withTypeScript } from '../typegen/small-project.js';
 
 const TOOLS =
   "import { Tool } from 'toolwright';\nexport class Tools {\n  @Tool('A') a(x: string) { return x; }\n}\n";
@@ -36,6 +37,13 @@ describe('the plugin for esbuild', () => {
     expect(read(project, 'out.js')).toContain('describeClass(Tools');
     expect((await runCommand(['generate', '--check'], project.folder)).code).toBe(0);
     expect(written).toContain("{ name: 'x', schema: { type: 'string' } }");
+  });
+
+  test.each(VERSIONS)('asks the TypeScript that the project has: %s', async (version) => {
+    using project = smallProject(FILES);
+    withTypeScript(project, compilerPackage(version));
+    await build(optionsFor(project));
+    expect(read(project, 'out.js')).toContain('type: "string"');
   });
 
   test('keeps it current while esbuild watches or builds again', async () => {

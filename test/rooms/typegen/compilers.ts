@@ -1,4 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClassicApi, classicCompiler } from '../../../src/typegen/compiler/classic-compiler.js';
 import type { Compiler } from '../../../src/typegen/compiler/compiler-view.js';
@@ -8,7 +10,12 @@ import { ROOT } from '../../house/repository.js';
 const require = createRequire(import.meta.url);
 
 /** The compilers that the repository has, by version. */
-export const VERSIONS = ['7.0', '6.0', '5.9'] as const;
+export const VERSIONS = ['7.1', '7.0', '6.0', '5.9'] as const;
+
+/** The folder of its package. */
+export function compilerPackage(version: (typeof VERSIONS)[number]): string {
+  return join(ROOT, 'node_modules', version === '7.0' ? 'typescript' : `typescript-${version}`);
+}
 
 const opened = new Map<string, Compiler>();
 
@@ -16,8 +23,9 @@ const opened = new Map<string, Compiler>();
 export async function compilerOf(version: (typeof VERSIONS)[number]): Promise<Compiler> {
   const known = opened.get(version);
   if (known !== undefined) return known;
-  const compiler =
-    version === '7.0' ? await installed() : classicCompiler(classicApi(require(`typescript-${version}`)));
+  const compiler = version.startsWith('7.')
+    ? await nativeCompiler(compilerPackage(version))
+    : classicCompiler(classicApi(require(`typescript-${version}`)));
   opened.set(version, compiler);
   return compiler;
 }
@@ -51,10 +59,18 @@ interface ReadingHost {
   getSourceFile(path: string, how: unknown, ...rest: unknown[]): unknown;
 }
 
-async function installed(): Promise<Compiler> {
-  const loaded = await loadCompiler(ROOT);
-  if (!loaded.ok) throw new Error(loaded.problem);
-  return loaded.compiler;
+/** A package of the repository, loaded as by a project whose `typescript` it is. */
+async function nativeCompiler(compiler: string): Promise<Compiler> {
+  const folder = mkdtempSync(join(tmpdir(), 'toolwright-compiler-'));
+  try {
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(compiler, join(folder, 'node_modules', 'typescript'), 'junction');
+    const loaded = await loadCompiler(folder);
+    if (!loaded.ok) throw new Error(loaded.problem);
+    return loaded.compiler;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** The folder of a fixture. */

@@ -47,6 +47,15 @@ export function smallProject(files: Readonly<Record<string, string>>, options: o
   return { folder, write, link, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+/** The packages of the repository, but for the compiler. */
+export function withTypeScript({ folder }: SmallProject, compiler: string): void {
+  const modules = join(folder, 'node_modules');
+  rmSync(modules);
+  mkdirSync(modules);
+  symlinkSync(join(ROOT, 'node_modules', '@types'), join(modules, '@types'), 'junction');
+  symlinkSync(compiler, join(modules, 'typescript'), 'junction');
+}
+
 /** What is generated for files of a project, with TypeScript 7. */
 export async function generateFrom(files: Readonly<Record<string, string>>): Promise<Generated> {
   using project = smallProject(files, WITH_PLATFORM);

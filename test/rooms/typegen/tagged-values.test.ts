@@ -197,6 +197,58 @@ describe('@default', () => {
   });
 });
 
+describe('the default of a destructured property', () => {
+  test.each(VERSIONS)('is the default of that property, TypeScript %s', async (version) => {
+    using project = smallProject({
+      'src/tools.ts': `import { Args, Tool } from 'toolwright';
+        const SIZE = 20 as const;
+        interface Given {
+          text: string;
+          limit?: number;
+          /** @default 1 */ order: 'up' | 'down';
+          page: { size: number; from: string; deep?: { a: number } };
+          at: number;
+          tags?: string[];
+          'other-name': boolean;
+        }
+        export class Tools {
+          @Tool() run(@Args() {
+            text, limit = 10, order: way = 'up', page: { size = SIZE, deep: { a = 1 } = {} } = { from: 'start' },
+            at = Date.now(), tags = [], 'other-name': other = true, ...rest
+          }: Given) {}
+        }`,
+    });
+    const tool = await describedTool(project, version);
+    expect(tool?.parameters[0]?.schema).toEqual({
+      type: 'object',
+      properties: {
+        text: { type: 'string' },
+        limit: { type: 'number', default: 10 },
+        order: { type: 'string', enum: ['up', 'down'], description: 'Default: 1', default: 'up' },
+        page: {
+          type: 'object',
+          properties: {
+            size: { type: 'number', default: 20 },
+            from: { type: 'string' },
+            deep: {
+              type: 'object',
+              properties: { a: { type: 'number', default: 1 } },
+              required: [],
+              default: {},
+            },
+          },
+          required: ['from'],
+          default: { from: 'start' },
+        },
+        at: { type: 'number' },
+        tags: { type: 'array', items: { type: 'string' }, default: [] },
+        'other-name': { type: 'boolean', default: true },
+      },
+      required: ['text'],
+    });
+  });
+});
+
 /** What is generated for properties of these types with these words behind `@default`. */
 async function defaulted(
   rows: readonly (readonly [type: string, said: string, ...rest: unknown[]])[],
