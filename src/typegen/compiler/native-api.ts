@@ -54,7 +54,7 @@ export interface NativeDialect {
   readonly api: string;
   readonly syntax: string;
   /** Whether the API has what is used here: that of a nightly build may be an earlier one. */
-  understands(module: NativeModule): boolean;
+  understands(module: Partial<NativeModule>): boolean;
   /** Opens a project as it is on disk now; what was open before is given up. */
   open(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject;
 }
@@ -62,7 +62,7 @@ export interface NativeDialect {
 const DIALECT_7_0: NativeDialect = {
   api: 'typescript/unstable/sync',
   syntax: 'typescript/unstable/ast',
-  understands: ({ API }) => 'updateSnapshot' in API.prototype,
+  understands: ({ API }) => 'updateSnapshot' in Object(API?.prototype),
   open(api, path, before) {
     const compiler = api as Api70;
     const emptied = before && compiler.updateSnapshot({ fileChanges: { invalidateAll: true } });
@@ -85,7 +85,7 @@ const DIALECT_7_0: NativeDialect = {
 const DIALECT_7_1: NativeDialect = {
   api: 'typescript/sync',
   syntax: 'typescript/ast',
-  understands: ({ API }) => 'createSnapshot' in API.prototype,
+  understands: ({ API }) => 'createSnapshot' in Object(API?.prototype),
   open(api, path, before) {
     // A snapshot that was updated from the one before would have the options that the project extended then.
     const snapshot = (api as Api71).createSnapshot({

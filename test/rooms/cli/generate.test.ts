@@ -207,6 +207,7 @@ describe('the compiler', () => {
     ['5.8.3', {}, {}],
     ['7.2.0-dev.20270101.1', { './sync': './sync.js', './ast': './sync.js' }, { 'sync.js': 'export {};' }],
     ['9.0.0', {}, {}],
+    ['7.1.0-dev.20260802.1', { './sync': './sync.js', './ast': './sync.js' }, { 'sync.js': 'export {};' }],
     // A nightly build of a version that works, from before its API was what it is.
     [
       '7.1.0-dev.20260801.1',
