@@ -164,12 +164,16 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { parameters, output, hydrate, disagreements, doubts } = understood.schemas;
   const { bindings } = understood.signature;
   const where = `${toolset.name}.${String(key)}`;
+  const minified = minifiedNames(options, facts, written);
+  if (minified !== undefined && !isDeveloped()) return { faults: [minified], misfit };
   return {
     misfit,
     disagreements,
     doubts: [
-      ...doubtsAbout({ where, options, facts, method: written }),
-      ...doubts.map((doubt) => ({ where, ...doubt })),
+      ...(options.description?.trim()
+        ? []
+        : [undescribed(where, "@Tool('What it does, and when'), or a comment and npx toolwright generate")]),
+      ...[minified ?? [], doubts].flat().map((doubt) => ({ where, ...doubt })),
     ],
     required: requiredByDefault(options, facts, bindings),
     tool: {
@@ -277,30 +281,25 @@ function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
 }
 
-interface DoubtfulMethod {
-  /** `ShopTools.findOrders`. */
-  readonly where: string;
-  readonly options: ToolOptions;
-  readonly facts: MethodFacts;
-  /** The method as it was written. */
-  readonly method: MethodFunction;
+/** Short names in a method that looks minified are the minifier's, and the model would see them. */
+function minifiedNames(
+  { parameters }: ToolOptions,
+  facts: MethodFacts,
+  method: MethodFunction,
+): ParameterFault | undefined {
+  const names = parameters === undefined ? namesFromSource(facts) : NO_NAMES;
+  const isShort = names.length > 0 && names.every((name) => name.length <= 2);
+  if (!isShort || !isMinified(method)) return undefined;
+  return {
+    problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
+    fix: "npx toolwright generate, and import the file that it writes; @Param({ name: '…' }); or a minifier that keeps names",
+  };
 }
 
-/** What works and is probably not meant. */
-function doubtsAbout({ where, options, facts, method }: DoubtfulMethod): readonly AuthorFault[] {
-  const doubts: AuthorFault[] = [];
-  if (!options.description?.trim())
-    doubts.push(
-      undescribed(where, "@Tool('What it does, and when'), or a comment and npx toolwright generate"),
-    );
-  const names = options.parameters === undefined ? namesFromSource(facts) : NO_NAMES;
-  if (names.length > 0 && names.every((name) => name.length <= 2) && isMinified(method))
-    doubts.push({
-      where,
-      problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
-      fix: "npx toolwright generate; @Param({ name: '…' }); or a minifier that keeps names",
-    });
-  return doubts;
+/** Where somebody develops, a warning is read; elsewhere the application must not start with wrong names. */
+function isDeveloped(): boolean {
+  const { NODE_ENV: environment = '' } = process.env;
+  return ['', 'development', 'test'].includes(environment);
 }
 
 /**

@@ -76,7 +76,22 @@ describe('discoverTools warns', () => {
     expect(warnings[0]).toContain('Shop.add');
   });
 
-  test('of short names that somebody wrote: no', () => {
+  test.each(['production', 'staging'])('in %s such names are a fault', (environment) => {
+    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
+    const minified = declare(Tool, Param, Number) as ClassType;
+    const discover = () => inEnvironment(environment, () => discoverTools({ toolsets: [minified] }));
+    expect(discover).toThrow(/Shop\.add: a minifier seems to have named its parameters \(e, t\)/);
+    expect(discover).toThrow(/npx toolwright generate, and import the file that it writes/);
+    expect(discover).not.toThrow(/Shop\.sum/);
+  });
+
+  test.each(['development', 'test', undefined])('with NODE_ENV %s it stays a warning', (environment) => {
+    const declare = new Function('Tool', 'Param', 'Number', MINIFIED);
+    const minified = declare(Tool, Param, Number) as ClassType;
+    expect(inEnvironment(environment, () => warningsOf([minified]))).toHaveLength(1);
+  });
+
+  test('of short names that somebody wrote: no, in every environment', () => {
     @Toolset()
     class Sums {
       @Tool('Adds two numbers')
@@ -84,9 +99,25 @@ describe('discoverTools warns', () => {
         return a + b;
       }
     }
-    expect(warningsOf([Sums])).toEqual([]);
+    for (const environment of ['production', 'staging', undefined])
+      expect(inEnvironment(environment, () => warningsOf([Sums]))).toEqual([]);
   });
 });
+
+/** What is done while NODE_ENV says this. */
+function inEnvironment<Result>(environment: string | undefined, work: () => Result): Result {
+  const before = process.env.NODE_ENV;
+  const set = (value: string | undefined) => {
+    if (value === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = value;
+  };
+  set(environment);
+  try {
+    return work();
+  } finally {
+    set(before);
+  }
+}
 
 /** As a minifier leaves a class whose parameters have no names of their own in `add`, and have in `sum`. */
 const MINIFIED = `class Shop{add(e,t){return e+t}sum(e,t){return e+t}}
