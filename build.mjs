@@ -73,10 +73,22 @@ const reflectMetadata = {
     });
   },
 };
+// Every door asks this first: an older Node would fail somewhere in the package, with words that explain nothing.
+const NODE_VERSION = 'dist/chunks/node-version.js';
+const nodeVersion = {
+  name: 'node-version',
+  setup({ onEnd }) {
+    onEnd(async () => {
+      const asked = await readFile(new URL('dist/src/kernel/node-version.js', import.meta.url), 'utf8');
+      const answer = 'const problem = oldNode();\nif (problem !== undefined) throw new Error(problem);\n';
+      await writeFile(new URL(NODE_VERSION, import.meta.url), `${withoutMap(asked)}${answer}`);
+    });
+  },
+};
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
-  plugins: [besideRoot, latePackages, reflectMetadata],
+  plugins: [besideRoot, latePackages, reflectMetadata, nodeVersion],
   outbase: 'dist',
   outdir: 'dist',
   allowOverwrite: true,
@@ -100,6 +112,9 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   let text = await readFile(file, 'utf8');
   for (const own of [LATE, REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
+  // On the first line: the lines of the source map stay what they are. The command asks by itself.
+  if (Object.values(exports).includes(`./${path}`))
+    text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
   await writeFile(file, withClassNames(text));
 }
 

@@ -1,12 +1,20 @@
 #!/usr/bin/env node
-import { runCommandLine } from './run-command-line.js';
+import { oldNode } from '../kernel/node-version.js';
 
-process.exitCode = await runCommandLine(process.argv.slice(2), {
-  folder: process.cwd(),
-  out: (text) => process.stdout.write(text),
-  error: (text) => process.stderr.write(text),
-  isTerminal: process.stderr.isTTY === true,
-});
+const problem = oldNode();
+if (problem === undefined) {
+  // Only now: an older Node may not be able to load the commands.
+  const { runCommandLine } = await import('./run-command-line.js');
+  process.exitCode = await runCommandLine(process.argv.slice(2), {
+    folder: process.cwd(),
+    out: (text) => process.stdout.write(text),
+    error: (text) => process.stderr.write(text),
+    isTerminal: process.stderr.isTTY === true,
+  });
+} else {
+  process.stderr.write(`${problem}\n`);
+  process.exitCode = 1;
+}
 
 /** What a module that was loaded leaves open, a database or a timer, must not keep the process. */
 const GRACE_MS = 500;

@@ -1,7 +1,7 @@
 // A Jest reporter: says in one line which tests were skipped for want of a service.
 import { writeSync } from 'node:fs';
 
-/** As `services.ts` and `browser.ts` mark the tests that it skips. */
+/** As `services.ts`, `browser.ts` and the tests of old versions of Node mark the tests that are skipped. */
 const MARK = /\[needs (\w+)\]/;
 
 const PLACES = {
@@ -9,6 +9,7 @@ const PLACES = {
   Redis: 'TOOLWRIGHT_TEST_REDIS and 127.0.0.1:6379 have none',
   Chromium: 'CHROMIUM_PATH and PATH have none',
   sandbox: 'bubblewrap is not installed, or may not make namespaces here',
+  OldNode: 'PATH has none before 22.13',
 };
 
 /** The line; `undefined` where nothing was skipped. */

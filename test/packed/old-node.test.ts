@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { oldNode } from '../../src/kernel/node-version.js';
+import { ROOT } from '../house/repository.js';
+import { builtFile } from '../processes/built-file.js';
+
+const { engines, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly engines: { readonly node: string };
+  readonly exports: Readonly<Record<string, string>>;
+};
+
+/** A Node of the machine that is too old for the package: npm puts that of the repository first. */
+const OLD = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('node_modules'))
+  .map((folder) => join(folder, 'node'))
+  .find((path) => existsSync(path) && oldNode(run(path, ['--version']).out.trim().slice(1)) !== undefined);
+
+test('the oldest Node is that of package.json', () => {
+  const oldest = engines.node.replace('>=', '');
+  expect(oldNode(`${oldest}.0`)).toBeUndefined();
+  expect(oldNode('22.12.9')).toBe(`toolwright needs Node ${oldest} or newer, this is 22.12.9`);
+  expect(oldNode('20.20.2')).toBeDefined();
+  expect(oldNode('24.0.0')).toBeUndefined();
+});
+
+const describeOldNode = OLD === undefined ? describe.skip : describe;
+
+describeOldNode('an older Node [needs OldNode]', () => {
+  const version = OLD === undefined ? '' : run(OLD, ['--version']).out.trim().slice(1);
+  const line = `toolwright needs Node 22.13 or newer, this is ${version}`;
+
+  test.each([['--version'], ['generate'], ['list', 'tools.js']])(
+    'the command %s says so in one line',
+    (...args) => {
+      const { code, out, error } = run(OLD ?? '', [builtFile('dist/src/cli/main.js'), ...args]);
+      expect({ code, out, error }).toEqual({ code: 1, out: '', error: `${line}\n` });
+    },
+  );
+
+  const doors = Object.values(exports).filter((path) => path.endsWith('.js'));
+  test('every import says so', () => {
+    const code = `for (const door of ${JSON.stringify(doors.map((path) => builtFile(path)))})
+      await import(door).then(() => console.log(door), (error) => error.message === ${JSON.stringify(line)} || console.log(door, error));`;
+    const { out, error } = run(OLD ?? '', ['--input-type=module', '--eval', code]);
+    expect({ out, error }).toEqual({ out: '', error: '' });
+  });
+});
+
+function run(node: string, args: readonly string[]) {
+  try {
+    const out = execFileSync(node, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    return { code: 0, out, error: '' };
+  } catch (failure) {
+    const { status, stdout, stderr } = failure as { status: number; stdout: string; stderr: string };
+    return { code: status, out: stdout, error: stderr };
+  }
+}
