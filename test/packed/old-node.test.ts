@@ -8,7 +8,7 @@ import { builtFile } from '../processes/built-file.js';
 
 const { engines, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   readonly engines: { readonly node: string };
-  readonly exports: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, `./dist/${string}` | './agent.schema.json'>>;
 };
 
 /** A Node of the machine that is too old for the package: npm puts that of the repository first. */
@@ -42,7 +42,7 @@ describeOldNode('an older Node [needs OldNode]', () => {
 
   const doors = Object.values(exports).filter((path) => path.endsWith('.js'));
   test('every import says so', () => {
-    const code = `for (const door of ${JSON.stringify(doors.map((path) => builtFile(path)))})
+    const code = `for (const door of ${JSON.stringify(doors.map((path) => join(ROOT, path)))})
       await import(door).then(() => console.log(door), (error) => error.message === ${JSON.stringify(line)} || console.log(door, error));`;
     const { out, error } = run(OLD ?? '', ['--input-type=module', '--eval', code]);
     expect({ out, error }).toEqual({ out: '', error: '' });
