@@ -170,9 +170,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
     misfit,
     disagreements,
     doubts: [
-      ...(options.description?.trim()
-        ? []
-        : [undescribed(where, "@Tool('What it does, and when'), or a comment and npx toolwright generate")]),
+      ...missingDescription(options, where),
       ...[minified ?? [], doubts].flat().map((doubt) => ({ where, ...doubt })),
     ],
     required: requiredByDefault(options, facts, bindings),
@@ -279,6 +277,11 @@ function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions)
 
 function faulty(problem: string, fix: string): PlannedMethod {
   return { faults: [{ problem, fix }] };
+}
+
+function missingDescription({ description }: ToolOptions, where: string): readonly AuthorFault[] {
+  const fix = "@Tool('What it does, and when'), or a comment and npx toolwright generate";
+  return description?.trim() ? [] : [undescribed(where, fix)];
 }
 
 /** Short names in a method that looks minified are the minifier's, and the model would see them. */
