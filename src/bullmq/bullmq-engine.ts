@@ -1,6 +1,7 @@
 import {
   type BackendFactory,
   type Job as BrokerJob,
+  DelayedError,
   type IQueueBackend,
   Queue,
   WaitingError,
@@ -10,6 +11,7 @@ import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
+  GiveBackOptions,
   Job,
   JobEngine,
   JobHandler,
@@ -23,7 +25,7 @@ import type { Logger } from '../contract/ports.js';
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
-import { RunningJobs } from '../jobs/running-jobs.js';
+import { LOST_DELAY_MS, RunningJobs } from '../jobs/running-jobs.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
@@ -50,7 +52,10 @@ export interface BullmqEngineOptions {
   readonly connection: unknown;
   /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
   readonly backend?: unknown;
-  /** Name of the queue, without `:`; another one, `<queue>-news`, carries news. Default `toolwright`. */
+  /**
+   * Name of the queue, without `:`; default `toolwright`. Jobs of tools with `background: { queue: 'mail' }` wait in
+   * `<queue>/mail`; `<queue>-queues` lists such queues, and `<queue>-news` carries news.
+   */
   readonly queue?: string;
   /** Of keys in Redis; default BullMQ's own, `bull`. */
   readonly prefix?: string;
@@ -119,7 +124,10 @@ type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBacken
 
 class BullmqEngine implements JobEngine {
   readonly #options: BullmqEngineOptions;
-  #opened: JobQueue | undefined;
+  /** By the names that BullMQ has of them. */
+  readonly #opened = new Map<string, JobQueue>();
+  /** The queues of tools that are known to be in the list of queues. */
+  readonly #listed = new Set<string>();
   readonly #news: BrokerNews;
   readonly #running = new RunningJobs();
   readonly #workers = new Set<JobWorker>();
@@ -131,7 +139,7 @@ class BullmqEngine implements JobEngine {
     this.#options = options;
     this.#trouble = new EngineTrouble({
       name: `BullMQ, ${placeOf(options)}`,
-      ask: async () => this.#queue.getJobState('toolwright'),
+      ask: async () => this.#queue(this.#name).getJobState('toolwright'),
     });
     this.#news = new BrokerNews({
       queue: `${this.#name}-news`,
@@ -141,14 +149,20 @@ class BullmqEngine implements JobEngine {
     });
   }
 
-  async enqueue(job: Job, { attempts = 1, backoff, priority, delay }: JobOptions = {}): Promise<void> {
+  async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
+    // With its broker away, it would wait for ever.
+    await unlessAborted(this.#add(job, options), this.#closed.signal);
+  }
+
+  async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
     const { keepEndedMs = DAY_MS } = this.#options;
     const optional = {
       ...(backoff ? { backoff: { type: backoff.type, delay: backoff.delay } } : {}),
       ...(priority ? { priority } : {}),
       ...(delay ? { delay } : {}),
     };
-    const adding = this.#queue.add(
+    if (queue !== undefined) await this.#list(queue);
+    await this.#queue(this.#nameOf(queue)).add(
       job.tool,
       { job: keptJob(job) },
       {
@@ -159,8 +173,6 @@ class BullmqEngine implements JobEngine {
         ...optional,
       },
     );
-    // With its broker away, it would wait for ever.
-    await unlessAborted(adding, this.#closed.signal);
   }
 
   async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
@@ -174,7 +186,7 @@ class BullmqEngine implements JobEngine {
     }
   }
 
-  async #work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+  async #work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
     this.#hearsCancels ??= this.#news.subscribe((told) => {
       if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
     });
@@ -190,7 +202,7 @@ class BullmqEngine implements JobEngine {
     const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
     const options = { ...this.#connection, ...timing, concurrency, autorun: false };
     const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
-      this.#name,
+      this.#nameOf(queue),
       process,
       options,
       this.#backend,
@@ -222,28 +234,43 @@ class BullmqEngine implements JobEngine {
     const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
     // BullMQ renews the locks of what runs by itself.
     const heartbeat = async () => {};
-    let isGivenBack = false;
-    const giveBack = async () => {
-      await taken.moveToWait(token);
-      isGivenBack = true;
+    let returned: DelayedError | WaitingError | undefined;
+    const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
+      if (delay > 0) await taken.moveToDelayed(Date.now() + delay, token);
+      else await taken.moveToWait(token);
+      returned = delay > 0 ? new DelayedError() : new WaitingError();
     };
     try {
       const job = jobOf(data.job);
-      await this.#running.run(job, (signal) => handle(job, { signal, attempt, isLast, heartbeat, giveBack }));
+      const end = await this.#running.run(job, (signal) =>
+        handle(job, { signal, attempt, isLast, heartbeat, giveBack }),
+      );
+      if (end === 'lost' && returned === undefined) {
+        // BullMQ itself finds a job whose lease has ended, which is no longer this worker's to move.
+        await giveBack({ delay: LOST_DELAY_MS }).catch(() => {});
+        returned ??= new DelayedError();
+      }
     } catch (error) {
-      if (!isGivenBack) throw error;
+      if (returned === undefined) throw error;
     }
-    if (isGivenBack) throw new WaitingError();
+    if (returned !== undefined) throw returned;
   }
 
   async cancel(jobId: string, reason?: string): Promise<boolean> {
     const id = brokerId(jobId);
-    const state = await this.#queue.getJobState(id);
-    if (state === 'unknown' || state === 'completed' || state === 'failed') return false;
+    const cancelled = (await this.#queues()).map((queue) => this.#cancelIn(queue, id));
+    const states = await Promise.all(cancelled);
+    if (states.includes('active'))
+      await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    return states.some((state) => state !== 'none');
+  }
+
+  /** Takes a job out of a queue in which it waits; `active` if it runs. */
+  async #cancelIn(queue: JobQueue, id: string): Promise<'none' | 'removed' | 'active'> {
+    const state = await queue.getJobState(id);
+    if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
     // Zero where it has begun meanwhile, and is locked.
-    if (state !== 'active' && (await this.#queue.remove(id)) > 0) return true;
-    await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
-    return true;
+    return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
   }
 
   async publish(news: JobNews): Promise<void> {
@@ -270,47 +297,78 @@ class BullmqEngine implements JobEngine {
   }
 
   async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
-    const [dead] = await this.#failedOf([job.id]);
-    if (dead === undefined) return false;
-    // BullMQ's own way back keeps what makes a job fail again whose workers died.
-    await this.#queue.remove(brokerId(job.id));
+    const id = brokerId(job.id);
+    const removed = (await this.#queues()).map(async (queue) => {
+      // BullMQ's own way back keeps what makes a job fail again whose workers died.
+      return (await queue.getJobState(id)) === 'failed' && (await queue.remove(id)) > 0;
+    });
+    if (!(await Promise.all(removed)).includes(true)) return false;
     await this.enqueue(job, options);
     return true;
   }
 
   async #latestFailed(limit: number): Promise<readonly BrokerJob<Payload>[]> {
     // Its own range ends with -1, which is all of them.
-    return limit === 0 ? [] : this.#queue.getFailed(0, limit - 1);
+    if (limit === 0) return [];
+    const failed = (await this.#queues()).map((queue) => queue.getFailed(0, limit - 1));
+    const latest = (await Promise.all(failed)).flat();
+    return latest.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
   }
 
   async #failedOf(jobIds: readonly string[]): Promise<readonly BrokerJob<Payload>[]> {
-    const found = jobIds.map(async (jobId) => {
-      const id = brokerId(jobId);
-      if ((await this.#queue.getJobState(id)) !== 'failed') return undefined;
-      return this.#queue.getJob(id);
-    });
+    const queues = jobIds.length === 0 ? [] : await this.#queues();
+    const found = queues.flatMap((queue) =>
+      jobIds.map(async (jobId) => {
+        const id = brokerId(jobId);
+        if ((await queue.getJobState(id)) !== 'failed') return undefined;
+        return queue.getJob(id);
+      }),
+    );
     return (await Promise.all(found)).filter((job) => job !== undefined);
   }
 
   async close(): Promise<void> {
     this.#trouble.close();
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
-    await Promise.all([this.#opened && closeOrCut(this.#opened), this.#news.close()]);
+    const queues = Array.from(this.#opened.values(), (queue) => closeOrCut(queue));
+    await Promise.all([...queues, this.#news.close()]);
     this.#closed.abort(new Error(ENGINE_CLOSED));
   }
 
   /** Opened when it is first needed: a process that starts nothing needs no broker. */
-  get #queue(): JobQueue {
-    if (this.#opened === undefined) {
-      this.#closed.signal.throwIfAborted();
-      const queue: JobQueue = new Queue(this.#name, this.#connection, this.#backend);
-      queue.on('error', this.#onError);
-      this.#opened = queue;
-      dropUnready(queue, () => {
-        if (this.#opened === queue) this.#opened = undefined;
-      });
-    }
-    return this.#opened;
+  #queue(name: string): JobQueue {
+    const known = this.#opened.get(name);
+    if (known !== undefined) return known;
+    this.#closed.signal.throwIfAborted();
+    const queue: JobQueue = new Queue(name, this.#connection, this.#backend);
+    queue.on('error', this.#onError);
+    this.#opened.set(name, queue);
+    dropUnready(queue, () => {
+      if (this.#opened.get(name) === queue) this.#opened.delete(name);
+    });
+    return queue;
+  }
+
+  /** The queue of the engine, and those of tools. */
+  async #queues(): Promise<readonly JobQueue[]> {
+    const listed = await this.#listOfQueues.getWaiting(0, -1);
+    return [undefined, ...listed.map(({ name }) => name)].map((queue) => this.#queue(this.#nameOf(queue)));
+  }
+
+  /** Enters a queue into the list of queues, so that processes that enqueue nothing in it find it. */
+  async #list(queue: string): Promise<void> {
+    if (this.#listed.has(queue)) return;
+    await this.#listOfQueues.add(queue, {} as Payload, { jobId: brokerId(queue) });
+    this.#listed.add(queue);
+  }
+
+  /** A queue without workers, of which each job that waits is the name of a queue. */
+  get #listOfQueues(): JobQueue {
+    return this.#queue(`${this.#name}-queues`);
+  }
+
+  #nameOf(queue: string | undefined): string {
+    return queue === undefined ? this.#name : `${this.#name}/${queue}`;
   }
 
   get #name(): string {

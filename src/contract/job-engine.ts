@@ -1,4 +1,4 @@
-import { withMethods } from '../kernel/options.js';
+import { type OptionRule, withMethods } from '../kernel/options.js';
 import type { JsonObject } from './json-schema.js';
 import type { Logger, TracePlace } from './ports.js';
 
@@ -57,10 +57,21 @@ export interface JobOptions {
   /** Milliseconds before the first attempt, ten years at most; default 0. */
   readonly delay?: number;
   /**
+   * The queue in which the job waits: only workers of that queue take it. 1 to 64 letters, digits, `_`, `-` and `.`;
+   * default: the queue of the engine.
+   */
+  readonly queue?: string;
+  /**
    * How often the work is tried anew after more than ten workers died of it, at growing distances; default 5. Engines
    * know nothing of it: who looks through the outbox of the store does that.
    */
   readonly revivals?: number;
+}
+
+/** How a job is returned to its queue. */
+export interface GiveBackOptions {
+  /** Milliseconds for which no worker gets the job; it takes no place among the jobs that run. Default 0. */
+  readonly delay?: number;
 }
 
 /** One try at a job. */
@@ -74,10 +85,10 @@ export interface JobAttempt {
   /** Tells the engine that the work goes on, where it does not find out by itself. */
   heartbeat(): Promise<void>;
   /**
-   * Leaves the job to another worker, or to this one later: no attempt is used up. The handler ends after it, and how
-   * it ends counts for nothing.
+   * Returns the job to its queue, for another worker or for this one later: no attempt is used up. The handler ends after
+   * it, and how it ends does not count.
    */
-  giveBack(): Promise<void>;
+  giveBack(options?: GiveBackOptions): Promise<void>;
   /**
    * Commits writes together with the end of the job, in one transaction of the engine's own database; there where
    * the engine can do that and was told to. Rejects, and nothing is written, where the job is no longer this
@@ -98,6 +109,8 @@ export type JobHandler = (job: Job, attempt: JobAttempt) => Promise<void>;
 export interface WorkOptions {
   /** Jobs at the same time; default 1. */
   readonly concurrency?: number;
+  /** The only queue that jobs are taken from; default: the queue of the engine. */
+  readonly queue?: string;
   readonly handle: JobHandler;
   /** Hears that the engine is away, and that it is back, where the engine has no logger of its own. */
   readonly logger?: Logger;
@@ -141,12 +154,12 @@ export interface DeadJobQuery {
  * **at least once**: what has to happen once is guarded by whoever handles it.
  */
 export interface JobEngine {
-  /** Adds a job; one that is known by its id, waiting, running or ended, is not added again. */
+  /** Adds a job; one that its queue knows by its id, waiting, running or ended, is not added again. */
   enqueue(job: Job, options?: JobOptions): Promise<void>;
   /** Begins to take jobs; a process may have several workers. */
   work(options: WorkOptions): Promise<JobWorker>;
   /**
-   * Ends a job wherever it is: it is taken out where it waits, and its signal aborted where it runs. It is not tried
+   * Ends a job in whatever queue it is: it is taken out where it waits, and its signal aborted where it runs. It is not tried
    * again, and is none of the dead ones. `false` where no such job waits or runs.
    */
   cancel(jobId: string, reason?: string): Promise<boolean>;
@@ -154,11 +167,14 @@ export interface JobEngine {
   publish(news: JobNews): Promise<void>;
   /** Resolves when the listener hears of what is published from now on; what it gives ends that. */
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
-  /** Jobs that are tried no more, the latest first. */
+  /** Jobs of all queues that are tried no more, the latest first. */
   deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;
-  /** Adds a dead job again, as it is given, with all its attempts; false, and nothing changes, where none of its id is dead. */
+  /**
+   * Adds a dead job again, as it is given, with all its attempts, to the queue that `options` name; false, and nothing
+   * changes, if none of its id is dead.
+   */
   revive(job: Job, options?: JobOptions): Promise<boolean>;
-  /** Closes its workers, which drains them, and then all that it opened itself. Closing twice is no fault. */
+  /** Closes its workers of all queues, which drains them, and then all that it opened itself. Closing twice is no fault. */
   close(): Promise<void>;
   /**
    * The engine’s own database, where it hands `commit` to whoever does jobs: the store has to be kept there, too. Each
@@ -166,6 +182,12 @@ export interface JobEngine {
    */
   readonly commitsIn?: SqlTransaction | undefined;
 }
+
+/** A name of {@link JobOptions.queue}. */
+export const JOB_QUEUE: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^[\w.-]{1,64}$/.test(value),
+  fix: "1 to 64 letters, digits, '_', '-' and '.': 'mail'",
+};
 
 /** What the option `engine` may be. */
 export const JOB_ENGINE = withMethods(

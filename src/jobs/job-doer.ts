@@ -15,6 +15,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { plainJson } from '../kernel/json.js';
+import { MissingTools } from './missing-tools.js';
 
 /** What came of a job. */
 export interface JobCompletion {
@@ -50,12 +51,6 @@ const COMPLETE_WITHIN_MS = 300_000;
 const MOST_COMMITS = 3;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
-/** For how long other workers may have the tool of a job, as in a rolling deploy. */
-const MISSING_TOOL_MS = 600_000;
-/** How long a place for jobs rests at most. */
-const LONGEST_REST_MS = 2000;
-/** Jobs without a tool that are remembered. */
-const REMEMBERED = 10_000;
 
 /** For how long something is tried again: until the engine takes the job away, or the time is over. */
 interface Patience {
@@ -71,16 +66,19 @@ export class JobDoer {
   readonly #telling = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
   readonly #leaving = new AbortController();
-  /** Jobs whose tool is missing here: since when that is known, and how long is rested the next time. */
-  readonly #missing = new Map<string, { readonly since: number; rest: number }>();
+  readonly #missing: MissingTools;
+  readonly #reportedMissing = new Set<string>();
 
   constructor(work: JobWork) {
     this.#work = work;
     this.#log = new SafeLog(work.logger);
+    this.#missing = new MissingTools(work.missingToolMs);
   }
 
   /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
   async handle(job: Job, attempt: JobAttempt): Promise<void> {
+    // Before anything is written: there may be thousands of them.
+    if (await this.#leaveToOthers(job, attempt)) return;
     const { tools } = this.#work;
     const background = tools.offered(job.tool)?.background;
     const concurrency = typeof background === 'object' ? background.concurrency : undefined;
@@ -90,9 +88,7 @@ export class JobDoer {
       if (this.#leaving.signal.aborted) return await attempt.giveBack();
       const beginning = await this.#begin(job, attempt);
       if (beginning === undefined) await attempt.giveBack();
-      else if (beginning.status === 'run') {
-        if (!(await this.#leaveToOthers(job, attempt))) await this.#attempt(job, attempt);
-      }
+      else if (beginning.status === 'run') await this.#attempt(job, attempt);
       // Its worker died before the engine, or whoever listens, had heard of it.
       else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
       else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
@@ -112,27 +108,17 @@ export class JobDoer {
     this.#leaving.abort(new DOMException('The process that did the job was closed', 'AbortError'));
   }
 
-  /**
-   * Whether a job was given back because its tool is missing here: in a rolling deploy another worker has it. Time is
-   * taken by no clock that can be set.
-   */
+  /** Whether a job was returned to its queue because its tool is missing here: in a rolling deploy another worker has it. */
   async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
-    const { tools, missingToolMs = MISSING_TOOL_MS } = this.#work;
+    const { tools } = this.#work;
     if (tools.offered(tool) !== undefined) return false;
-    const now = performance.now();
-    const missing = this.#missing.get(id) ?? { since: now, rest: FIRST_PAUSE_MS };
-    this.#missing.delete(id);
-    if (now - missing.since >= missingToolMs) return false;
-    if (missing.since === now)
+    const delay = this.#missing.delayOf(id, attempt.attempt);
+    if (delay === undefined) return false;
+    if (!this.#reportedMissing.has(tool))
       this.#log.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
-    this.#missing.set(id, missing);
-    const [oldest] = this.#missing.keys();
-    if (this.#missing.size > REMEMBERED && oldest !== undefined) this.#missing.delete(oldest);
+    this.#reportedMissing.add(tool);
     attempt.signal.throwIfAborted();
-    await attempt.giveBack();
-    // Whoever asks next would be this process again, before another could: it rests, ever longer.
-    await pause(missing.rest, undefined, { signal: this.#closing.signal }).catch(() => {});
-    missing.rest = Math.min(2 * missing.rest, LONGEST_REST_MS);
+    await attempt.giveBack({ delay });
     return true;
   }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type {
   DeadJob,
   DeadJobQuery,
+  GiveBackOptions,
   Job,
   JobBackoff,
   JobEngine,
@@ -29,6 +30,7 @@ interface Entry {
 }
 
 interface Worker {
+  readonly queue: string | undefined;
   readonly handle: JobHandler;
   /** A job is done in the surroundings of its worker, not in those of the call that started it. */
   readonly inContext: <Value>(work: () => Value) => Value;
@@ -75,9 +77,16 @@ export class MemoryJobEngine implements JobEngine {
     this.#wait(entry, options.delay ?? 0);
   }
 
-  async work({ concurrency = 1, handle }: WorkOptions): Promise<JobWorker> {
+  async work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
     const inContext = AsyncLocalStorage.snapshot();
-    const worker: Worker = { handle, inContext, free: concurrency, isOpen: true, running: new Set() };
+    const worker: Worker = {
+      queue,
+      handle,
+      inContext,
+      free: concurrency,
+      isOpen: true,
+      running: new Set(),
+    };
     this.#workers.add(worker);
     this.#serve();
     return { close: () => this.#drain(worker) };
@@ -140,17 +149,17 @@ export class MemoryJobEngine implements JobEngine {
   #serve(): void {
     for (const worker of this.#workers) {
       while (worker.isOpen && worker.free > 0) {
-        const entry = this.#next();
-        if (entry === undefined) return;
+        const entry = this.#next(worker.queue);
+        if (entry === undefined) break;
         this.#start(worker, entry);
       }
     }
   }
 
-  #next(): Entry | undefined {
+  #next(queue: string | undefined): Entry | undefined {
     let first: Entry | undefined;
     for (const entry of this.#entries.values()) {
-      if (entry.state !== 'waiting') continue;
+      if (entry.state !== 'waiting' || entry.options.queue !== queue) continue;
       if (first === undefined || priorityOf(entry) < priorityOf(first)) first = entry;
       if (priorityOf(first) === 0) break;
     }
@@ -178,7 +187,7 @@ export class MemoryJobEngine implements JobEngine {
     const { job, options, begun, controller } = entry;
     const { signal } = controller;
     const { attempts = 1, backoff } = options;
-    let isGivenBack = false;
+    let givenBack: Required<GiveBackOptions> | undefined;
     let failure: { readonly error: unknown } | undefined;
     try {
       await handle(job, {
@@ -186,15 +195,15 @@ export class MemoryJobEngine implements JobEngine {
         attempt: begun,
         isLast: entry.failed + 1 >= attempts,
         heartbeat: async () => {},
-        giveBack: async () => {
-          isGivenBack = true;
+        giveBack: async ({ delay = 0 } = {}) => {
+          givenBack = { delay };
         },
       });
     } catch (error) {
       failure = { error };
     }
     if (signal.aborted) return this.#end(entry);
-    if (isGivenBack) return this.#wait(entry, 0);
+    if (givenBack !== undefined) return this.#wait(entry, givenBack.delay);
     if (failure === undefined) return this.#end(entry);
     entry.failed += 1;
     if (entry.failed < attempts) return this.#wait(entry, pauseBefore(entry.failed + 1, backoff));

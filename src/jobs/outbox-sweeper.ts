@@ -5,11 +5,13 @@ import type { DeadJob, JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
+import type { QueueWorkers } from './queue-workers.js';
 
 /** What is swept, and how often. */
 interface Sweep {
   readonly engine: JobEngine;
   readonly jobs: JobStore;
+  readonly workers: QueueWorkers;
   readonly sweepMs: number | undefined;
   readonly silentForMs: number | undefined;
   readonly logger: Logger | undefined;
@@ -52,9 +54,10 @@ export class OutboxSweeper {
   }
 
   async #run(): Promise<void> {
-    const { jobs, silentForMs = 60_000 } = this.#sweep;
+    const { jobs, workers, silentForMs = 60_000 } = this.#sweep;
     for (;;) {
       const found = await jobs.unsentJobs({ olderThanMs: this.#sweepMs, silentForMs, limit: BATCH });
+      for (const stored of found) workers.serve(stored);
       const dead = await this.#deadOf(found);
       const failed = await this.#settleAll(found, dead);
       if (failed > 0 || found.length < BATCH || !this.#isOpen) return;

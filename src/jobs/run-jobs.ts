@@ -2,7 +2,7 @@ import { jobsOf } from '../call/job-dispatch.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope, ToolPolicy } from '../contract/call.js';
-import { JOB_ENGINE, type Job, type JobEngine } from '../contract/job-engine.js';
+import { JOB_ENGINE, type Job, type JobAttempt, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { Logger } from '../contract/ports.js';
 import { STORED_ID } from '../contract/run-state.js';
@@ -24,6 +24,7 @@ import {
 import { warningLogger } from './engine-trouble.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 import { OutboxSweeper } from './outbox-sweeper.js';
+import { QueueWorkers } from './queue-workers.js';
 
 /** Options of {@link runJobs}. */
 export interface RunJobsOptions {
@@ -37,7 +38,7 @@ export interface RunJobsOptions {
    * are the job's own, whatever this gives.
    */
   readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
-  /** Jobs at the same time; default 10. */
+  /** Jobs of each queue at the same time; default 10. */
   readonly concurrency?: number;
   /** Decides about every job, beside the registry's policy: both must allow it. */
   readonly policy?: ToolPolicy;
@@ -52,8 +53,8 @@ export interface RunJobsOptions {
   /** How long nothing may be heard of a job that an engine had, before it is enqueued again; default 60,000. */
   readonly silentForMs?: number;
   /**
-   * How long a job whose tool is missing here is given back, for other workers may have it, before it ends with that it
-   * is missing; in milliseconds since it first came here, default 600,000.
+   * For how long a job whose tool is missing here is returned to its queue, as other workers may have the tool; then it
+   * ends with the error that no worker has it. In milliseconds since it first came here, default 600,000.
    */
   readonly missingToolMs?: number;
 }
@@ -94,6 +95,9 @@ const DEFAULT_CONCURRENCY = 10;
  * same job; what failed is tried again as often as its tool says. Where the definition has changed since the call,
  * the work is done if its arguments still fit, and otherwise ends with `DefinitionChanged` (529).
  *
+ * It takes jobs of the queues that its tools name (`background: { queue }`), of the engine's queue for those that name
+ * none, and of any other queue in which the store has unfinished jobs of its tools, as after a tool got another queue.
+ *
  * It also enqueues what the store holds and no engine has, so that a broker that forgets loses nothing.
  *
  * @throws InvalidOptionsError (521), also where the engine is transactional in another database than the store’s. What the
@@ -121,17 +125,19 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
   const tools = registryOf(given);
   const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
   const { sweepMs, silentForMs, logger } = options;
-  const worker = await engine.work({
+  const { jobs } = store;
+  const work = {
     concurrency,
-    handle: (job, attempt) => doer.handle(job, attempt),
+    handle: (job: Job, attempt: JobAttempt) => doer.handle(job, attempt),
     logger: logger ?? warningLogger(),
-  });
-  const sweeper = new OutboxSweeper({ engine, jobs: store.jobs, sweepMs, silentForMs, logger });
+  };
+  const workers = await QueueWorkers.open({ engine, jobs, tools, work, logger });
+  const sweeper = new OutboxSweeper({ engine, jobs, workers, sweepMs, silentForMs, logger });
   return {
     leave: () => doer.leave(),
     close: async () => {
       doer.close();
-      await Promise.all([worker.close(), sweeper.close()]);
+      await Promise.all([workers.close(), sweeper.close()]);
       await doer.idle();
     },
   };

@@ -7,7 +7,14 @@ const REMEMBERED = 1000;
 interface Running {
   readonly controller: AbortController;
   isCancelled: boolean;
+  isLost: boolean;
 }
+
+/** How the run of a job ended. `lost`: the engine has given it out again, so that how its work ended does not count. */
+export type RunEnd = 'ended' | 'lost';
+
+/** For how long a lost job is returned to its queue, if it still is this process's: the attempt before ends meanwhile. */
+export const LOST_DELAY_MS = 1_000;
 
 /** The jobs that run in this process, so that they can be told to stop. */
 export class RunningJobs {
@@ -15,8 +22,13 @@ export class RunningJobs {
   readonly #cancelled = new Map<string, string | undefined>();
 
   /** Runs a job. One that was cancelled has ended, however its work ends; what else the work throws, is thrown. */
-  async run({ id }: Job, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const running: Running = { controller: new AbortController(), isCancelled: false };
+  async run({ id }: Job, work: (signal: AbortSignal) => Promise<void>): Promise<RunEnd> {
+    // Its lease lapsed while this process was starved, and the attempt before has not noticed it yet.
+    if (this.#running.has(id)) {
+      this.lose(id);
+      return 'lost';
+    }
+    const running: Running = { controller: new AbortController(), isCancelled: false, isLost: false };
     this.#running.set(id, running);
     // The word came before the job.
     if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
@@ -24,10 +36,12 @@ export class RunningJobs {
     try {
       await work(running.controller.signal);
     } catch (error) {
+      if (running.isLost) return 'lost';
       if (!running.isCancelled) throw error;
     } finally {
-      if (this.#running.get(id) === running) this.#running.delete(id);
+      this.#running.delete(id);
     }
+    return 'ended';
   }
 
   cancel(jobId: string, reason: string | undefined): void {
@@ -44,7 +58,9 @@ export class RunningJobs {
 
   /** Somebody else has the job by now. */
   lose(jobId: string): void {
-    const reason = new DOMException('Another worker has taken the job over', 'AbortError');
-    this.#running.get(jobId)?.controller.abort(reason);
+    const running = this.#running.get(jobId);
+    if (running === undefined) return;
+    running.isLost = true;
+    running.controller.abort(new DOMException('Another worker has taken the job over', 'AbortError'));
   }
 }

@@ -9,7 +9,7 @@ import type {
   ToolsetOptions,
 } from '../contract/declaration.js';
 
-import type { JobBackoff } from '../contract/job-engine.js';
+import { JOB_QUEUE, type JobBackoff } from '../contract/job-engine.js';
 import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
@@ -95,6 +95,7 @@ const ANY_BACKGROUND = objectOf<BackgroundOptions>(
       fix: 'a whole number from 0, which goes first, to 1,000,000',
     },
     delay: DELAY,
+    queue: JOB_QUEUE,
     concurrency: COUNT,
     revivals: { ...WHOLE, fix: '0, or how often work of which workers die is tried anew' },
   },

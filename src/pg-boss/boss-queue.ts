@@ -27,6 +27,8 @@ interface DeadPayload extends Payload {
 /** A job that this process has, and which of the job's beginnings it is. */
 export interface TakenJob {
   readonly id: string;
+  /** By the name that pg-boss has of it. */
+  readonly queue: string;
   readonly retryCount: number;
   readonly job: Job;
   readonly attempts: number;
@@ -34,6 +36,18 @@ export interface TakenJob {
   readonly failed: number;
   /** How often pg-boss lets it begin again. */
   readonly retryLimit: number;
+}
+
+/** A job that its worker returns, and for how many milliseconds no worker gets it. */
+export interface ReturnedJob {
+  readonly taken: TakenJob;
+  readonly delay: number;
+}
+
+/** What becomes of a job that its worker leaves. */
+interface LeftJob extends Required<Pick<UpdateOptions, 'retryLimit'>>, Pick<UpdateOptions, 'startAfter'> {
+  readonly taken: TakenJob;
+  readonly failed: number;
 }
 
 /** What commands give, of which pg-boss declares nothing. */
@@ -52,10 +66,11 @@ const ENDED: ReadonlySet<string> = new Set(['completed', 'failed']);
 /** How many workers may die of a job before it counts as dead: it may be what they die of. */
 const MOST_DEATHS = 10;
 
-/** A queue of pg-boss and the one that keeps its dead jobs, in the words of the engine. */
+/** A queue of pg-boss, those of tools, and the one that keeps the dead jobs of all, in the words of the engine. */
 export class BossQueue {
   readonly #boss: PgBoss;
   readonly #place: QueuePlace;
+  readonly #made = new Map<string, Promise<void>>();
   #ready: Promise<void> | undefined;
 
   constructor(boss: PgBoss, place: QueuePlace) {
@@ -81,11 +96,18 @@ export class BossQueue {
   }
 
   async #prepare(): Promise<void> {
-    const { name, heartbeatSeconds } = this.#place;
     await this.#boss.start();
-    const kept = { retentionSeconds: KEEP_SECONDS };
-    await this.#boss.createQueue(this.#deadName, kept);
-    const options: QueueOptions = { ...kept, heartbeatSeconds, expireInSeconds: EXPIRE_SECONDS };
+    await this.#boss.createQueue(this.#deadName, { retentionSeconds: KEEP_SECONDS });
+    await this.#make(this.#place.name);
+  }
+
+  async #make(name: string): Promise<void> {
+    const { heartbeatSeconds } = this.#place;
+    const options: QueueOptions = {
+      retentionSeconds: KEEP_SECONDS,
+      heartbeatSeconds,
+      expireInSeconds: EXPIRE_SECONDS,
+    };
     await this.#boss.createQueue(name, { ...options, deadLetter: this.#deadName });
     // One that was made before, perhaps without a heartbeat, which pg-boss has off by default.
     const known = await this.#boss.getQueue(name);
@@ -93,9 +115,31 @@ export class BossQueue {
       await this.#boss.updateQueue(name, { ...options, deadLetter: this.#deadName });
   }
 
+  /** The name that pg-boss has of the queue of a tool, or of that of the engine; the queue is made when it is first named. */
+  async nameOf(queue: string | undefined): Promise<string> {
+    await this.ready();
+    if (queue === undefined) return this.#place.name;
+    const name = `${this.#place.name}/${queue}`;
+    const making = this.#made.get(name) ?? this.#make(name);
+    this.#made.set(name, making);
+    await making.catch((error) => {
+      this.#made.delete(name);
+      throw error;
+    });
+    return name;
+  }
+
+  /** The names that pg-boss has of the queue of the engine and of those of tools. */
+  async #names(): Promise<readonly string[]> {
+    await this.ready();
+    const { name: own } = this.#place;
+    const all = await this.#boss.getQueues();
+    return all.map(({ name }) => name).filter((name) => name === own || name.startsWith(`${own}/`));
+  }
+
   /** Whether it is new. */
   async send(job: Job, options: JobOptions, within: { readonly db?: Db } = {}): Promise<boolean> {
-    await this.ready();
+    const name = await this.nameOf(options.queue);
     const { attempts = 1, backoff, priority = 0, delay = 0 } = options;
     const data: Payload = { job: keptJob(job), attempts };
     const sending: SendOptions = {
@@ -107,28 +151,28 @@ export class BossQueue {
       ...(backoff?.type === 'exponential' ? { retryBackoff: true } : {}),
       ...(delay > 0 ? { startAfter: new Date(Date.now() + delay) } : {}),
     };
-    return (await this.#boss.send(this.#place.name, data, sending)) !== null;
+    return (await this.#boss.send(name, data, sending)) !== null;
   }
 
-  async take(limit: number): Promise<readonly TakenJob[]> {
-    const taken = await this.#boss.fetch<Payload>(this.#place.name, {
+  async take(queue: string, limit: number): Promise<readonly TakenJob[]> {
+    const taken = await this.#boss.fetch<Payload>(queue, {
       batchSize: limit,
       includeMetadata: true,
     });
     return taken.map(({ id, retryCount, retryLimit, data: { job, attempts, failed = 0 } }) => {
-      return { id, retryCount, retryLimit, job: jobOf(job), attempts, failed };
+      return { id, queue, retryCount, retryLimit, job: jobOf(job), attempts, failed };
     });
   }
 
   /** Those of the jobs that are still this process's, by id. */
-  async touch(jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
-    const outcome = await this.#boss.touch(this.#place.name, jobs.map(attemptOf));
+  async touch(queue: string, jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
+    const outcome = await this.#boss.touch(queue, jobs.map(attemptOf));
     const { settled } = outcome as CommandOutcome;
     return new Set(settled ?? jobs.map(({ id }) => id));
   }
 
-  async complete(jobs: readonly TakenJob[]): Promise<void> {
-    await this.#boss.complete(this.#place.name, jobs.map(attemptOf));
+  async complete(queue: string, jobs: readonly TakenJob[]): Promise<void> {
+    await this.#boss.complete(queue, jobs.map(attemptOf));
   }
 
   /** Completes a job in one transaction with what is written to the same database. */
@@ -143,7 +187,7 @@ export class BossQueue {
 
   /** Fails where the job is another worker's by now. */
   async #completeIn(db: Db, job: TakenJob): Promise<void> {
-    const outcome = await this.#boss.complete(this.#place.name, [attemptOf(job)], null, { db });
+    const outcome = await this.#boss.complete(job.queue, [attemptOf(job)], null, { db });
     if ((outcome as CommandOutcome).affected !== 1)
       throw new Error(`The job '${job.job.id}' is another worker's by now.`);
   }
@@ -164,31 +208,34 @@ export class BossQueue {
 
   /** The attempt has failed: the job waits for its next one. */
   async retry(taken: TakenJob, message: string): Promise<void> {
-    const { job, attempts, failed, retryLimit } = taken;
-    await this.#leave(taken, {
-      message,
-      data: { job: keptJob(job), attempts, failed: failed + 1 },
-      retryLimit,
+    const { queue, retryLimit } = taken;
+    await this.#leave(queue, { jobs: [{ taken, retryLimit, failed: taken.failed + 1 }], message });
+  }
+
+  /** The attempts count for nothing: the jobs wait for others, without the pause after a failure. */
+  async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
+    const jobs = returned.map(({ taken, delay }) => {
+      const startAfter = delay === 0 ? 0 : new Date(Date.now() + delay);
+      return { taken, startAfter, failed: taken.failed, retryLimit: taken.retryLimit + 1 };
     });
+    await this.#leave(queue, { jobs, message: 'given back' });
   }
 
-  /** The attempt counts for nothing: the job waits for another one, without the pause after a failure. */
-  async giveBack(taken: TakenJob): Promise<void> {
-    const { job, attempts, failed, retryLimit } = taken;
-    const data = { job: keptJob(job), attempts, failed };
-    await this.#leave(taken, { message: 'given back', data, retryLimit: retryLimit + 1, startAfter: 0 });
-  }
-
+  /** Those of the jobs that are another worker's by now are left as they are. */
   async #leave(
-    taken: TakenJob,
-    left: Required<Pick<UpdateOptions, 'retryLimit'>> &
-      Pick<UpdateOptions, 'startAfter'> & { readonly message: string; readonly data: Payload },
+    queue: string,
+    { jobs, message }: { readonly jobs: readonly LeftJob[]; readonly message: string },
   ): Promise<void> {
-    const { message, data, ...changed } = left;
     await this.#transact(async (db) => {
-      const outcome = await this.#boss.fail(this.#place.name, [attemptOf(taken)], { message }, { db });
-      if ((outcome as CommandOutcome).affected !== 1) return;
-      await this.#boss.update(this.#place.name, data, { id: taken.id, ...changed, db });
+      const attempts = jobs.map(({ taken }) => attemptOf(taken));
+      const outcome = await this.#boss.fail(queue, attempts, { message }, { db });
+      const { settled, affected } = outcome as CommandOutcome;
+      const left = new Set(settled ?? (affected === jobs.length ? attempts.map(({ id }) => id) : []));
+      for (const { taken, failed, ...changed } of jobs) {
+        const { id, job, attempts } = taken;
+        const data: Payload = { job: keptJob(job), attempts, failed };
+        if (left.has(id)) await this.#boss.update(queue, data, { id, ...changed, db });
+      }
     });
   }
 
@@ -204,14 +251,17 @@ export class BossQueue {
 
   /** Whether it waited or ran. */
   async cancel(jobId: string): Promise<boolean> {
-    await this.ready();
-    const outcome = await this.#boss.cancel(this.#place.name, uuidOf(jobId));
-    return (outcome as CommandOutcome).affected > 0;
+    const cancelled = (await this.#names()).map((name) => this.#boss.cancel(name, uuidOf(jobId)));
+    const outcomes = await Promise.all(cancelled);
+    return outcomes.some((outcome) => (outcome as CommandOutcome).affected > 0);
   }
 
   async dead({ limit = 100, jobIds }: DeadJobQuery): Promise<readonly DeadJob[]> {
     await this.ready();
-    if (jobIds !== undefined) return (await Promise.all(jobIds.map((id) => this.#deadOf(id)))).flat();
+    if (jobIds !== undefined) {
+      const names = jobIds.length === 0 ? [] : await this.#names();
+      return (await Promise.all(jobIds.map((id) => this.#deadOf(id, names)))).flat();
+    }
     const found = await this.#boss.findJobs<DeadPayload>(this.#deadName);
     const latest = [...found].sort((one, other) => other.createdOn.getTime() - one.createdOn.getTime());
     return latest.slice(0, limit).map(deadJob);
@@ -222,19 +272,21 @@ export class BossQueue {
     await this.ready();
     const copies = await this.#copiesOf(job.id);
     if (copies.length === 0) return false;
+    // Before the transaction, which may hold the only connection: the queue may have to be made.
+    const names = [...(await this.#names()), await this.nameOf(options.queue)];
     return this.#transact(async (db) => {
       const ids = copies.map(({ id }) => id);
       const outcome = await this.#boss.deleteJob(this.#deadName, ids, { db });
       if ((outcome as CommandOutcome).affected === 0) return false;
-      await this.#boss.deleteJob(this.#place.name, uuidOf(job.id), { db });
+      for (const name of new Set(names)) await this.#boss.deleteJob(name, uuidOf(job.id), { db });
       return this.send(job, options, { db });
     });
   }
 
-  async #deadOf(jobId: string): Promise<readonly DeadJob[]> {
+  async #deadOf(jobId: string, queues: readonly string[]): Promise<readonly DeadJob[]> {
     // By its id, which is quick; what pg-boss gave up is looked for among all dead ones only where there is such a job.
-    const [ended] = await this.#boss.findJobs(this.#place.name, { id: uuidOf(jobId) });
-    if (ended === undefined || !ENDED.has(ended.state)) return [];
+    const found = await Promise.all(queues.map((name) => this.#boss.findJobs(name, { id: uuidOf(jobId) })));
+    if (!found.flat().some(({ state }) => ENDED.has(state))) return [];
     return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
   }
 

@@ -1,11 +1,13 @@
-import type { JobHandler, JobWorker } from '../contract/job-engine.js';
-import type { RunningJobs } from '../jobs/running-jobs.js';
+import type { GiveBackOptions, JobHandler, JobWorker } from '../contract/job-engine.js';
+import { LOST_DELAY_MS, type RunEnd, type RunningJobs } from '../jobs/running-jobs.js';
 import { errorMessage } from '../kernel/error-message.js';
-import type { BossQueue, TakenJob } from './boss-queue.js';
+import type { BossQueue, ReturnedJob, TakenJob } from './boss-queue.js';
 
 /** What a worker works with. */
 interface BossWork {
   readonly queue: BossQueue;
+  /** The only queue that jobs are taken from, by the name that pg-boss has of it. */
+  readonly name: string;
   readonly running: RunningJobs;
   readonly concurrency: number;
   readonly handle: JobHandler;
@@ -24,17 +26,20 @@ const RECOVER_MS = 1000;
  */
 export class BossWorker implements JobWorker {
   readonly #work: BossWork;
-  readonly #taken = new Map<string, TakenJob>();
+  readonly #taken = new Set<TakenJob>();
   readonly #attempts = new Set<Promise<void>>();
   readonly #heartbeat: NodeJS.Timeout;
   readonly #ended: Promise<void>;
   #isOpen = true;
   #isWoken = false;
   #rouse: (() => void) | undefined;
-  #completing: { readonly jobs: TakenJob[]; readonly done: Promise<void> } | undefined;
+  readonly #completed: Batch<TakenJob>;
+  readonly #returned: Batch<ReturnedJob>;
 
   constructor(work: BossWork) {
     this.#work = work;
+    this.#completed = new Batch((jobs) => work.queue.complete(work.name, jobs));
+    this.#returned = new Batch((jobs) => work.queue.giveBack(work.name, jobs));
     const beats = (work.queue.heartbeatSeconds * 1000) / 3;
     this.#heartbeat = setInterval(() => void this.#touch(), beats);
     this.#ended = this.#run();
@@ -55,12 +60,12 @@ export class BossWorker implements JobWorker {
   }
 
   async #run(): Promise<void> {
-    const { queue, concurrency, onError } = this.#work;
+    const { queue, name, concurrency, onError } = this.#work;
     while (this.#isOpen) {
       const free = concurrency - this.#attempts.size;
       this.#isWoken = false;
       try {
-        const taken = free > 0 ? await queue.take(free) : [];
+        const taken = free > 0 ? await queue.take(name, free) : [];
         for (const job of taken) this.#start(job);
         // There may be more than fitted: the next free slot looks again.
         if (free === 0 || taken.length < free) await this.#pause(LOOK_EVERY_MS);
@@ -84,11 +89,11 @@ export class BossWorker implements JobWorker {
   }
 
   #start(taken: TakenJob): void {
-    this.#taken.set(taken.id, taken);
+    this.#taken.add(taken);
     const attempt = this.#attempt(taken)
       .catch(this.#work.onError)
       .finally(() => {
-        this.#taken.delete(taken.id);
+        this.#taken.delete(taken);
         this.#attempts.delete(attempt);
         this.wake();
       });
@@ -104,12 +109,13 @@ export class BossWorker implements JobWorker {
       await queue.commit(taken, write);
       hasLeft = true;
     };
-    const giveBack = async () => {
-      await queue.giveBack(taken);
+    const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
+      await this.#returned.add({ taken, delay });
       hasLeft = true;
     };
+    let end: RunEnd;
     try {
-      await running.run(job, (signal) =>
+      end = await running.run(job, (signal) =>
         handle(job, {
           signal,
           attempt: retryCount + 1,
@@ -123,33 +129,44 @@ export class BossWorker implements JobWorker {
       if (hasLeft) return;
       return isLast ? queue.bury(taken, errorMessage(error)) : queue.retry(taken, errorMessage(error));
     }
-    if (!hasLeft) await this.#complete(taken);
-  }
-
-  /** Jobs that end in the same turn of the event loop are completed together. */
-  #complete(taken: TakenJob): Promise<void> {
-    if (this.#completing === undefined) {
-      const jobs: TakenJob[] = [];
-      const done = new Promise((resolve) => setImmediate(resolve)).then(() => {
-        this.#completing = undefined;
-        return this.#work.queue.complete(jobs);
-      });
-      this.#completing = { jobs, done };
-    }
-    this.#completing.jobs.push(taken);
-    return this.#completing.done;
+    if (hasLeft) return;
+    if (end === 'lost') await giveBack({ delay: LOST_DELAY_MS });
+    else await this.#completed.add(taken);
   }
 
   async #touch(): Promise<void> {
-    const jobs = [...this.#taken.values()];
+    const { queue, name, running } = this.#work;
+    const jobs = [...this.#taken];
     if (jobs.length === 0) return;
     try {
-      const held = await this.#work.queue.touch(jobs);
+      const held = await queue.touch(name, jobs);
       // One that has ended meanwhile is held no more either.
-      for (const { id, job } of jobs)
-        if (!held.has(id) && this.#taken.has(id)) this.#work.running.lose(job.id);
+      for (const taken of jobs) if (!held.has(taken.id) && this.#taken.has(taken)) running.lose(taken.job.id);
     } catch (error) {
       this.#work.onError(error);
     }
+  }
+}
+
+/** Does the same with many jobs in one go: with those that come in the same turn of the event loop. */
+class Batch<Entry> {
+  readonly #work: (entries: readonly Entry[]) => Promise<void>;
+  #open: { readonly entries: Entry[]; readonly done: Promise<void> } | undefined;
+
+  constructor(work: (entries: readonly Entry[]) => Promise<void>) {
+    this.#work = work;
+  }
+
+  add(entry: Entry): Promise<void> {
+    if (this.#open === undefined) {
+      const entries: Entry[] = [];
+      const done = new Promise((resolve) => setImmediate(resolve)).then(() => {
+        this.#open = undefined;
+        return this.#work(entries);
+      });
+      this.#open = { entries, done };
+    }
+    this.#open.entries.push(entry);
+    return this.#open.done;
   }
 }

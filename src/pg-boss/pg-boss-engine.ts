@@ -42,7 +42,10 @@ export interface PgBossEngineOptions {
   readonly connection: string | PgBoss;
   /** Of the pg-boss that the engine makes; default `pgboss`. */
   readonly schema?: string;
-  /** Name of the queue; another one, `<queue>_dead`, keeps dead jobs. Default `toolwright`. */
+  /**
+   * Name of the queue; default `toolwright`. Jobs of tools with `background: { queue: 'mail' }` wait in `<queue>/mail`;
+   * `<queue>_dead` keeps the dead jobs of all these queues.
+   */
   readonly queue?: string;
   /** Seconds after which a worker that died has lost its jobs; at least 10, default 30. */
   readonly heartbeatSeconds?: number;
@@ -179,8 +182,8 @@ class PgBossEngine implements JobEngine {
     if (await this.#queue.send(job, options)) this.#wake(options);
   }
 
-  async work({ concurrency = 1, handle, logger }: WorkOptions): Promise<JobWorker> {
-    await this.#queue.ready();
+  async work({ concurrency = 1, queue: named, handle, logger }: WorkOptions): Promise<JobWorker> {
+    const name = await this.#queue.nameOf(named);
     this.#hearsWords ??= this.#news.subscribe((word) => {
       if (word.type === 'cancel') this.#running.cancel(word.jobId, word.reason);
       if (word.type === 'wake') for (const worker of this.#workers) worker.wake();
@@ -194,7 +197,7 @@ class PgBossEngine implements JobEngine {
     }
     const { transactional = false } = this.#options;
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
-    const worker = new BossWorker({ queue, running, concurrency, handle, transactional, onError });
+    const worker = new BossWorker({ queue, name, running, concurrency, handle, transactional, onError });
     this.#workers.add(worker);
     const tellNoMore = this.#trouble.tell(logger);
     const leave = () => {

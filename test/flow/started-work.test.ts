@@ -696,10 +696,11 @@ describe('runJobs, where it does not have the tool of a job', () => {
 
   test('gives it back until a worker comes that has it', async () => {
     const { engine, store } = started();
-    const old = await working({ engine, store, tools: [mail] });
+    const returned = Promise.withResolvers<void>();
+    const logger = { debug() {}, info() {}, warn: () => returned.resolve(), error() {} };
+    const old = await working({ engine, store, tools: [mail], logger });
     const id = await start(engine, store);
-    while (((await store.jobs.job(id))?.attempt ?? 0) < 2)
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await returned.promise;
     expect((await store.jobs.job(id))?.result).toBeUndefined();
     const { completed } = await working({ engine, store, tools: [label] });
     expect(await completed()).toMatchObject([{ result: { forLLM: 'printed at a later try' } }]);
@@ -716,12 +717,13 @@ describe('runJobs, where it does not have the tool of a job', () => {
     expect((await store.jobs.job(id))?.attempt).toBeGreaterThan(1);
   });
 
-  test('gives it back at once where it is closed', async () => {
+  test('leaves it to others where it is closed', async () => {
     const { engine, store } = started();
-    const { worker } = await working({ engine, store, tools: [mail] });
-    const id = await start(engine, store);
-    while ((await store.jobs.job(id))?.status !== 'running')
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    const returned = Promise.withResolvers<void>();
+    const logger = { debug() {}, info() {}, warn: () => returned.resolve(), error() {} };
+    const { worker } = await working({ engine, store, tools: [mail], logger });
+    await start(engine, store);
+    await returned.promise;
     await worker.close();
     const { completed } = await working({ engine, store, tools: [label] });
     expect(await completed()).toMatchObject([{ result: { isError: false } }]);

@@ -1,5 +1,12 @@
 import { deepStrictEqual } from 'node:assert';
-import type { Job, JobAttempt, JobEngine, JobHandler, JobWorker } from '../../contract/job-engine.js';
+import type {
+  Job,
+  JobAttempt,
+  JobEngine,
+  JobHandler,
+  JobWorker,
+  WorkOptions,
+} from '../../contract/job-engine.js';
 import { expectThat } from '../conformance/expectations.js';
 
 /** A worker in a process of its own. */
@@ -75,9 +82,13 @@ export class EngineBench {
   }
 
   /** Works, and notes what was given before it is handled. */
-  async work(engine: JobEngine, handle: JobHandler, concurrency = 1): Promise<JobWorker> {
+  async work(
+    engine: JobEngine,
+    handle: JobHandler,
+    options: Omit<WorkOptions, 'handle'> = {},
+  ): Promise<JobWorker> {
     return engine.work({
-      concurrency,
+      ...options,
       handle: async (job, attempt) => {
         this.handled.push({ job, attempt, at: performance.now() });
         await handle(job, attempt);
@@ -228,6 +239,44 @@ export const ATTEMPT_CASES: readonly EngineCase[] = [
         [1, 2, 3].map((attempt) => [attempt, true]),
         'attempts',
       );
+      expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+  {
+    title: 'returns a job with a `delay` no earlier than that, runs others meanwhile, and uses up no attempt',
+    async run(bench) {
+      const engine = await bench.open();
+      const [all, many] = [new Countdown(4), 12];
+      await bench.work(engine, async ({ id }, { attempt, giveBack }) => {
+        all.tell();
+        if (id === 'returned' && attempt === 1) await giveBack({ delay: 700 });
+      });
+      await engine.enqueue(bench.job({ id: 'returned' }));
+      await engine.enqueue(bench.job({ id: 'other' }));
+      await engine.enqueue(bench.job({ id: 'another' }));
+      await bench.within(all.done, 'all jobs are run');
+      const [first, , , last] = bench.handled;
+      const order = ['returned', 'other', 'another', 'returned'];
+      expectEqual(
+        bench.handled.map(({ job }) => job.id),
+        order,
+        'the order of jobs',
+      );
+      expectEqual(
+        [last?.attempt.attempt, last?.attempt.isLast],
+        [2, true],
+        'the attempt after it was returned',
+      );
+      const waited = (last?.at ?? 0) - (first?.at ?? 0);
+      expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
+      const often = new Countdown(many);
+      const handle: JobHandler = async (_job, { attempt, giveBack }) => {
+        if (attempt < many) await giveBack({ delay: 1 });
+        often.tell();
+      };
+      await bench.work(engine, handle, { queue: 'returned' });
+      await engine.enqueue(bench.job(), { queue: 'returned' });
+      await bench.within(often.done, 'a job that was returned often is run again');
       expectEqual(await engine.deadJobs(), [], 'dead jobs');
     },
   },

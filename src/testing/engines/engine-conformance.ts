@@ -1,4 +1,4 @@
-import type { Job, JobEngine } from '../../contract/job-engine.js';
+import type { Job, JobEngine, JobHandler } from '../../contract/job-engine.js';
 import { checkOptions } from '../../errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
 import { expectThat } from '../conformance/expectations.js';
@@ -36,7 +36,7 @@ export interface JobEngineCase {
  */
 export function jobEngineConformance(backend: JobEngineBackend): readonly JobEngineCase[] {
   checkOptions(backend, BACKEND);
-  return [...DELIVERY_CASES, ...ATTEMPT_CASES, ...CANCEL_CASES]
+  return [...DELIVERY_CASES, ...QUEUE_CASES, ...ATTEMPT_CASES, ...CANCEL_CASES]
     .filter(({ needsProcess }) => !needsProcess || backend.startWorker !== undefined)
     .map((draft) => ({ title: draft.title, run: () => runCase(backend, draft) }));
 }
@@ -129,8 +129,8 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
       const jobs = Array.from({ length: 40 }, () => bench.job());
       const all = new Countdown(jobs.length);
-      await bench.work(one, async () => all.tell(), 3);
-      await bench.work(other, async () => all.tell(), 3);
+      await bench.work(one, async () => all.tell(), { concurrency: 3 });
+      await bench.work(other, async () => all.tell(), { concurrency: 3 });
       await Promise.all(jobs.map((job) => sender.enqueue(job)));
       await bench.within(all.done, 'all jobs are run');
       expectEqual(idsOf(bench).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
@@ -153,7 +153,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
           running -= 1;
           all.tell();
         },
-        3,
+        { concurrency: 3 },
       );
       for (let count = 0; count < 7; count += 1) await engine.enqueue(bench.job());
       await bench.within(all.done, 'all jobs are run');
@@ -268,6 +268,68 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       expectEqual(idsOf(bench), [job.id], 'jobs that were run');
       expectEqual(bench.handled[0]?.attempt.attempt, 2, 'the number of the attempt');
       expectEqual(await engine.deadJobs(), [], 'dead jobs');
+    },
+  },
+];
+
+/** Jobs that wait in queues of their own. */
+const QUEUE_CASES: readonly EngineCase[] = [
+  {
+    title: 'gives jobs of a `queue` to workers of that queue, and to no others',
+    async run(bench) {
+      const [sender, plain, mail] = [await bench.open(), await bench.open(), await bench.open()];
+      const ids = ['plain-1', 'mail-1', 'plain-2', 'mail-2'];
+      const taken: string[] = [];
+      const all = new Countdown(ids.length);
+      const noting = (queue: string) => async (job: Job) => {
+        taken.push(`${job.id} in ${queue}`);
+        all.tell();
+      };
+      for (const id of ids)
+        await sender.enqueue(bench.job({ id }), id.startsWith('mail') ? { queue: 'mail' } : {});
+      await bench.work(plain, noting('plain'));
+      await bench.work(mail, noting('mail'), { queue: 'mail' });
+      await bench.within(all.done, 'all jobs are run');
+      expectEqual(taken.sort(), ids.map((id) => `${id} in ${id.split('-')[0]}`).sort(), 'who ran which job');
+    },
+  },
+  {
+    title:
+      'cancels, lists and revives jobs of a `queue` on connections that never used it, and closes its workers',
+    async run(bench) {
+      const [sender, worker, other] = [await bench.open(), await bench.open(), await bench.open()];
+      const [waiting, dead, running] = [bench.job(), bench.job(), bench.job()];
+      const [options, begun, failed] = [{ queue: 'mail' }, new Countdown(1), new Countdown(1)];
+      await sender.enqueue(waiting, { ...options, delay: 3_600_000 });
+      expectEqual(await other.cancel(waiting.id), true, 'a job that waits in a queue is cancelled');
+      const handle: JobHandler = async ({ id }, { signal }) => {
+        if (id === dead.id) {
+          failed.tell();
+          throw new Error('no paper');
+        }
+        begun.tell();
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw signal.reason;
+      };
+      await bench.work(worker, handle, options);
+      await sender.enqueue(running, options);
+      await bench.within(begun.done, 'a job is run');
+      expectEqual(await other.cancel(running.id), true, 'a job that runs is cancelled');
+      await sender.enqueue(dead, options);
+      await bench.within(failed.done, 'a job is run after one that was cancelled');
+      await worker.close();
+      for (const query of [{}, { jobIds: [waiting.id, dead.id, running.id] }])
+        expectEqual(
+          (await other.deadJobs(query)).map(({ job }) => job.id),
+          [dead.id],
+          `dead jobs (${JSON.stringify(query)})`,
+        );
+      expectEqual(await other.revive(dead, options), true, 'a dead job is revived');
+      expectEqual(await sender.deadJobs(), [], 'dead jobs after the last was revived');
+      const again = new Countdown(1);
+      await bench.work(other, async () => again.tell(), options);
+      await bench.within(again.done, 'a job that was revived is run');
+      expectEqual(bench.handled.at(-1)?.job.id, dead.id, 'the job that was run');
     },
   },
 ];
