@@ -1,11 +1,14 @@
 /*
  * Measures started work on engines against real services:
  *
- *   node test/measure/jobs.mjs [jobs]                 (default 2000; needs `npm run build`)
+ *   node test/measure/jobs.mjs [jobs] [rounds]        (default 2000 and 5; needs `npm run build`)
  *
- * - jobs per second through our engines beside plain BullMQ and plain pg-boss: the same payload, the same number of
- *   jobs at the same time, all enqueued first and then done, in rounds that take turns; medians, and ours ÷ plain;
- * - the same with everything around it: a store that knows each job, its tool called, its result recorded;
+ * - jobs per second of plain BullMQ and plain pg-boss, of our engines alone, and of the whole path (a call that starts
+ *   the work, the outbox in PostgreSQL, the engine, the tool as a call, its result in PostgreSQL, the completion): the
+ *   same payload, the same number of jobs at the same time, all enqueued first and then done, in rounds that take turns;
+ *   medians, and the median of ours ÷ plain within a round;
+ * - the whole path beside 1,000 jobs of a tool that the worker lacks, ÷ without them, in rounds that take turns;
+ * - the whole path with engines and stores in the process;
  * - 1, 2 and 4 worker processes that do a tool which sleeps.
  *
  * Services: TOOLWRIGHT_TEST_REDIS and TOOLWRIGHT_TEST_POSTGRES, or those on the usual ports of 127.0.0.1.
@@ -23,7 +26,8 @@ import { PostgresRunStore } from '../../dist/src/postgres/index.js';
 import { MemoryRunStore, SqliteRunStore } from '../../dist/src/stores/index.js';
 
 const JOBS = Number(process.argv[2] ?? 2000);
-const ROUNDS = 5;
+const ROUNDS = Number(process.argv[3] ?? 5);
+const FOREIGN = 1000;
 const CONCURRENCY = 20;
 const SLEEP_MS = 100;
 const SLEEPERS = 5;
@@ -151,7 +155,11 @@ function ours(open) {
 function whole(engine, store) {
   const { counted, tool } = countedTool();
   const tools = new ToolRegistry({ engine, store }).register(tool);
+  const foreign = defineTool({ ...tool, name: 'foreign' });
+  const all = new ToolRegistry({ engine, store }).register(foreign);
   return {
+    sendForeign: (id) =>
+      all.executeWithContext('foreign', payloadOf(id).arguments, { callId: `foreign-${id}` }),
     send: (id) => tools.executeWithContext('send_mail', payloadOf(id).arguments, { callId: id }),
     work: async (one) => {
       counted.one = one;
@@ -188,32 +196,57 @@ const totalOf = ({ sendMs, doMs }) => sendMs + doMs;
 
 async function compare() {
   console.log(
-    `\n${JOBS} jobs, ${CONCURRENCY} at a time, medians of ${ROUNDS} rounds in turn: jobs per second\n`,
+    `\n${JOBS} jobs, ${CONCURRENCY} at a time, medians of ${ROUNDS} rounds in turn: jobs per second, enqueued and done\n`,
   );
-  console.log('| engine | enqueued, plain | ours | done, plain | ours | both, plain | ours | ours ÷ plain |');
+  console.log(
+    '| engine | plain | our engine | ÷ plain | whole path, PostgreSQL store | ÷ plain | of it enqueued | done |',
+  );
   console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
   for (const [name, plain] of Object.entries(bare)) {
-    const times = { plain: [], ours: [] };
+    const times = { plain: [], ours: [], whole: [] };
     for (let round = 0; round <= ROUNDS; round += 1) {
       const plainTime = await time(await plain());
       const ourTime = await time(ours(engines[name]));
+      const wholeTime = await time(whole(engines[name](newName()), postgresStore()));
       // The first one warms up.
-      if (round > 0) {
-        times.plain.push(plainTime);
-        times.ours.push(ourTime);
-      }
+      if (round === 0) continue;
+      times.plain.push(plainTime);
+      times.ours.push(ourTime);
+      times.whole.push(wholeTime);
     }
     const both = (list) => rate(median(list.map(totalOf)));
-    const ratio = median(times.ours.map((each, index) => totalOf(times.plain[index]) / totalOf(each)));
+    const ratio = (list) =>
+      median(list.map((each, index) => totalOf(times.plain[index]) / totalOf(each))).toFixed(2);
     const cells = [
-      medianRate(times.plain, 'sendMs'),
-      medianRate(times.ours, 'sendMs'),
-      medianRate(times.plain, 'doMs'),
-      medianRate(times.ours, 'doMs'),
       both(times.plain),
       both(times.ours),
-      ratio.toFixed(2),
+      ratio(times.ours),
+      both(times.whole),
+      ratio(times.whole),
+      medianRate(times.whole, 'sendMs'),
+      medianRate(times.whole, 'doMs'),
     ];
+    console.log(`| ${name} | ${cells.join(' | ')} |`);
+  }
+}
+
+/** What a worker does of its own, enqueued after jobs of a tool that it lacks. */
+async function besideForeign() {
+  console.log(
+    `\nThe whole path, done, beside ${FOREIGN} jobs of a tool that the worker lacks: jobs per second\n`,
+  );
+  console.log('| engine | without | beside them | ÷ without |\n| --- | ---: | ---: | ---: |');
+  for (const name of Object.keys(engines)) {
+    const times = { without: [], beside: [] };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const foreign of [0, FOREIGN]) {
+        const path = whole(engines[name](newName()), postgresStore());
+        await inTurns(foreign, path.sendForeign);
+        times[foreign === 0 ? 'without' : 'beside'].push(await time(path));
+      }
+    }
+    const ratio = median(times.without.map(({ doMs }, index) => doMs / times.beside[index].doMs));
+    const cells = [medianRate(times.without, 'doMs'), medianRate(times.beside, 'doMs'), ratio.toFixed(2)];
     console.log(`| ${name} | ${cells.join(' | ')} |`);
   }
 }
@@ -225,8 +258,6 @@ async function compareWhole() {
     ['in the process', 'memory', () => new MemoryJobEngine(), () => new MemoryRunStore()],
     ['in the process', 'SQLite', () => new MemoryJobEngine(), () => new SqliteRunStore({ path: ':memory:' })],
     ['BullMQ on Redis', 'memory', () => engines['BullMQ on Redis'](newName()), () => new MemoryRunStore()],
-    ['BullMQ on Redis', 'PostgreSQL', () => engines['BullMQ on Redis'](newName()), postgresStore],
-    ['pg-boss', 'PostgreSQL', () => engines['pg-boss'](newName()), postgresStore],
   ];
   for (const [engine, store, open, keep] of pairs) {
     const times = [];
@@ -309,6 +340,7 @@ async function main() {
   await runMigrations(client, bullSchema);
   try {
     await compare();
+    await besideForeign();
     await compareWhole();
     await scale();
   } finally {
