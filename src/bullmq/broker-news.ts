@@ -69,6 +69,11 @@ export class BrokerNews {
     ]);
   }
 
+  /** What is opened, whose connections can be cut. */
+  get opened(): readonly (Events | Producer)[] {
+    return [this.#opened, this.#producer].filter((opened) => opened !== undefined);
+  }
+
   /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */
   async #listen(): Promise<Events> {
     const { queue, connection, backend, onError } = this.#place;

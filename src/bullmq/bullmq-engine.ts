@@ -11,6 +11,7 @@ import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
+  EngineCloseOptions,
   GiveBackOptions,
   Job,
   JobEngine,
@@ -22,11 +23,12 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
+import { isTimeout } from '../conversation/conversations.js';
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { LOST_DELAY_MS, RunningJobs } from '../jobs/running-jobs.js';
-import { unlessAborted } from '../kernel/async.js';
+import { unlessAborted, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import {
@@ -41,7 +43,7 @@ import {
 } from '../kernel/options.js';
 import { BrokerNews, ENGINE_CLOSED } from './broker-news.js';
 import { connectionFaults } from './connection-rules.js';
-import { close, closeOrCut, dropUnready, outlivingCuts } from './cut-connections.js';
+import { close, closeOrCut, cut, dropUnready, outlivingCuts } from './cut-connections.js';
 
 /** Options of {@link bullmqEngine}. */
 export interface BullmqEngineOptions {
@@ -131,6 +133,8 @@ class BullmqEngine implements JobEngine {
   readonly #news: BrokerNews;
   readonly #running = new RunningJobs();
   readonly #workers = new Set<JobWorker>();
+  /** Workers whose connections can be cut. */
+  readonly #open = new Set<Parameters<typeof cut>[0]>();
   readonly #closed = new AbortController();
   readonly #trouble: EngineTrouble;
   #hearsCancels: Promise<unknown> | undefined;
@@ -212,9 +216,14 @@ class BullmqEngine implements JobEngine {
       for (const id of ids) this.#running.lose(jobIdOf(id));
     });
     const opened = {
-      close: () => closeOrCut(worker, { asked: 'while' }).then(() => void this.#workers.delete(opened)),
+      close: async () => {
+        await closeOrCut(worker, { asked: 'while' });
+        this.#workers.delete(opened);
+        this.#open.delete(worker);
+      },
     };
     this.#workers.add(opened);
+    this.#open.add(worker);
     try {
       await unlessAborted(worker.waitUntilReady(), this.#closed.signal);
     } catch (error) {
@@ -327,8 +336,18 @@ class BullmqEngine implements JobEngine {
     return (await Promise.all(found)).filter((job) => job !== undefined);
   }
 
-  async close(): Promise<void> {
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
     this.#trouble.close();
+    try {
+      await withinLimits(this.#closeInOrder(), { signal: undefined, timeoutMs });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      this.#closed.abort(new Error(ENGINE_CLOSED));
+      for (const opened of [...this.#open, ...this.#opened.values(), ...this.#news.opened]) void cut(opened);
+    }
+  }
+
+  async #closeInOrder(): Promise<void> {
     await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
     const queues = Array.from(this.#opened.values(), (queue) => closeOrCut(queue));
     await Promise.all([...queues, this.#news.close()]);

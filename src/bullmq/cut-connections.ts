@@ -110,7 +110,8 @@ async function cutWhenAway(opened: Openable, closed: AbortSignal, asking: Asking
   if (!closed.aborted) await cut(opened);
 }
 
-async function cut(opened: Openable): Promise<void> {
+/** Closes without a word to the broker. */
+export async function cut(opened: Openable): Promise<void> {
   const cutting = opened.getBackend().close(true);
   // So that it asks for nothing more; by itself, it would first tell the broker that it goes.
   opened.close(true).catch(() => {});

@@ -122,6 +122,15 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
+/** How an engine is closed. */
+export interface EngineCloseOptions {
+  /**
+   * Milliseconds after which its connections are cut, whatever they do; other workers get the jobs that still run when
+   * their leases end. Default: as long as jobs take and the broker answers.
+   */
+  readonly timeoutMs?: number;
+}
+
 /** What is told of a job to whoever listens, anywhere: JSON. */
 export type JobNews =
   | { readonly type: 'progress'; readonly jobId: string; readonly update: unknown }
@@ -175,7 +184,7 @@ export interface JobEngine {
    */
   revive(job: Job, options?: JobOptions): Promise<boolean>;
   /** Closes its workers of all queues, which drains them, and then all that it opened itself. Closing twice is no fault. */
-  close(): Promise<void>;
+  close(options?: EngineCloseOptions): Promise<void>;
   /**
    * The engine’s own database, where it hands `commit` to whoever does jobs: the store has to be kept there, too. Each
    * query is a transaction of its own.

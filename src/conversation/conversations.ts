@@ -435,7 +435,7 @@ const NOTHING_SEEN = -1;
 const MAX_DUE = 100;
 
 /** How long turns and jobs that are left may take to notice. */
-const GRACE_MS = 1_000;
+const GRACE_MS = 500;
 
 function checkId(door: string, conversationId: string): void {
   const of = `Conversations.${door}`;

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type {
   DeadJob,
   DeadJobQuery,
+  EngineCloseOptions,
   GiveBackOptions,
   Job,
   JobBackoff,
@@ -13,8 +14,9 @@ import type {
   JobWorker,
   WorkOptions,
 } from '../contract/job-engine.js';
+import { isTimeout } from '../conversation/conversations.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { callListener, MAX_TIMER_MS } from '../kernel/async.js';
+import { callListener, MAX_TIMER_MS, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 
 interface Entry {
@@ -127,8 +129,13 @@ export class MemoryJobEngine implements JobEngine {
     return true;
   }
 
-  async close(): Promise<void> {
-    await Promise.all(Array.from(this.#workers, (worker) => this.#drain(worker)));
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
+    const drained = Promise.all(Array.from(this.#workers, (worker) => this.#drain(worker)));
+    try {
+      await withinLimits(drained, { signal: undefined, timeoutMs });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+    }
     for (const { timer } of this.#entries.values()) clearTimeout(timer);
     this.#listeners.clear();
   }

@@ -5,6 +5,7 @@ import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
+  EngineCloseOptions,
   Job,
   JobEngine,
   JobNews,
@@ -15,9 +16,11 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
+import { isTimeout } from '../conversation/conversations.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
+import { withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
   BOOLEAN,
@@ -233,11 +236,20 @@ class PgBossEngine implements JobEngine {
     return true;
   }
 
-  async close(): Promise<void> {
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
     this.#trouble.close();
     const closed = new AbortController();
     const closing = this.#closeInOrder().finally(() => closed.abort());
-    await Promise.race([closing, this.#cutWhenSilent(closed)]);
+    const closingOrCut = Promise.race([closing, this.#cutWhenSilent(closed)]);
+    try {
+      await withinLimits(closingOrCut, { signal: undefined, timeoutMs });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      // What was asked rejects now, and nobody waits for it any more.
+      closing.catch(() => {});
+      closed.abort();
+      this.#connections.cut();
+    }
   }
 
   async #closeInOrder(): Promise<void> {

@@ -136,6 +136,26 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
   });
 });
 
+/** Longer than any limit here, shorter than what engines wait for a broker without one. */
+const MUCH_LATER_MS = 4_000;
+
+/** Whether an engine with a job that never ends closes in time, although its connections say nothing more. */
+async function closesInTime(engine: JobEngine, fallSilent: () => void): Promise<boolean> {
+  await atWork(engine);
+  fallSilent();
+  const closed = engine.close({ timeoutMs: 300 }).then(() => true);
+  return Promise.race([closed, pause(MUCH_LATER_MS, false)]);
+}
+
+describeRedis('JobEngine.close with a limit', ({ url, newName }) => {
+  test('cuts connections to a Redis that says nothing, and leaves a job that runs', async () => {
+    const redis = await serviceThatLeaves(new URL(url));
+    const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
+    expect(await closesInTime(engine, redis.fallSilent)).toBe(true);
+    redis.leave();
+  });
+});
+
 describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
   const begin = (engine: JobEngine, logger?: ReturnType<typeof listening>['logger']) =>
     runJobs({ engine, store: new MemoryRunStore(), tools: [], ...(logger ? { logger } : {}) });
@@ -254,6 +274,13 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     postgres.fallSilent();
     end.resolve();
     await engine.close();
+    postgres.leave();
+  });
+
+  test('closes within a limit, and leaves a job that runs', async () => {
+    const postgres = await serviceThatLeaves(new URL(url));
+    const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
+    expect(await closesInTime(engine, postgres.fallSilent)).toBe(true);
     postgres.leave();
   });
 
