@@ -23,12 +23,11 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
-import { isTimeout } from '../conversation/conversations.js';
 import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { LOST_DELAY_MS, RunningJobs } from '../jobs/running-jobs.js';
-import { unlessAborted, withinLimits } from '../kernel/async.js';
+import { isTimeout, unlessAborted, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import {

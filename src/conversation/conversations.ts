@@ -16,7 +16,7 @@ import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-st
 import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
+import { isTimeout, MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
@@ -440,10 +440,6 @@ const GRACE_MS = 500;
 function checkId(door: string, conversationId: string): void {
   const of = `Conversations.${door}`;
   checkArguments({ of, given: { conversationId }, rules: { conversationId: STORED_ID } });
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 /** The owner that options name, as JSON. */

@@ -14,9 +14,8 @@ import type {
   JobWorker,
   WorkOptions,
 } from '../contract/job-engine.js';
-import { isTimeout } from '../conversation/conversations.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { callListener, MAX_TIMER_MS, withinLimits } from '../kernel/async.js';
+import { callListener, isTimeout, MAX_TIMER_MS, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 
 interface Entry {

@@ -194,3 +194,8 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
+
+/** Whether this is what {@link withinLimits} rejects with after its time. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError';
+}

@@ -16,11 +16,10 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
-import { isTimeout } from '../conversation/conversations.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
-import { withinLimits } from '../kernel/async.js';
+import { isTimeout, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
   BOOLEAN,
