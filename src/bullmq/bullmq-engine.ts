@@ -27,7 +27,7 @@ import { invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { LOST_DELAY_MS, RunningJobs } from '../jobs/running-jobs.js';
-import { isTimeout, unlessAborted, withinLimits } from '../kernel/async.js';
+import { closeWithin, unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import {
@@ -337,13 +337,10 @@ class BullmqEngine implements JobEngine {
 
   async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
     this.#trouble.close();
-    try {
-      await withinLimits(this.#closeInOrder(), { signal: undefined, timeoutMs });
-    } catch (error) {
-      if (!isTimeout(error)) throw error;
+    await closeWithin(this.#closeInOrder(), { timeoutMs }, () => {
       this.#closed.abort(new Error(ENGINE_CLOSED));
       for (const opened of [...this.#open, ...this.#opened.values(), ...this.#news.opened]) void cut(opened);
-    }
+    });
   }
 
   async #closeInOrder(): Promise<void> {

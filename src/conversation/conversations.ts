@@ -16,7 +16,7 @@ import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-st
 import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { isTimeout, MAX_TIMER_MS, unlessAborted, withinLimits } from '../kernel/async.js';
+import { closeWithin, MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
@@ -290,12 +290,11 @@ export class Conversations {
     this.#wanted.clear();
     const ending = Promise.all([...this.#taking.values(), this.#jobs?.close(), this.#schedules?.close()]);
     try {
-      await withinLimits(ending, { signal: undefined, timeoutMs });
-    } catch (error) {
-      if (!isTimeout(error)) throw error;
-      for (const held of this.#held) held.leave();
-      this.#jobs?.leave();
-      await withinLimits(ending, { signal: undefined, timeoutMs: GRACE_MS }).catch(() => {});
+      await closeWithin(ending, { timeoutMs }, () => {
+        for (const held of this.#held) held.leave();
+        this.#jobs?.leave();
+        return closeWithin(ending, { timeoutMs: GRACE_MS }, () => {}).catch(() => {});
+      });
     } finally {
       this.#closed.abort();
     }

@@ -15,7 +15,7 @@ import type {
   WorkOptions,
 } from '../contract/job-engine.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { callListener, isTimeout, MAX_TIMER_MS, withinLimits } from '../kernel/async.js';
+import { callListener, closeWithin, MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 
 interface Entry {
@@ -130,11 +130,7 @@ export class MemoryJobEngine implements JobEngine {
 
   async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
     const drained = Promise.all(Array.from(this.#workers, (worker) => this.#drain(worker)));
-    try {
-      await withinLimits(drained, { signal: undefined, timeoutMs });
-    } catch (error) {
-      if (!isTimeout(error)) throw error;
-    }
+    await closeWithin(drained, { timeoutMs }, () => {});
     for (const { timer } of this.#entries.values()) clearTimeout(timer);
     this.#listeners.clear();
   }

@@ -93,10 +93,17 @@ export class QueueWorkers {
 }
 
 /** Where jobs of the tools wait: without background tools in the queue of the engine. */
-export function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
+function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
   const queues = tools.flatMap(({ background }) => {
     if (!background) return [];
     return [typeof background === 'object' ? background.queue : undefined];
   });
   return queues.length === 0 ? [undefined] : [...new Set(queues)];
+}
+
+/** What a process does that does jobs of these tools; if they name queues, also of which queues. */
+export function jobWork(tools: readonly ToolDefinition[]): string {
+  const queues = queuesOf(tools);
+  if (queues.every((queue) => queue === undefined)) return 'jobs';
+  return `jobs (queues: ${queues.map((queue) => queue ?? 'that of the engine').join(', ')})`;
 }

@@ -195,7 +195,16 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
-/** Whether this is what {@link withinLimits} rejects with after its time. */
-export function isTimeout(error: unknown): boolean {
-  return error instanceof DOMException && error.name === 'TimeoutError';
+/** Waits for an end; one that takes longer than the limit is cut off, and waited for no longer. */
+export async function closeWithin(
+  closing: Promise<unknown>,
+  { timeoutMs }: { readonly timeoutMs?: number | undefined },
+  cut: () => unknown,
+): Promise<void> {
+  try {
+    await withinLimits(closing, { signal: undefined, timeoutMs });
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === 'TimeoutError')) throw error;
+    await cut();
+  }
 }

@@ -22,6 +22,7 @@ import {
   ToolDeclarationError,
 } from '../errors/author-fault.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
+import { jobWork } from '../jobs/queue-workers.js';
 import {
   type NodeRequest,
   rawResponseOf,
@@ -106,7 +107,8 @@ export class ApplicationFleet {
    * it does of these. `logger` hears of it where the application has given none.
    */
   work(logger?: Logger): readonly string[] {
-    const { store, engine, worker, logger: own } = this.#parts.options;
+    const { options, registry } = this.#parts;
+    const { store, engine, worker, logger: own } = options;
     this.#logger = own ?? logger ?? this.#logger;
     const works: string[] = [];
     if (keepsConversations(store)) {
@@ -115,7 +117,7 @@ export class ApplicationFleet {
     }
     if (engine !== undefined && keepsJobs(store)) {
       this.#jobs ??= this.#doJobs(engine, store);
-      works.push('jobs');
+      works.push(jobWork(registry.tools()));
     }
     if (CHECKPOINT_STORE.accepts(store)) {
       this.#recovery ??= this.#recover(store as CheckpointStore);

@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PgBoss } from 'pg-boss';
 import { SafeLog } from '../call/log.js';
@@ -19,7 +18,7 @@ import type { Logger } from '../contract/ports.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { RunningJobs } from '../jobs/running-jobs.js';
-import { isTimeout, withinLimits } from '../kernel/async.js';
+import { closeWithin } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import {
   BOOLEAN,
@@ -30,6 +29,7 @@ import {
   secret,
   withMethods,
 } from '../kernel/options.js';
+import { OwnConnections } from '../kernel/own-connections.js';
 import { placeIn, serverAddress } from '../kernel/server-address.js';
 import { BossNews } from './boss-news.js';
 import { BossQueue } from './boss-queue.js';
@@ -113,27 +113,6 @@ const SUPERVISE_SECONDS = 5;
 
 /** How long a database may say nothing at the end, twice, until its connections are cut. */
 const SILENT_MS = 2_000;
-
-/** The connections of a pg-boss of the engine's own. */
-class OwnConnections {
-  readonly #open = new Set<Socket>();
-  #isCut = false;
-
-  /** What `pg` makes a connection from. */
-  readonly stream = (): Socket => {
-    const socket = new Socket();
-    this.#open.add(socket);
-    socket.once('close', () => this.#open.delete(socket));
-    socket.once('connect', () => this.#isCut && socket.destroy());
-    return socket;
-  };
-
-  /** All that is asked rejects from now on. */
-  cut(): void {
-    this.#isCut = true;
-    for (const socket of this.#open) socket.destroy();
-  }
-}
 
 /** How a pg-boss of the engine's own is made. */
 interface OwnBoss extends Pick<OwnConnections, 'stream'> {
@@ -240,15 +219,10 @@ class PgBossEngine implements JobEngine {
     const closed = new AbortController();
     const closing = this.#closeInOrder().finally(() => closed.abort());
     const closingOrCut = Promise.race([closing, this.#cutWhenSilent(closed)]);
-    try {
-      await withinLimits(closingOrCut, { signal: undefined, timeoutMs });
-    } catch (error) {
-      if (!isTimeout(error)) throw error;
-      // What was asked rejects now, and nobody waits for it any more.
-      closing.catch(() => {});
+    await closeWithin(closingOrCut, { timeoutMs }, () => {
       closed.abort();
       this.#connections.cut();
-    }
+    });
   }
 
   async #closeInOrder(): Promise<void> {

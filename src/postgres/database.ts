@@ -168,6 +168,11 @@ export class Database {
     if (this.#ownPool !== undefined && !this.#ownPool.ending) await this.#ownPool.end();
   }
 
+  /** Ends the connections of a pool of its own: all that is asked rejects. */
+  cut(): void {
+    this.#ownPool?.cut();
+  }
+
   async #insist<Value>(work: (isRepeated: boolean) => Promise<Value>): Promise<Value> {
     const end = performance.now() + this.#reconnectMs;
     let pauseMs = FIRST_PAUSE_MS;

@@ -4,4 +4,4 @@ export {
   PostgresConversationStore,
   type PostgresConversationStoreOptions,
 } from './postgres-conversation-store.js';
-export { PostgresRunStore } from './postgres-run-store.js';
+export { type PostgresCloseOptions, PostgresRunStore } from './postgres-run-store.js';

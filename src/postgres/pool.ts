@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { errorMessage } from '../kernel/error-message.js';
+import { OwnConnections } from '../kernel/own-connections.js';
 
 /** What the stores ask of `pg`'s `Pool`. */
 export interface PostgresPool {
@@ -11,6 +12,8 @@ export interface PostgresPool {
 interface OwnPool extends PostgresPool {
   readonly ending: boolean;
   end(): Promise<void>;
+  /** Ends its connections, whatever they do. */
+  cut(): void;
 }
 
 /** One connection of a pool. */
@@ -49,7 +52,9 @@ const LONGEST_CONNECT_MS = 10_000;
 
 /** A pool of a store's own. */
 export function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
+  const connections = new OwnConnections();
   const pool = new pg.Pool({
+    stream: connections.stream,
     connectionString,
     statement_timeout: statementTimeoutMs === Number.POSITIVE_INFINITY ? 0 : Math.ceil(statementTimeoutMs),
     connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
@@ -60,7 +65,7 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   });
   // A connection that is lost while nobody uses it; the next statement gets another.
   pool.on('error', () => {});
-  return pool as unknown as OwnPool;
+  return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
 }
 
 const heardClients = new WeakSet<PostgresClient>();

@@ -21,10 +21,12 @@ import type {
 import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
 import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
+import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
 import { retain } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
-import { optionTable } from '../kernel/options.js';
+import { closeWithin } from '../kernel/async.js';
+import { optionTable, PAUSE } from '../kernel/options.js';
 import {
   checkPostgresOptions,
   Database,
@@ -43,6 +45,14 @@ import { runStatements } from './run-statements.js';
 import type { Statement } from './statements.js';
 
 const OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', POSTGRES_RULES);
+
+/** How a {@link PostgresRunStore} is closed. */
+export interface PostgresCloseOptions {
+  /** Milliseconds after which its connections are cut. Default: as long as its statements take. */
+  readonly timeoutMs?: number;
+}
+
+const CLOSE_OPTIONS = optionTable<PostgresCloseOptions>('PostgresRunStore.close', { timeoutMs: PAUSE });
 
 /** How many runs are forgotten at once: others wait no longer than for these. */
 const BATCH = 5_000;
@@ -291,10 +301,14 @@ export class PostgresRunStore
     }
   }
 
-  /** Closes the connections, unless they are of a pool of the application. Any other method throws afterwards. */
-  async close(): Promise<void> {
-    await this.#conversations.stopWatching();
-    await this.#database.close();
+  /**
+   * Closes the connections, unless they are of a pool of the application. Any other method throws afterwards. With
+   * `timeoutMs`, connections that are still in use then are cut, whatever they do.
+   */
+  async close(options: PostgresCloseOptions = {}): Promise<void> {
+    checkOptions(options, CLOSE_OPTIONS);
+    const closing = this.#conversations.stopWatching().then(() => this.#database.close());
+    await closeWithin(closing, options, () => this.#database.cut());
   }
 
   [Symbol.asyncDispose](): Promise<void> {

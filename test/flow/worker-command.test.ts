@@ -262,6 +262,16 @@ describe('toolwright worker', () => {
     });
   });
 
+  test.each([
+    ['a module', PLAIN, ['--store', 'runs.sqlite']],
+    ['a NestJS application', NEST, []],
+  ])('names the queues that it takes jobs of, where tools of %s name any', async (_of, program, options) => {
+    const routed = program.replace('background: true', "background: { queue: 'prices' }");
+    writeFileSync(join(folder, 'routed.mjs'), routed);
+    await using worker = startWorker('routed.mjs', ...options);
+    await worker.said(/worker of routed\.mjs: conversations, jobs \(queues: prices\), runs\n/);
+  });
+
   test('waits for a database that is away, until it is told to end', async () => {
     await using worker = startWorker('plain.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
     await worker.said(/worker of plain\.mjs: conversations, jobs, runs\n/);

@@ -4,10 +4,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { type JobEngine, runJobs } from 'toolwright';
+import { Conversations, defineTool, type JobEngine, runJobs } from 'toolwright';
 import { bullmqEngine } from 'toolwright/bullmq';
 import { pgBossEngine } from 'toolwright/pg-boss';
+import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { JOB } from './engine-tests.js';
 
@@ -139,11 +141,13 @@ describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
 /** Longer than any limit here, shorter than what engines wait for a broker without one. */
 const MUCH_LATER_MS = 4_000;
 
-/** Whether an engine with a job that never ends closes in time, although its connections say nothing more. */
-async function closesInTime(engine: JobEngine, fallSilent: () => void): Promise<boolean> {
-  await atWork(engine);
-  fallSilent();
-  const closed = engine.close({ timeoutMs: 300 }).then(() => true);
+interface Closable {
+  close(options: { readonly timeoutMs: number }): Promise<void>;
+}
+
+/** Whether something closes in time that is in use, and whose connections say nothing more. */
+function closesInTime(opened: Closable): Promise<boolean> {
+  const closed = opened.close({ timeoutMs: 300 }).then(() => true);
   return Promise.race([closed, pause(MUCH_LATER_MS, false)]);
 }
 
@@ -151,7 +155,9 @@ describeRedis('JobEngine.close with a limit', ({ url, newName }) => {
   test('cuts connections to a Redis that says nothing, and leaves a job that runs', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
-    expect(await closesInTime(engine, redis.fallSilent)).toBe(true);
+    await atWork(engine);
+    redis.fallSilent();
+    expect(await closesInTime(engine)).toBe(true);
     redis.leave();
   });
 });
@@ -227,13 +233,14 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
 });
 
 describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }) => {
-  const schema = newName();
+  const [schema, storeSchema] = [newName(), newName()];
   const through = (port: number) => Object.assign(new URL(url), { hostname: '127.0.0.1', port }).href;
 
   afterAll(async () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await client.query(`DROP SCHEMA IF EXISTS ${storeSchema} CASCADE`);
     await client.end();
   });
 
@@ -280,7 +287,36 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
   test('closes within a limit, and leaves a job that runs', async () => {
     const postgres = await serviceThatLeaves(new URL(url));
     const engine = pgBossEngine({ connection: through(postgres.connection.port), schema, queue: newName() });
-    expect(await closesInTime(engine, postgres.fallSilent)).toBe(true);
+    await atWork(engine);
+    postgres.fallSilent();
+    expect(await closesInTime(engine)).toBe(true);
+    postgres.leave();
+  });
+
+  test('Conversations close within a limit, and so do their engine and their store', async () => {
+    const postgres = await serviceThatLeaves(new URL(url));
+    const connectionString = through(postgres.connection.port);
+    const store = new PostgresRunStore({ connectionString, schema: storeSchema });
+    const engine = pgBossEngine({ connection: connectionString, schema, queue: newName() });
+    const [called, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const never = new Promise<never>(() => {});
+    const hold = (heard: PromiseWithResolvers<void>) => () => {
+      heard.resolve();
+      return never;
+    };
+    const tools = [
+      defineTool({ name: 'start', description: 'Starts', background: true, execute: hold(begun) }),
+      defineTool({ name: 'call', description: 'Calls', execute: hold(called) }),
+    ];
+    const toolCalls = tools.map(({ name }) => ({ name, arguments: {} }));
+    const config = { provider: new ScriptedProvider([{ toolCalls }]), model: 'm', tools };
+    const conversations = new Conversations({ store, engine, config });
+    await conversations.prompt('c1', 'Begin');
+    await Promise.all([called.promise, begun.promise]);
+    postgres.fallSilent();
+    expect(await closesInTime(conversations)).toBe(true);
+    expect(await closesInTime(engine)).toBe(true);
+    expect(await closesInTime(store)).toBe(true);
     postgres.leave();
   });
 

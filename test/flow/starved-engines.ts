@@ -1,0 +1,23 @@
+import { createPostgresBackend } from 'bullmq';
+import { bullmqEngine } from '../../src/bullmq/index.js';
+import type { JobEngine } from '../../src/index.js';
+import { pgBossEngine } from '../../src/pg-boss/index.js';
+
+/** Which engine, and where its jobs are. */
+export interface StarvedPlace {
+  readonly name: 'BullMQ on Redis' | 'BullMQ on PostgreSQL' | 'pg-boss';
+  readonly url: string;
+  readonly queue: string;
+  /** In PostgreSQL. */
+  readonly schema: string;
+}
+
+export const BULLMQ_LEASE_MS = 1000;
+
+/** An engine whose leases are as short as they may be. */
+export function openStarvedEngine({ name, url, queue, schema }: StarvedPlace): JobEngine {
+  if (name === 'pg-boss') return pgBossEngine({ connection: url, schema, queue, heartbeatSeconds: 10 });
+  if (name === 'BullMQ on Redis') return bullmqEngine({ connection: url, queue, leaseMs: BULLMQ_LEASE_MS });
+  const connection = { connectionString: url, schema, max: 3 };
+  return bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: BULLMQ_LEASE_MS });
+}

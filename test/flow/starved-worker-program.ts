@@ -1,0 +1,34 @@
+// A worker in a process of its own. Its first attempt begins, and goes on until it is aborted; or it blocks the event
+// loop until a file is there, and goes on for longer than leases are renewed in. Further attempts end well.
+import { existsSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { defineTool, runJobs } from '../../src/index.js';
+import { PostgresRunStore } from '../../src/postgres/index.js';
+import { BULLMQ_LEASE_MS, openStarvedEngine, type StarvedPlace } from './starved-engines.js';
+
+const [place = '', storeAddress = '', schema = '', awaited = ''] = process.argv.slice(2);
+const engine = openStarvedEngine(JSON.parse(place) as StarvedPlace);
+const store = new PostgresRunStore({ connectionString: storeAddress, schema });
+const cell = new Int32Array(new SharedArrayBuffer(4));
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays',
+  background: true,
+  execute: async (_args, { attempt, signal }) => {
+    console.log(`attempt ${attempt}.`);
+    if (attempt > 1) return 'paid';
+    while (awaited !== '' && !existsSync(awaited)) Atomics.wait(cell, 0, 0, 20);
+    try {
+      await pause(awaited === '' ? 2 ** 30 : 3 * BULLMQ_LEASE_MS, undefined, { signal });
+    } catch {
+      console.log('aborted.');
+      throw signal.reason;
+    }
+    return 'paid';
+  },
+});
+const onAsyncResult = ({ result }: { readonly result: { readonly forLLM: string } }) =>
+  console.log(`completed: ${result.forLLM}.`);
+await runJobs({ engine, store, tools: [pay], onAsyncResult });
+console.log('working.');
