@@ -129,11 +129,16 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
       const jobs = Array.from({ length: 40 }, () => bench.job());
       const all = new Countdown(jobs.length);
-      await bench.work(one, async () => all.tell(), { concurrency: 3 });
-      await bench.work(other, async () => all.tell(), { concurrency: 3 });
+      // A worker that is starved loses its lease, and the job begins again: that is a later attempt.
+      const handle: JobHandler = async (_job, { attempt }) => {
+        if (attempt === 1) all.tell();
+      };
+      await bench.work(one, handle, { concurrency: 3 });
+      await bench.work(other, handle, { concurrency: 3 });
       await Promise.all(jobs.map((job) => sender.enqueue(job)));
       await bench.within(all.done, 'all jobs are run');
-      expectEqual(idsOf(bench).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
+      const first = bench.handled.filter(({ attempt }) => attempt.attempt === 1);
+      expectEqual(first.map(({ job }) => job.id).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
     },
   },
   {

@@ -51,7 +51,7 @@ describeRedis('bullmqEngine over Redis', ({ url, newName }) => {
   });
 
   testAll('bullmqEngine over Redis', {
-    open: (queue) => bullmqEngine({ connection, queue, leaseMs: 1000 }),
+    open: (queue) => bullmqEngine({ connection, queue, leaseMs: 3000 }),
     startWorker: (queue) => program.start(['redis', url, queue]),
   });
 
@@ -127,7 +127,7 @@ describePostgres('bullmqEngine over PostgreSQL', ({ url, newName }) => {
   });
 
   testAll('bullmqEngine over PostgreSQL', {
-    open: (queue) => bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 1000 }),
+    open: (queue) => bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 3000 }),
     startWorker: (queue) => program.start(['postgres', url, queue, schema]),
   });
 

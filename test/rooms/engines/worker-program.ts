@@ -10,10 +10,10 @@ const [kind, address = '', queue = '', schema = ''] = process.argv.slice(2);
 function open(): JobEngine {
   const { hostname, port } = new URL(address);
   if (kind === 'redis')
-    return bullmqEngine({ connection: { host: hostname, port: Number(port) }, queue, leaseMs: 1000 });
+    return bullmqEngine({ connection: { host: hostname, port: Number(port) }, queue, leaseMs: 3000 });
   if (kind === 'pg-boss') return pgBossEngine({ connection: address, schema, queue, heartbeatSeconds: 10 });
   const connection = { connectionString: address, schema, max: 3 };
-  return bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 1000 });
+  return bullmqEngine({ connection, backend: createPostgresBackend, queue, leaseMs: 3000 });
 }
 
 await holdJobs(open());
