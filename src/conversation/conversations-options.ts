@@ -79,7 +79,7 @@ export interface ConversationsOptions {
   readonly takesTurns?: boolean;
   /** Conversations whose turns run here at the same time; default 16. */
   readonly maxConcurrency?: number;
-  /** Jobs of the engine that are done here at the same time; default 10. `0`: none, others do them. */
+  /** Jobs of each queue of the engine that are done here at the same time; default 10. `0`: none, others do them. */
   readonly jobConcurrency?: number;
   /** What becomes of a call that ran when its process died, and of which nobody knows: as for `recoverRuns`; default `ask`. */
   readonly onUnknown?: OnUnknown;
