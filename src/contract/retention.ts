@@ -21,6 +21,6 @@ export type RetentionReport = { readonly [Kind in keyof RetentionAges]-?: number
 
 /** A store that removes what has become old. */
 export interface StoreWithRetention {
-  /** @throws InvalidOptionsError (521) for an age that is none. */
+  /** @throws InvalidOptionsError (521) for an age that is not a number of milliseconds. */
   retention(ages: RetentionAges): Promise<RetentionReport>;
 }

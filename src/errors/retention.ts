@@ -25,7 +25,7 @@ interface AgedParts {
 }
 
 /** Removes what has become old in a store. */
-export async function retain(
+export async function applyRetention(
   ages: RetentionAges,
   { runs, jobs, conversations, idle }: AgedParts,
 ): Promise<RetentionReport> {

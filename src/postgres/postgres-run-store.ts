@@ -23,7 +23,7 @@ import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-sto
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
-import { retain } from '../errors/retention.js';
+import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { closeWithin } from '../kernel/async.js';
 import { optionTable, PAUSE } from '../kernel/options.js';
@@ -270,15 +270,16 @@ export class PostgresRunStore
    *
    * @example
    * ```ts
+   * const store = new PostgresRunStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
    * const DAY = 86_400_000;
    * const removed = await store.retention({ runs: 7 * DAY, jobs: DAY, events: 30 * DAY, conversations: 365 * DAY });
    * console.log(removed); // { runs: 1200, jobs: 310, events: 52000, conversations: 4 }
    * ```
    *
-   * @throws InvalidOptionsError (521) for an age that is none.
+   * @throws InvalidOptionsError (521) for an age that is not a number of milliseconds.
    */
   retention(ages: RetentionAges): Promise<RetentionReport> {
-    return retain(ages, {
+    return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, 'ended'),
       jobs: (age) => this.jobs.removeJobsOlderThan(age),
       conversations: this.conversations,

@@ -22,7 +22,7 @@ import type { Schedule, ScheduleStore, StoreWithSchedules } from '../contract/sc
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
-import { retain } from '../errors/retention.js';
+import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave, turnMark } from '../errors/store-checks.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { MemoryApprovals } from './memory-approvals.js';
@@ -242,7 +242,7 @@ export class MemoryRunStore
 
   /** Removes what nobody needs any more, by age; the example of `PostgresRunStore` holds here, too. */
   retention(ages: RetentionAges): Promise<RetentionReport> {
-    return retain(ages, {
+    return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, (status) => status === 'ended'),
       jobs: (age) => this.#jobs.removeJobsOlderThan(age),
       conversations: this.conversations,

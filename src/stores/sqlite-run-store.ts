@@ -23,7 +23,7 @@ import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-sto
 import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
-import { retain } from '../errors/retention.js';
+import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase, type Prepared, preparedIn } from './open-database.js';
@@ -327,7 +327,7 @@ export class SqliteRunStore
 
   /** Removes what nobody needs any more, by age; the example of `PostgresRunStore` holds here, too. */
   retention(ages: RetentionAges): Promise<RetentionReport> {
-    return retain(ages, {
+    return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, 'ended'),
       jobs: (age) => this.jobs.removeJobsOlderThan(age),
       conversations: this.conversations,
