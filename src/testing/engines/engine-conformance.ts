@@ -138,7 +138,11 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       await Promise.all(jobs.map((job) => sender.enqueue(job)));
       await bench.within(all.done, 'all jobs are run');
       const first = bench.handled.filter(({ attempt }) => attempt.attempt === 1);
-      expectEqual(first.map(({ job }) => job.id).sort(), jobs.map(({ id }) => id).sort(), 'jobs that were run');
+      expectEqual(
+        first.map(({ job }) => job.id).sort(),
+        jobs.map(({ id }) => id).sort(),
+        'jobs that were run',
+      );
     },
   },
   {
