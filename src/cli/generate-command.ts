@@ -20,12 +20,16 @@ import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-fil
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { unifiedDiff } from './unified-diff.js';
 
-/** What the command line of `generate` says. */
-interface GenerateOptions {
+/** Of which project a file is generated, and where it goes. */
+export interface GenerateTarget {
   /** tsconfig.json, absolute. */
   readonly project: string;
   readonly outFile?: string;
   readonly ending?: ImportEnding;
+}
+
+/** What the command line of `generate` says. */
+interface GenerateOptions extends GenerateTarget {
   readonly check: boolean;
   readonly watch: boolean;
   /** Warnings keep the file from being written, too. */
@@ -70,21 +74,36 @@ function readOptions(args: readonly string[], { folder }: CommandSurroundings): 
   const { values } = parseArgs({
     args: [...args],
     options: {
-      project: { type: 'string', short: 'p', default: 'tsconfig.json' },
-      out: { type: 'string', short: 'o' },
-      'import-ending': { type: 'string' },
+      ...TARGET_OPTIONS,
       check: { type: 'boolean', default: false },
       watch: { type: 'boolean', short: 'w', default: false },
       strict: { type: 'boolean', default: false },
     },
   });
-  const { out, check, watch, strict, 'import-ending': named } = values;
+  const { check, watch, strict } = values;
   if (check && watch) throw new UserFault('--check looks once and --watch for ever: one of them');
+  return { ...readTarget(values, folder), check, watch, strict };
+}
+
+/** The options that say which file is meant. */
+export const TARGET_OPTIONS = {
+  project: { type: 'string', short: 'p' },
+  out: { type: 'string', short: 'o' },
+  'import-ending': { type: 'string' },
+} as const;
+
+type TargetOptions = ReturnType<typeof parseArgs<{ options: typeof TARGET_OPTIONS }>>['values'];
+
+/** @throws UserFault for options that name no project or no file. */
+export function readTarget(
+  { project = 'tsconfig.json', out, 'import-ending': named }: TargetOptions,
+  folder: string,
+): GenerateTarget {
   if (out !== undefined && !/(?<!\.d)\.[cm]?ts$/.test(out))
     throw new UserFault(`--out ${out} is no TypeScript file`);
   const ending = named === undefined ? undefined : readEnding(named);
   const outFile = out === undefined ? undefined : slashed(resolve(folder, out));
-  return { project: findProject(resolve(folder, values.project)), outFile, ending, check, watch, strict };
+  return { project: findProject(resolve(folder, project)), outFile, ending };
 }
 
 const ENDINGS: Readonly<Record<string, ImportEnding>> = { js: '.js', ts: '.ts', none: '' };
@@ -130,7 +149,7 @@ function generateOnce(
     );
     return { exitCode: 1, libraries };
   }
-  const generated = generate({ view, folder: posixFolder(project), outFile, ending });
+  const generated = generate({ view, folder: dirname(project), outFile, ending });
   const { faults, warnings } = generated;
   if (faults.length > 0 || (strict && warnings.length > 0)) {
     error(describeFindings(strict ? [...faults, ...warnings] : faults, folder));
@@ -161,12 +180,8 @@ function write(generated: Generated, { folder, out }: CommandSurroundings): 0 {
   return 0;
 }
 
-function counted(count: number, noun: string): string {
+export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function posixFolder(project: string): string {
-  return slashed(dirname(project));
 }
 
 /** The compilers write paths with slashes on every system. */
@@ -295,12 +310,12 @@ function checkGeneratedFile(
 }
 
 /** A path as the user would write it. */
-function shownPath(file: string, folder: string): string {
+export function shownPath(file: string, folder: string): string {
   return relative(folder, file).replaceAll('\\', '/');
 }
 
 /** With the line ends that are generated: git may have changed them on the way. */
-function readIfThere(path: string): string | undefined {
+export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
   } catch {

@@ -5,7 +5,7 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
-import { packageVersion } from './package-version.js';
+import { packageManifest } from './package-manifest.js';
 
 interface McpOptions {
   readonly module: string;
@@ -28,7 +28,7 @@ export const mcpCommand: Command = {
     const { registry } = opened;
     const mcp = createMcpServer(registry, {
       name: options.name,
-      version: packageVersion(),
+      version: packageManifest().version,
       onError: (error) => surroundings.error(`toolwright: ${String(error)}\n`),
     });
     const connection = mcp.stdio({ output });

@@ -187,6 +187,9 @@ export function registryOfModule(module: Readonly<Record<string, unknown>>): Too
   const found = toolsOfModule(module);
   if (found === undefined) return undefined;
   const { registry, toolsets, tools } = found;
+  if (registry !== undefined) return registry;
+  // A module of plain objects has not loaded what discovery needs.
+  const discovered = toolsets.length === 0 ? [] : discoverTools({ toolsets });
   // A tool that it exports beside a class of the same tools takes their place.
-  return registry ?? new ToolRegistry().register(...discoverTools({ toolsets })).register(...tools);
+  return new ToolRegistry().register(...discovered).register(...tools);
 }

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConversationLog } from '../contract/conversation-log.js';
+import type { JobStore } from '../contract/job-store.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { ScheduleStore } from '../contract/schedule-store.js';
 import type { ApprovalStore } from '../contract/standing-approvals.js';
@@ -16,6 +17,7 @@ import { type CommandSurroundings, UserFault } from './command.js';
 /** A store that the user named. */
 export interface OpenStore extends CheckpointStore {
   readonly conversations: ConversationLog;
+  readonly jobs: JobStore;
   readonly approvals: ApprovalStore;
   readonly schedules: ScheduleStore;
   close(): void | Promise<void>;
@@ -47,7 +49,11 @@ export async function openStore(
   const isThere = existsSync(path);
   if (isThere && statSync(path).isDirectory())
     throw new UserFault(`--store: ${path} is a folder: name the file of the store in it`);
-  if (!isThere && user === 'operator') throw new UserFault(`--store: there is no file ${path}`, 1);
+  if (!isThere && user === 'operator')
+    throw new UserFault(
+      `--store: there is no file ${path}: name the file of the application, or start a worker or the application first, which makes it`,
+      1,
+    );
   try {
     if (user === 'operator') checkRunsFile(path);
     const store = new SqliteRunStore({ path });
@@ -71,7 +77,7 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
     await ready.catch(async (error: unknown) => {
       if (user === 'worker' && isAway(error)) return;
       await store.close();
-      throw wrongStore(error);
+      throw wrongStore(error, isAway(error) ? ': start the server, or correct the address' : '');
     });
     return store;
   } catch (error) {
@@ -105,8 +111,8 @@ function isAway(error: unknown): boolean {
   );
 }
 
-function wrongStore(error: unknown): UserFault {
-  return new UserFault(`--store: ${errorMessage(error).replace(/\s*\n\s*/g, ' ')}`, 1);
+function wrongStore(error: unknown, advice = ''): UserFault {
+  return new UserFault(`--store: ${errorMessage(error).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
 }
 
 /** `pg` passes over what it does not know, and the schema would be another one than was meant. */

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { visibleText } from '../kernel/visible-text.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
-import { packageVersion } from './package-version.js';
+import { packageManifest } from './package-manifest.js';
 
 interface ListedCommand {
   readonly usage: string;
@@ -45,6 +45,18 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary:
       'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
     load: async () => (await import('./agent-command.js')).agentCommand,
+  },
+  doctor: {
+    usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',
+    summary:
+      'looks whether the project, its packages, a store and its jobs are as they should be, and says what to do',
+    options: {
+      '--store postgres://…|file':
+        'whether it can be reached, has the tables of this version, and jobs that nobody takes',
+      '--module file': 'that of the workers: whether it has the tools of these jobs',
+      '--project, --out, --import-ending': 'the generated file, where generate is called with these, too',
+    },
+    load: async () => (await import('./doctor-command.js')).doctorCommand,
   },
   generate: {
     usage:
@@ -133,7 +145,7 @@ function answerFlags(args: readonly string[], { out, error }: CommandSurrounding
     args: [...args],
     options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
   });
-  if (values.version) out(`${packageVersion()}\n`);
+  if (values.version) out(`${packageManifest().version}\n`);
   else if (values.help) out(help());
   else error(help());
   return values.version || values.help ? 0 : 2;

@@ -178,6 +178,7 @@ export interface ProjectOptions {
   readonly allowImportingTsExtensions?: boolean;
   readonly rewriteRelativeImportExtensions?: boolean;
   readonly experimentalDecorators?: boolean;
+  readonly emitDecoratorMetadata?: boolean;
   readonly noEmit?: boolean;
   readonly emitDeclarationOnly?: boolean;
   readonly paths?: Readonly<Record<string, readonly string[]>>;
