@@ -7,9 +7,9 @@ interface CodeAddition {
   readonly call: string;
 }
 
-/** Where the object of a configuration begins. */
+/** Where the object of a configuration begins; one that has a name and no type is exported by its name. */
 const CONFIGURATIONS =
-  /(?:\bdefineConfig\(|\bexport default|\bmodule\.exports =|^(?:export )?const \w+: \w+ =)\s*\{/gm;
+  /(?:\bdefineConfig\(|\bexport default|\bmodule\.exports =|^(?:export )?const \w+: \w+ =|^const (\w+) =(?=[\s\S]*^(?:export default|module\.exports =) \1\b))\s*\{/gm;
 
 /**
  * The code with a plugin as the first of its `plugins`; nothing where there is more than one place for it, or

@@ -75,8 +75,9 @@ function planInit(project: FoundProject): InitPlan {
   const bundlers = [...draft.files.keys()].filter((path) => bundlerOf(path) !== undefined);
   for (const path of bundlers) planBundler(draft, path);
   planJest(draft);
+  planNext(draft);
   if (bundlers.length === 0 && !draft.files.has(NEST))
-    change(draft, 'package.json', (text) => buildScript(text, draft));
+    change(draft, 'package.json', (text) => generateBefore('build', text, draft));
   const edits = [...draft.files]
     .map(([path, after]) => ({ path, before: project.files.get(path) ?? '', after }))
     .filter(({ before, after }) => before !== after);
@@ -195,18 +196,44 @@ function planJestSetting({ files, notes }: Draft, path: string, setting: JestSet
   else notes.push(`${path} ${byHand}`);
 }
 
-function buildScript(text: string, { notes, tsconfig }: Draft): string {
+/** Next reads the package from `node_modules`; its own bundler would look for every optional package. */
+const EXTERNAL = "serverExternalPackages: ['toolwright'],";
+
+/** Its minifier renames parameters, so that the file has to be there before each build. */
+function planNext(draft: Draft): void {
+  const { files, notes } = draft;
+  if (!isNext(draft)) return;
+  change(draft, 'package.json', (text) => generateBefore('dev', text, draft));
+  const path = [...files.keys()].find((name) => name.startsWith('next.config.'));
+  const text = path === undefined ? '' : (files.get(path) ?? '');
+  if (/\bserverExternalPackages\b[^\]]*\btoolwright\b/.test(text)) return;
+  const after = text.includes('serverExternalPackages') ? undefined : addSetting(text, EXTERNAL);
+  if (path !== undefined && after !== undefined) files.set(path, after);
+  else notes.push(`${path ?? 'next.config.mjs'} has no one place for it; write there:\n\n  ${EXTERNAL}`);
+}
+
+function isNext({ files }: Draft): boolean {
+  const manifest = readJson(files.get('package.json') ?? '');
+  return ['dependencies', 'devDependencies'].some(
+    (group) => valueAt(manifest, [group, 'next']) !== undefined,
+  );
+}
+
+/** `predev` for `dev`, `prebuild` for `build`. */
+function generateBefore(name: 'build' | 'dev', text: string, draft: Draft): string {
+  const { notes, tsconfig } = draft;
   const command = `toolwright generate${tsconfig === 'tsconfig.json' ? '' : ` --project ${tsconfig}`}`;
   const scripts = valueAt(readJson(text), ['scripts']);
-  const [build, before] = ['build', 'prebuild'].map((name) => valueAt(scripts, [name]));
-  if ([build, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;
-  if (typeof build !== 'string') {
-    notes.push(`package.json has no build script; before the compiler runs: npx ${command}`);
+  const [own, before] = [name, `pre${name}`].map((script) => valueAt(scripts, [script]));
+  if ([own, before].some((script) => String(script ?? '').includes('toolwright generate'))) return text;
+  if (typeof own !== 'string') {
+    notes.push(`package.json has no ${name} script; before the compiler runs: npx ${command}`);
     return text;
   }
   const script = typeof before === 'string' && before !== '' ? `${command} && ${before}` : command;
-  notes.push(`While the compiler watches, this has to run beside it: npx ${command} --watch`);
-  return setValue(text, ['scripts', 'prebuild'], script);
+  if (name === 'build')
+    notes.push(`While the compiler watches, this has to run beside it: npx ${command} --watch`);
+  return setValue(text, ['scripts', `pre${name}`], script);
 }
 
 /** A project, as far as it has to be known to set it up. */
@@ -219,7 +246,7 @@ interface FoundProject {
 }
 
 const CONFIGURATION =
-  /^(package\.json|nest-cli\.json|jest\.config\.(json|[cm]?[jt]s)|(vite|vitest|webpack|rspack|rollup|rolldown|tsdown)\.config\.[cm]?[jt]s|vitest\.config\.\w+\.[cm]?[jt]s)$/;
+  /^(package\.json|nest-cli\.json|jest\.config\.(json|[cm]?[jt]s)|(vite|vitest|webpack|rspack|rollup|rolldown|tsdown|next)\.config\.[cm]?[jt]s|vitest\.config\.\w+\.[cm]?[jt]s)$/;
 
 /** Where `nest new` configures Jest for the tests of the whole application. */
 const NEST_E2E = 'test/jest-e2e.json';

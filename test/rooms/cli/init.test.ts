@@ -177,6 +177,33 @@ export default defineConfig({ plugins: [paths()], test: {} });
       ],
     },
   },
+  'Next, as create-next-app makes it': {
+    files: {
+      'next.config.mjs':
+        "/** @type {import('next').NextConfig} */\nconst nextConfig = {\n  // Nothing yet.\n};\n\nexport default nextConfig;\n",
+      'package.json': manifest(
+        '\n  "scripts": {\n    "dev": "next dev",\n    "build": "next build"\n  },\n  "dependencies": { "next": "15.5.29" }',
+      ),
+    },
+    added: {
+      'next.config.mjs': ["  serverExternalPackages: ['toolwright'],"],
+      'package.json': [
+        '    "build": "next build",',
+        '    "predev": "toolwright generate",',
+        '    "prebuild": "toolwright generate"',
+      ],
+    },
+  },
+  'Next with a configuration in TypeScript': {
+    files: {
+      'next.config.ts':
+        "import type { NextConfig } from 'next';\n\nconst nextConfig: NextConfig = {\n  /* config options here */\n};\n\nexport default nextConfig;\n",
+      'package.json': manifest(
+        '\n  "scripts": { "dev": "toolwright generate && next dev", "build": "toolwright generate && next build" },\n  "devDependencies": { "next": "16.0.0" }',
+      ),
+    },
+    added: { 'next.config.ts': ["  serverExternalPackages: ['toolwright'],"] },
+  },
   'Jest with swc, in code': {
     files: {
       'jest.config.js': "/** @type {import('jest').Config} */\nexport default {\n  transform: {},\n};\n",
