@@ -31,10 +31,33 @@ interface PlacedFault extends ValueFault {
  * few hundred they are only counted.
  */
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
-  const faults = errors.slice(0, MAX_ERRORS).map((error) => describe(error, schema));
+  const told = errors.slice(0, MAX_ERRORS);
+  const faults = describeAll(told, schema);
   const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];
-  const untold = Array<ValueFault>(errors.length - faults.length).fill(UNTOLD);
+  const untold = Array<ValueFault>(errors.length - told.length).fill(UNTOLD);
   return [...schemaOrder(distinct, schema), ...untold];
+}
+
+/** What is wrong with a key lies where its property does: the errors before one of `propertyNames` are of that key. */
+function describeAll(errors: readonly SchemaError[], schema: JsonSchema): readonly PlacedFault[] {
+  let refused: SchemaError | undefined;
+  const faults = [...errors].reverse().flatMap((error, index, all) => {
+    if (error.keyword === 'propertyNames') {
+      refused = error;
+      return isOfKey(all[index + 1], error) ? [] : [describe(error, schema)];
+    }
+    if (refused === undefined || !isOfKey(error, refused)) {
+      refused = undefined;
+      return [describe(error, schema)];
+    }
+    const { message, ...fault } = describe(error, schema);
+    return [{ ...fault, ...placeOf(error.instancePath)(error.data, `this key ${message}`) }];
+  });
+  return faults.reverse();
+}
+
+function isOfKey(error: SchemaError | undefined, { instancePath, params }: SchemaError): boolean {
+  return error?.instancePath === instancePath && error.data === params.propertyName;
 }
 
 function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
@@ -44,9 +67,13 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     case 'required':
       return { ...at(params.missingProperty, 'is required'), isMissing: true };
     case 'additionalProperties':
-      return at(params.additionalProperty, 'is not a known property');
+      return at(params.additionalProperty, `is not a known property${unmatched(error)}`);
     case 'unevaluatedProperties':
-      return at(params.unevaluatedProperty, 'is not a known property');
+      return at(params.unevaluatedProperty, `is not a known property${unmatched(error)}`);
+    case 'propertyNames':
+      return at(params.propertyName, 'is not a known property');
+    case 'false schema':
+      return at(undefined, 'must not be sent');
     case 'enum':
       return choice(at, error.data, params.allowedValues as readonly unknown[]);
     case 'const':
@@ -62,6 +89,14 @@ function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
     default:
       return at(undefined, error.message ?? `must satisfy ${keyword}`);
   }
+}
+
+/** Which patterns the keys of further properties have. */
+function unmatched({ parentSchema }: SchemaError): string {
+  const patterns = Object.keys((parentSchema as JsonSchema | undefined)?.patternProperties ?? {});
+  return patterns.length === 0
+    ? ''
+    : `, and this key does not match pattern ${patterns.map((pattern) => `"${pattern}"`).join(' or ')}`;
 }
 
 /** What moments look like: models know the other formats by their names. */

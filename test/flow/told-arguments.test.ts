@@ -199,3 +199,54 @@ describe('ToolRegistry.call words', () => {
     ]);
   });
 });
+
+describe('ToolRegistry.call with a key that no pattern of its schema allows', () => {
+  const rates: JsonSchema = { type: 'object', propertyNames: { pattern: '^x-[\\s\\S]*$' } };
+  const named: JsonSchema = {
+    type: 'object',
+    patternProperties: { '^x-': { type: 'number' }, '^y-': { type: 'number' } },
+    additionalProperties: false,
+  };
+
+  test('says which key it is, and which pattern keys match', async () => {
+    expect(
+      await answer({ ...rates, additionalProperties: { type: 'number' } }, { 'x-a': 1, 'y-rate': 2 }),
+    ).toEqual([
+      "Validation failed for tool 'list':",
+      '  - y-rate: this key must match pattern "^x-[\\s\\S]*$"',
+      'Received: {"x-a":1,"y-rate":2}',
+    ]);
+    expect(await answer(named, { 'x-a': 1, z: 2 })).toContain(
+      '  - z: is not a known property, and this key does not match pattern "^x-" or "^y-"',
+    );
+  });
+
+  test('names each of them where it lies, beside what is wrong with values', async () => {
+    const schema: JsonSchema = {
+      type: 'object',
+      properties: {
+        rates: { ...rates, additionalProperties: { type: 'number' } },
+        named,
+        sizes: { type: 'object', propertyNames: { enum: ['s', 'm'] } },
+        none: { type: 'object', propertyNames: false },
+      },
+    };
+    const sent = {
+      rates: { a: 'b', 'x-a': 'c' },
+      named: { 'x-a': true, z: 1 },
+      sizes: { l: 1 },
+      none: { a: 1 },
+    };
+    expect(await answer(schema, sent)).toEqual([
+      "Validation failed for tool 'list':",
+      '  - rates.a: this key must match pattern "^x-[\\s\\S]*$"',
+      '  - rates.a: must be number',
+      '  - rates.x-a: must be number',
+      '  - named.z: is not a known property, and this key does not match pattern "^x-" or "^y-"',
+      '  - named.x-a: must be number',
+      '  - sizes.l: this key must be one of: "s", "m"',
+      '  - none.a: this key must not be sent',
+      `Received: ${JSON.stringify(sent)}`,
+    ]);
+  });
+});

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
+import { defineTool, ToolRegistry } from 'toolwright';
 import { type SchemaTest, schemaTest } from '../../../src/checking/compile.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
 import type { DescribedSchema } from '../../../src/typegen/types/type-walk.js';
@@ -50,6 +51,19 @@ describe('keys of a template literal type', () => {
     expect(fits({ 'y-b': 'b' })).toBe(false);
     expect(fits({ 'x-a': true })).toBe(false);
     expect(schema.additionalProperties).toEqual({ anyOf: [{ type: 'number' }, { type: 'string' }] });
+  });
+
+  test('are named to a model that sends another one', async () => {
+    using project = smallProject({
+      'src/tools.ts':
+        "import { Tool } from 'toolwright';\nexport class Tools { @Tool() run(value: { [key: `x-${string}`]: number }) {} }",
+    });
+    const parameters = offeredSchema(await describedTool(project));
+    const tool = defineTool({ name: 'run', description: 'Runs', parameters, execute: () => 'done' });
+    const { content } = await new ToolRegistry()
+      .register(tool)
+      .call({ name: 'run', arguments: { value: { 'x-a': 1, 'y-rate': 2 } } });
+    expect(content).toContain('value.y-rate: this key must match pattern "^x-');
   });
 
   test('are any keys where the type takes any', async () => {
