@@ -1,4 +1,5 @@
 import type { ToolCall } from '../contract/llm-provider.js';
+import { type CallSurroundings, SurroundingsReader } from './call-surroundings.js';
 import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
 import { LITERAL_CALLS } from './formats/literal-calls.js';
 import { TAG_FORMATS } from './formats/tag-formats.js';
@@ -31,28 +32,24 @@ export type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
 
-/** A piece that is decided but for reasoning that may turn out to have come before; and how it was written. */
+/** A piece that is decided but for what comes behind it, and how it was written. */
 interface KeptPiece {
   readonly piece: ScannedPiece;
   readonly written: string;
-  /** The calls are of tools that nobody knows. */
-  readonly isUnknown?: boolean;
-  /** What closes the quotation that the calls stand in, if it follows them at once. */
-  readonly quote?: string;
+  readonly place?: CallPlace;
 }
 
+/** What makes calls an example, depending on what follows. */
+interface CallPlace extends CallSurroundings, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
+
 const FORMATS = formatsByOpener(ALL_FORMATS);
-const LITERALS = createLiteralIndex([...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS]);
+const LITERALS = createLiteralIndex(
+  [...FORMATS.keys(), ...REASONING_OPENERS.keys(), ...REASONING_CLOSERS].filter((literal) => literal !== ''),
+);
 const CLOSERS = new Map(REASONING_MARKS.map((mark) => [mark, createLiteralIndex(mark.closes)]));
 /** White space and marks that end something: `</answer>`, `<|im_end|>`. */
 const ONLY_MARKS = /^\s*(?:<[/|][^<>\s]{1,30}>\s*)*$/;
-const QUOTES = new Map([
-  ['`', '`'],
-  ['"', '"'],
-  ["'", "'"],
-  ['“', '”'],
-  ['«', '»'],
-]);
+const END_OF_LINE = /^[ \t]*\r?\n/;
 const OFTEN_UP_TO = 4096;
 const GROWTH = 1.125;
 
@@ -71,8 +68,7 @@ export class CallScanner {
   /** Nothing but white space and reasoning came so far. */
   #isBlankSoFar = true;
   #reasoning: ReasoningMark | undefined;
-  /** What would close the quotation that the text so far ends in the opening mark of. */
-  #quote: string | undefined;
+  #surroundings = new SurroundingsReader();
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
@@ -110,10 +106,12 @@ export class CallScanner {
     let decided = 0;
     let at = 0;
     let firstAt = this.#firstAt(0);
+    let isAtStart = firstAt >= 0 && this.#reasoning === undefined;
     // No call comes from a part of what the text ends in; but reasoning may still end there.
     let isOver = false;
     for (;;) {
-      const found = this.#nextLiteral(at);
+      const found = isAtStart ? { literal: '', start: firstAt } : this.#nextLiteral(at);
+      isAtStart = false;
       if (found === undefined || (!isFinal && !this.#reasoning && LITERALS.endsInside(text, found.start)))
         break;
       const { literal, start } = found;
@@ -123,6 +121,7 @@ export class CallScanner {
         this.#endReasoning(text.slice(decided, at));
         decided = at;
         firstAt = this.#firstAt(at);
+        isAtStart = firstAt >= 0;
       } else if (mark !== undefined) {
         if (mark.isFirst && start !== firstAt) continue;
         this.#addAnswer(text.slice(decided, start));
@@ -170,6 +169,7 @@ export class CallScanner {
     }
     this.#reasoning = undefined;
     this.#addText(text);
+    this.#surroundings = new SurroundingsReader();
   }
 
   /** Gives the text up to `from`; keeps the rest. */
@@ -181,13 +181,11 @@ export class CallScanner {
     this.#scanFrom = this.#held.length < OFTEN_UP_TO ? 0 : this.#held.length * GROWTH;
   }
 
-  #addCalls(
-    { calls, isUnknown }: { readonly calls: readonly DraftCall[]; readonly isUnknown: boolean },
-    written: string,
-  ) {
+  #addCalls({ calls, looksLikeProse, mustEnd }: CallsReading, written: string): void {
+    const place = { ...this.#surroundings.now, looksLikeProse, mustEnd };
+    this.#kept.push({ piece: { kind: 'calls', calls }, written, place });
+    this.#surroundings.addCalls(written);
     this.#isBlankSoFar = false;
-    this.#kept.push({ piece: { kind: 'calls', calls }, written, isUnknown, quote: this.#quote });
-    this.#quote = undefined;
   }
 
   #addAnswer(text: string): void {
@@ -198,31 +196,43 @@ export class CallScanner {
   #addText(text: string): void {
     if (text === '') return;
     const piece = { kind: 'text', text } as const;
-    // Two and more are a fence.
-    this.#quote = text.endsWith('``') ? undefined : QUOTES.get(text.at(-1) ?? '');
+    this.#surroundings.addText(text);
     if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
     else this.#pieces.push(piece);
   }
 }
 
-/**
- * Calls of unknown tools that text follows are examples, and so are quoted ones: a model that calls a tool stops
- * there.
- */
+/** Calls that are examples are text. */
 function withoutExamples(kept: readonly KeptPiece[]): readonly ScannedPiece[] {
   let behind = '';
   let isFollowed = false;
-  const pieces = [...kept].reverse().map(({ piece, written, isUnknown, quote }): ScannedPiece => {
-    if (piece.kind === 'text') {
+  const pieces = [...kept].reverse().map(({ piece, written, place }): ScannedPiece => {
+    if (place === undefined) {
       behind = written + behind;
       return piece;
     }
-    const isQuoted = quote !== undefined && behind.startsWith(quote);
+    const isQuoted = place.quote !== undefined && behind.startsWith(place.quote);
     isFollowed ||= !ONLY_MARKS.test(isQuoted ? behind.slice(1) : behind);
+    // A model that calls a tool stops there.
+    const isExample =
+      (isFollowed && (isQuoted || !endsAsItMust(place, behind))) ||
+      (place.looksLikeProse && (isQuoted || isCited(place, behind)));
     behind = '';
-    return (isUnknown || isQuoted) && isFollowed ? { kind: 'text', text: written } : piece;
+    return isExample ? { kind: 'text', text: written } : piece;
   });
   return pieces.reverse();
+}
+
+/** Whether calls that text follows may still be meant. */
+function endsAsItMust({ mustEnd, startsLine }: CallPlace, behind: string): boolean {
+  return mustEnd === undefined || (mustEnd === 'line' && startsLine && END_OF_LINE.test(behind));
+}
+
+/** Whether something stands in a code fence, within a quotation of its line, or as the text of a link in Markdown. */
+function isCited({ isFenced, quotation }: CallPlace, behind: string): boolean {
+  if (isFenced || behind.startsWith('(')) return true;
+  const [line = ''] = behind.split('\n', 1);
+  return quotation !== undefined && line.includes(quotation);
 }
 
 /**
@@ -289,17 +299,20 @@ interface FoundOpener extends FoundLiteral {
 
 /** What stands at an opener. */
 type CallReading =
-  | {
-      readonly kind: 'calls';
-      readonly calls: readonly DraftCall[];
-      /** None of them is of a known tool. */
-      readonly isUnknown: boolean;
-      readonly end: number;
-    }
+  | CallsReading
   /** No call; the search goes on at `end`. */
   | { readonly kind: 'none'; readonly end: number }
   /** Perhaps a call: the text ends too early to tell. */
   | { readonly kind: 'open' };
+
+interface CallsReading {
+  readonly kind: 'calls';
+  readonly calls: readonly DraftCall[];
+  readonly end: number;
+  readonly looksLikeProse: boolean;
+  /** What they must end, or the line that they must fill, to be calls: nothing else tells that they are meant. */
+  readonly mustEnd: 'message' | 'line' | undefined;
+}
 
 /** What the outcome depends on besides the text. */
 interface CallReadingContext {
@@ -324,24 +337,23 @@ function readCallAt(text: string, opener: FoundOpener, context: CallReadingConte
   const { tools, isFirst, isFinal } = context;
   const { start, literal } = opener;
   let reached = start + literal.length;
-  let unknown: Extract<CallReading, { kind: 'calls' }> | undefined;
+  let unknown: CallsReading | undefined;
   for (const format of opener.formats) {
     const cursor = new TextCursor(text, start + literal.length);
-    const found = format.read(cursor, { tools, isFirst, opener: literal, start }) ?? [];
+    const found = format.read(cursor, { tools, opener: literal, start }) ?? [];
     if (cursor.tailOpen && !isFinal) return { kind: 'open' };
-    const tells = tools.tellsUnknown && !isPlain(literal);
+    const tells = tools.tellsUnknown && format.looksLike === undefined;
     const known = found.filter(({ name }) => tools.has(name));
+    const looksLikeProse = format.looksLike === 'prose';
+    // Prose has brackets too. What tells is the name of a known tool, or that nothing stands before them.
+    const isSure = !looksLikeProse || (literal !== '' && (isFirst || !tools.any));
+    const mustEnd = isSure ? undefined : literal === '[' ? 'line' : 'message';
     if (known.length > 0)
-      return { kind: 'calls', calls: tells ? found : known, isUnknown: false, end: cursor.at };
+      return { kind: 'calls', calls: tells ? found : known, looksLikeProse, mustEnd, end: cursor.at };
     if (found.length === 0 && cursor.ranOut) return { kind: 'open' };
     if (found.length > 0 && tells)
-      unknown ??= { kind: 'calls', calls: found, isUnknown: true, end: cursor.at };
+      unknown ??= { kind: 'calls', calls: found, looksLikeProse, mustEnd: 'message', end: cursor.at };
     if (cursor.at > reached) reached = cursor.at;
   }
   return unknown ?? { kind: 'none', end: reached };
-}
-
-/** What also begins other things than calls: only the name of a known tool tells. */
-function isPlain(opener: string): boolean {
-  return opener === '{' || opener === '[' || opener === '```';
 }

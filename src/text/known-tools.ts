@@ -86,14 +86,17 @@ interface FormatContext {
   /** The opener that was found, and where it begins. */
   readonly opener: string;
   readonly start: number;
-  /** Nothing but white space stands before the opener. */
-  readonly isFirst: boolean;
 }
 
 /** One way in which models write calls. `ALL_FORMATS` of the scanner lists them. */
 export interface TextCallFormat {
-  /** What such a call begins with; the format is asked only there. */
+  /** What such a call begins with; the format is asked only there. `''` is the beginning of a message. */
   readonly openers: readonly string[];
+  /**
+   * What else looks like such a call: `data` are JSON of any kind, `prose` also code and examples, so that quotation
+   * marks and code fences make it text. Absent where nothing but calls has such marks.
+   */
+  readonly looksLike?: 'data' | 'prose';
   /**
    * Reads what follows the opener, and leaves the cursor behind it. Gives nothing where it is no call (the
    * cursor's `ranOut` tells whether more text could make it one). What it gives must not depend on text

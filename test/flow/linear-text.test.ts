@@ -36,6 +36,8 @@ const UNITS = {
   comments: '/* ',
   'comment lines': '// x\n',
   'added texts': '"a"+',
+  'open lists of calls': '[take(a=',
+  'open turns': '>>>take\n{"a":',
   'unclosed tags': '<tool_call>',
   'unclosed calls': '<tool_call>{"name":"take","arguments":{"a":"',
   'unclosed parameters': '<function=take><parameter=a>',

@@ -58,6 +58,8 @@ export const CALL_FORMATS: Readonly<Record<string, (name: string, args: Args) =>
     `<start_function_call>call:${name}{${gemma(args, '<escape>')}}<end_function_call>`,
   Apertus: (name, args) => `<|tools_prefix|>[${JSON.stringify({ [name]: args })}]<|tools_suffix|>`,
   'OLMo 3': (name, args) => `<function_calls>${python(name, args)}</function_calls>`,
+  'Python list': (name, args) => `[${python(name, args)}]`,
+  'Functionary 3.2': (name, args) => `>>>${name}\n${JSON.stringify(args)}`,
 };
 
 function dsml(block: string, name: string, args: Args): string {

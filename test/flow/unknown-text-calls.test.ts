@@ -4,7 +4,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { CALL_FORMATS } from './text-call-formats.js';
 
 /** Formats that other texts hold too: JSON, code and lists. Only the name of a known tool tells a call there. */
-const PLAIN = ['bare JSON', 'fenced JSON'];
+const PLAIN = ['bare JSON', 'fenced JSON', 'Python list', 'Functionary 3.2'];
 const MARKED = Object.keys(CALL_FORMATS).filter((name) => !PLAIN.includes(name));
 
 function tools(): ToolRegistry {

@@ -7,6 +7,7 @@ import { jsonSpan, type ReadJson, type TextCursor } from '../text-cursor.js';
 /** `{"name": …, "arguments": …}` or an array of those, anywhere in the text; strict JSON only. */
 const bareJson: TextCallFormat = {
   openers: ['{', '['],
+  looksLike: 'data',
   read(cursor, { opener, start }) {
     cursor.space();
     // Most brackets in a text begin nothing that could be a call.
@@ -29,6 +30,7 @@ const MEANS_JSON = /^(?:|json5?c?|tool_calls?|tool|function_call)$/i;
 /** A call as the first thing in a code fence; the fence belongs to it. */
 const fencedJson: TextCallFormat = {
   openers: ['```'],
+  looksLike: 'data',
   read(cursor) {
     const language = cursor.match(LANGUAGE);
     if (language === undefined) return undefined;
@@ -304,6 +306,36 @@ const harmonyChannel: TextCallFormat = {
   },
 };
 
+const RECIPIENT = /[\w.-]{1,200}/y;
+const LINE_BREAK = /[ \t\r]*\n/y;
+
+/**
+ * Functionary 3.2: `all` or a function, and on the next line what it is sent, again and again with `>>>` before it. The
+ * first `>>>` mostly stands in the prompt; without it only a known name tells.
+ */
+const functionaryTurns: TextCallFormat = {
+  openers: ['>>>', ''],
+  looksLike: 'prose',
+  read(cursor, { opener, tools, start }) {
+    const call = opener === '' && tools.any ? undefined : readTurn(cursor, tools);
+    if (call !== undefined) cursor.closers(['<|eot_id|>', '<|eom_id|>']);
+    // What begins here may still be a call of another format.
+    else cursor.at = start + opener.length;
+    return call && [call];
+  },
+};
+
+function readTurn(cursor: TextCursor, tools: KnownTools): DraftCall | undefined {
+  const name = cursor.match(RECIPIENT);
+  if (name === undefined || !tools.has(name) || cursor.match(LINE_BREAK) === undefined) return undefined;
+  cursor.space();
+  if (cursor.peek() !== '{') return undefined;
+  const value = cursor.json({ relaxed: false })?.value;
+  // Some models write the name of a tool above a whole call in JSON.
+  const isCall = callsInValue(value, false).some((call) => tools.has(call.name));
+  return isObject(value) && !isCall ? { name, arguments: value } : undefined;
+}
+
 const NAMESPACE = 'functions.';
 
 /** A tool's name without the namespace that some formats put before every function. */
@@ -320,6 +352,7 @@ export const MARKED_JSON: readonly TextCallFormat[] = [
   deepseekTokens,
   kimiTokens,
   harmonyChannel,
+  functionaryTurns,
 ];
 
 /** Calls in JSON that stands by itself. */

@@ -5,7 +5,6 @@ const FUNCTION_NAME = /[\p{L}_][\p{L}\p{N}_.-]{0,199}/uy;
 const KEYWORD = /[\p{L}_][\p{L}\p{N}_]{0,199}/uy;
 const LINE_BREAK = /[ \t\r]*\n\s*/y;
 const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['[', []],
   // Llama 4.
   ['<|python_start|>', ['<|python_end|>']],
   // LFM2.
@@ -18,18 +17,22 @@ const CLOSERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['<function_calls>', ['</function_calls>']],
 ]);
 
-/** Calls in Python: `[f(a=1), g(b='x')]`, or a single `f(a=1)` between marks; keyword arguments only. */
+/** Calls in Python between marks: `[f(a=1), g(b='x')]`, or a single `f(a=1)`; keyword arguments only. */
 const pythonicCalls: TextCallFormat = {
   openers: [...CLOSERS.keys()],
-  read(cursor, { opener, tools, isFirst }) {
-    // Where any name is a tool, a bare list counts only as the beginning of a message: prose has brackets.
-    if (opener === '[' && tools.any && !isFirst) return undefined;
+  read(cursor, { opener, tools }) {
     cursor.space();
-    const isList = opener === '[' || cursor.take('[');
-    const calls = isList ? readPythonList(cursor, tools) : readLines(cursor, tools);
+    const calls = cursor.take('[') ? readPythonList(cursor, tools) : readLines(cursor, tools);
     if (calls !== undefined && !cursor.tailOpen) cursor.closers(CLOSERS.get(opener) ?? []);
     return calls;
   },
+};
+
+/** The list without marks, as Llama 4 writes it too. */
+const pythonicList: TextCallFormat = {
+  openers: ['['],
+  looksLike: 'prose',
+  read: (cursor, { tools }) => readPythonList(cursor, tools),
 };
 
 function readPythonList(cursor: TextCursor, tools: KnownTools): readonly DraftCall[] | undefined {
@@ -170,4 +173,4 @@ function readGemmaList(cursor: TextCursor, quote: string, level: number): readon
 }
 
 /** Calls as code writes them. */
-export const LITERAL_CALLS: readonly TextCallFormat[] = [gemmaCalls, pythonicCalls];
+export const LITERAL_CALLS: readonly TextCallFormat[] = [gemmaCalls, pythonicCalls, pythonicList];

@@ -62,6 +62,8 @@ const call = fc.oneof(
       `<tool_calls>\n<tool_call>${called}<tool_sep>\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>\n</tool_calls>`,
   ),
   name.map((called) => `\`\`\`tool_code\nprint(${called}(a=1))\n\`\`\``),
+  fc.tuple(name, args).map(([called, given]) => `>>>${called}\n${JSON.stringify(given)}`),
+  fc.tuple(name, args).map(([called, given]) => `${called}\n${JSON.stringify(given)}`),
 );
 
 const scrap = fc.constantFrom(
@@ -106,6 +108,10 @@ const scrap = fc.constantFrom(
     'add(',
     '(a=1)',
     'to=functions.',
+    '>>>',
+    'add\n{',
+    '[add(',
+    ')]',
     '<arg_key>',
     ' ',
     '\n',
