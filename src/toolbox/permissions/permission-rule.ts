@@ -12,7 +12,7 @@ import {
   TEXT,
 } from '../../kernel/options.js';
 import { foldedPath } from '../paths/folder-path.js';
-import { globMatcher, globReaches } from '../paths/glob.js';
+import { globMatcher, globReaches, textMatcher } from '../paths/glob.js';
 
 /** What becomes of a call: made, asked about, refused. */
 export type Permission = 'allow' | 'ask' | 'deny';
@@ -66,53 +66,43 @@ function isPattern(text: string): boolean {
   }
 }
 
+const SHAPE = {
+  decision: required(oneOf('allow', 'ask', 'deny')),
+  tool: PATTERN,
+  arguments: RECORD,
+  action: oneOf('read', 'write', 'run', 'open', 'unknown'),
+  path: PATTERN,
+  command: FILLED_TEXT,
+  host: PATTERN,
+  reason: TEXT,
+};
+const EXAMPLE = "{ decision: 'allow', path: 'src/**' }";
+const MEANT = { allow: "decision: 'allow'", deny: "decision: 'deny'" };
+
 /** What rules may be. */
 export const RULES: OptionRule = listOf(
-  objectOf<PermissionRule>(
-    {
-      decision: required(oneOf('allow', 'ask', 'deny')),
-      tool: PATTERN,
-      arguments: RECORD,
-      action: oneOf('read', 'write', 'run', 'open', 'unknown'),
-      path: PATTERN,
-      command: FILLED_TEXT,
-      host: PATTERN,
-      reason: TEXT,
-    },
-    {
-      fix: "{ decision: 'allow', path: 'src/**' }",
-      meant: { allow: "decision: 'allow'", deny: "decision: 'deny'" },
-    },
-  ),
-  "[{ decision: 'allow', path: 'src/**' }]",
+  objectOf<PermissionRule>(SHAPE, { fix: EXAMPLE, meant: MEANT }),
+  `[${EXAMPLE}]`,
 );
 
-/** As {@link RULES}; one that allows everything has to say so. */
+/** As {@link RULES}; a rule that allows everything has to state it. */
 export const SAID_RULES: OptionRule = {
   ...RULES,
-  accepts: (value) =>
-    RULES.accepts(value) && !(value as readonly Readonly<Record<string, unknown>>[]).some(allowsUnsaid),
+  accepts: (value) => RULES.accepts(value) && !(value as readonly unknown[]).some(allowsUnsaid),
   explain: (value, option) => [
     ...(RULES.explain?.(value, option) ?? []),
-    ...(Array.isArray(value) ? value : []).flatMap((rule: unknown, index) =>
-      isRecord(rule) && allowsUnsaid(rule)
-        ? [
-            {
-              option,
-              problem: `${option}[${index}] allows everything without saying so`,
-              fix: `${option}: ${ALLOWS}`,
-            },
-          ]
-        : [],
-    ),
+    ...(Array.isArray(value) ? value : []).flatMap((rule: unknown, index) => {
+      const problem = `${option}[${index}] allows everything without saying so`;
+      const fix = `${option}: [${EXAMPLE}], or [{ decision: 'allow', tool: '*' }] where everything is meant`;
+      return allowsUnsaid(rule) ? [{ option, problem, fix }] : [];
+    }),
   ],
 };
 
-const ALLOWS =
-  "[{ decision: 'allow', path: 'src/**' }], or [{ decision: 'allow', tool: '*' }] where everything is meant";
-
-function allowsUnsaid({ decision, reason: _, ...about }: Readonly<Record<string, unknown>>): boolean {
-  return decision === 'allow' && Object.values(about).every((part) => part === undefined);
+function allowsUnsaid(rule: unknown): boolean {
+  if (!isRecord(rule) || rule.decision !== 'allow') return false;
+  const { decision: _1, reason: _2, ...about } = rule;
+  return Object.values(about).every((part) => part === undefined);
 }
 
 /** What a rule is compared with: a call, and one of the resources that it would access. */
@@ -136,73 +126,35 @@ export interface ReadyRule {
   fits(subject: Subject): Fit;
 }
 
-/** Makes a rule ready. What denies or asks is not missed by other capitals or forms of the same name. */
+/** Makes a rule ready. A rule that denies or asks also fits other capitals and forms of the same name. */
 export function readyRule(rule: PermissionRule): ReadyRule {
   const isStrict = rule.decision === 'allow';
-  const tool = rule.tool === undefined ? undefined : textMatcher(rule.tool);
-  const args = Object.entries(rule.arguments ?? {}).map(([name, wanted]) => ({
-    name,
-    fits: valueMatcher(wanted),
-  }));
+  const tool = textMatcher(rule.tool ?? '*');
+  const args = Object.entries(rule.arguments ?? {}).map(
+    ([name, value]) => [name, valueMatcher(value)] as const,
+  );
   const isAboutAccess = [rule.action, rule.path, rule.command, rule.host].some((part) => part !== undefined);
-  const fitAccess = isAboutAccess ? accessMatcher(rule, isStrict) : undefined;
+  const fitAccess = isAboutAccess ? accessMatcher(rule, isStrict) : () => 'yes' as const;
   return {
     rule,
     weight: weightOf(rule),
     fits: ({ tool: name, arguments: given, access }) => {
-      if (tool !== undefined && !tool(name)) return 'no';
-      if (!args.every(({ name: key, fits }) => Object.hasOwn(given, key) && fits(given[key]))) return 'no';
-      if (fitAccess === undefined) return 'yes';
-      return access === undefined ? 'no' : fitAccess(access);
+      const isOfCall =
+        tool(name) && args.every(([key, fits]) => Object.hasOwn(given, key) && fits(given[key]));
+      if (!isOfCall || (isAboutAccess && access === undefined)) return 'no';
+      return access === undefined ? 'yes' : fitAccess(access);
     },
   };
 }
 
-/** A path or command says more than a kind of touch, that more than a tool; of two, the one with more characters. */
-function weightOf(rule: PermissionRule): number {
-  const { tool, action, path, command, host } = rule;
-  const letters = (text: string | undefined): number => (text ?? '').replace(/[*?]/g, '').length;
-  const about = letters(path) + letters(command) + letters(host);
-  const named = Object.values(rule.arguments ?? {}).reduce(
-    (sum: number, value) => sum + 1 + letters(String(value)),
-    0,
-  );
-  const kind = [path, command, host].some((part) => part !== undefined) ? 4_000_000 : 0;
-  return (
-    kind +
-    Math.min(about, 900) * 1_000 +
-    named * 10 +
-    (action === undefined ? 0 : 5) +
-    (tool === undefined ? 0 : 3)
-  );
-}
-
-/** `*` stands for any characters, and `\\` before one means that itself. */
-function textMatcher(pattern: string): (text: string) => boolean {
-  const parts: string[] = [];
-  let part = '';
-  for (let index = 0; index < pattern.length; index += 1) {
-    const isEscape = pattern[index] === '\\' && index + 1 < pattern.length;
-    if (isEscape) index += 1;
-    if (pattern[index] === '*' && !isEscape) {
-      parts.push(part);
-      part = '';
-    } else part += pattern[index];
-  }
-  parts.push(part);
-  const [first = '', ...others] = parts;
-  const last = others.pop();
-  if (last === undefined) return (text) => text === first;
-  return (text) => {
-    let at = first.length;
-    if (!text.startsWith(first)) return false;
-    for (const part of others) {
-      const found = text.indexOf(part, at);
-      if (found < 0) return false;
-      at = found + part.length;
-    }
-    return text.length - at >= last.length && text.endsWith(last);
-  };
+/** A path or command says more than an action, that more than a tool; of two, the one with more characters. */
+function weightOf({ tool, action, path, command, host, arguments: args = {} }: PermissionRule): number {
+  const letters = (value: unknown): number => String(value ?? '').replace(/[*?]/g, '').length;
+  const about = [path, command, host].filter((part) => part !== undefined);
+  const named = Object.values(args).reduce((sum: number, value) => sum + 1 + letters(value), 0);
+  const kind =
+    (about.length > 0 ? 4_000_000 : 0) + (action === undefined ? 0 : 5) + (tool === undefined ? 0 : 3);
+  return kind + Math.min(letters(about.join('')), 900) * 1_000 + named * 10;
 }
 
 function valueMatcher(wanted: unknown): (value: unknown) => boolean {
@@ -220,34 +172,23 @@ function accessMatcher(rule: PermissionRule, isStrict: boolean): (access: Resour
   const host = rule.host === undefined ? undefined : hostMatcher(rule.host, isStrict);
   const isHost = (url: string): boolean =>
     (url.includes('://') || rule.host?.includes('.') === true) && host?.(url) === 'yes';
+  // A program may do anything with the paths and hosts that it is given.
+  const isOfAction = (access: ResourceAccess): boolean => {
+    if (rule.action === undefined || rule.action === access.action) return true;
+    if (access.action !== 'run' || isStrict) return false;
+    if (rule.action === 'open') return host !== undefined;
+    return path !== undefined && (rule.action === 'read' || access.isReadOnly !== true);
+  };
   return (access) => {
-    if (rule.action !== undefined && !isOfAction(rule.action, access, { path, host, isStrict })) return 'no';
+    if (!isOfAction(access)) return 'no';
     if (path !== undefined) return path(access);
     if (command !== undefined) return access.action === 'run' ? command(access.words) : 'no';
     if (host === undefined) return 'yes';
     if (access.action === 'open') return host(access.url);
-    // A hint: what a program opens by itself stands nowhere in its words.
+    // A hint: what a program opens by itself is not among its words.
     const isNamed = access.action === 'run' && !isStrict && access.words.flatMap(addressesIn).some(isHost);
     return isNamed ? 'yes' : 'no';
   };
-}
-
-interface ActionParts {
-  readonly path: unknown;
-  readonly host: unknown;
-  readonly isStrict: boolean;
-}
-
-/** A program may do anything with the paths and hosts that it is given: what denies one action means that too. */
-function isOfAction(
-  action: ResourceAccess['action'],
-  access: ResourceAccess,
-  { path, host, isStrict }: ActionParts,
-): boolean {
-  if (action === access.action) return true;
-  if (access.action !== 'run' || isStrict) return false;
-  if (action === 'open') return host !== undefined;
-  return path !== undefined && (action === 'read' || access.isReadOnly !== true);
 }
 
 /** `--url=http://a/b`, `git@a:b`, `a.test`. */
@@ -271,7 +212,7 @@ function hostMatcher(pattern: string, isStrict: boolean): (url: string) => Fit {
 
 const WITHOUT_HOST = /^(file|data|blob|about):/i;
 const BEGINS_WITH_SCHEME = /^([a-z][a-z0-9+.-]*:)[/\\]/i;
-const KNOWN_PORTS: Readonly<Record<string, string>> = {
+const PORTS: Readonly<Record<string, string>> = {
   'http:': '80',
   'https:': '443',
   'ws:': '80',
@@ -280,13 +221,12 @@ const KNOWN_PORTS: Readonly<Record<string, string>> = {
 
 function hostOf(url: string): { readonly host: string; readonly port: string } | undefined {
   const scheme = BEGINS_WITH_SCHEME.exec(url)?.[1]?.toLowerCase();
-  // The standard reads the host of a scheme that it does not know as it stands.
-  const isOther = scheme !== undefined && !Object.hasOwn(KNOWN_PORTS, scheme);
+  // The standard does not normalize the host of a scheme that it does not know.
+  const isOther = scheme !== undefined && PORTS[scheme] === undefined;
   const web = isOther ? `http:${url.slice(scheme.length)}` : url;
-  if (!URL.canParse(web)) return undefined;
-  const { hostname, port, protocol } = new URL(web);
+  const { hostname = '', port, protocol = '' } = URL.canParse(web) ? new URL(web) : {};
   if (hostname === '') return undefined;
-  return { host: plainHost(hostname), port: port || (isOther ? '' : (KNOWN_PORTS[protocol] ?? '')) };
+  return { host: plainHost(hostname), port: port || (isOther ? '' : (PORTS[protocol] ?? '')) };
 }
 
 /** Without the dot of the root; an address of IPv4 that is written as one of IPv6 is that. */
@@ -312,7 +252,7 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
   const isOutside = pattern.startsWith('/');
   const fits = globMatcher(form(pattern));
   const reaches = globReaches(form(pattern));
-  const fitPath = (path: string, isDeep: boolean): Fit => {
+  const fitPath = (path: string, isDeep = false): Fit => {
     // What is allowed within the folder is not allowed elsewhere; what is denied is, where it may be anywhere.
     if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
     const names = form(path).replace(/^\//, '');
@@ -320,23 +260,19 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
     return isDeep && reaches(names) ? 'maybe' : 'no';
   };
   return (access) => {
-    if (access.action === 'run') {
-      if (isStrict) return 'no';
-      // One that ends in `/` is a folder.
-      const found = (access.mentions ?? []).map((path) =>
-        fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')),
-      );
-      if (found.includes('yes')) return 'yes';
-      // What may be is kept away by the sandbox, which needs no words.
-      return access.isSandboxed !== true && (found.includes('maybe') || access.words.includes(undefined))
-        ? 'maybe'
-        : 'no';
+    if (access.action === 'read' || access.action === 'write') {
+      const fit = fitPath(access.path, access.isDeep);
+      const isElsewhere = fit === 'no' && isOutside && access.absolute !== undefined;
+      return isElsewhere ? fitPath(access.absolute, access.isDeep) : fit;
     }
-    if (access.action !== 'read' && access.action !== 'write') return 'no';
-    const fit = fitPath(access.path, access.isDeep === true);
-    return fit === 'no' && isOutside && access.absolute !== undefined
-      ? fitPath(access.absolute, access.isDeep === true)
-      : fit;
+    if (access.action !== 'run' || isStrict) return 'no';
+    const found = (access.mentions ?? []).map((path) =>
+      fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')),
+    );
+    if (found.includes('yes')) return 'yes';
+    const isMaybe = found.includes('maybe') || access.words.includes(undefined);
+    // A sandbox keeps away what only may fit.
+    return isMaybe && access.isSandboxed !== true ? 'maybe' : 'no';
   };
 }
 

@@ -1,24 +1,15 @@
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isRecord } from '../../kernel/json.js';
+import { isRecord, parsedJson } from '../../kernel/json.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
 import { FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
 import { withFileLock } from './file-lock.js';
 import { type PermissionRule, RULES } from './permission-rule.js';
 
-/** Whose calls a yes lets through: those of one session, or all of one user. */
+/** The calls that an approval allows: those of one session, or all of one user. */
 export type YesScope = { readonly session: string } | { readonly user: string };
 
-/** A yes that was given once and holds for what fits its rule. */
+/** An approval that was given once and holds for what fits its rule. */
 export interface StandingApproval {
   /** Names it for `revoke`. */
   readonly id: string;
@@ -33,7 +24,7 @@ export interface StandingApproval {
 /** @deprecated The old name of {@link StandingApproval}. */
 export type StandingYes = StandingApproval;
 
-/** What stands at the head of the file, for who opens it. */
+/** For people who open the file. */
 const ABOUT =
   'Calls that fit one of these are made without asking. Remove an entry, and somebody is asked again. Rules that deny win over all of them.';
 
@@ -53,49 +44,52 @@ const ENTRY = optionTable<StandingApproval>('an entry', {
 const SESSION = objectOf<{ readonly session: string }>({ session: required(FILLED_TEXT) }, { fix: '' });
 const USER = objectOf<{ readonly user: string }>({ user: required(FILLED_TEXT) }, { fix: '' });
 
-/** Keeps yeses, in a file that a person can read and change; without a file, for as long as the process lives. */
+/** Stores approvals in a file that a person can read and change, or in memory. */
 export class StandingApprovals {
   readonly #file: string | undefined;
   #entries: readonly StandingApproval[] = [];
-  /** What the file said when it was last read. */
-  #text = '';
+  /** The text of the file when it was last read. */
+  #text: string | undefined;
 
   constructor(file: string | undefined) {
     this.#file = file;
   }
 
   /**
-   * All that hold now. What other processes have written since counts.
+   * All that hold now, with changes by other processes: time and size of a file do not tell two quick changes apart.
    *
-   * @throws Error where the file cannot be read as what it should be: then nobody knows what was meant.
+   * @throws Error if the file cannot be understood.
    */
   all(now: Date = new Date()): readonly StandingApproval[] {
-    this.#refresh();
+    if (this.#file !== undefined) {
+      const text = textOf(this.#file);
+      if (text !== this.#text) this.#entries = text === undefined ? [] : entriesIn(text, this.#file);
+      this.#text = text;
+    }
     return this.#entries.filter(({ until }) => until === undefined || Date.parse(until) > now.getTime());
   }
 
-  /** Keeps a yes; one for the same is replaced. */
-  add(yes: Omit<StandingApproval, 'id'>): StandingApproval {
-    const about = JSON.stringify([yes.rule, yes.scope]);
+  /** Adds an approval, or replaces that of the same rule and scope. */
+  add(approval: Omit<StandingApproval, 'id'>): StandingApproval {
+    const about = JSON.stringify([approval.rule, approval.scope]);
     const id = nodeCrypto().createHash('sha256').update(about).digest('hex').slice(0, 12);
-    const entry = { id, ...yes };
+    const entry = { id, ...approval };
     this.#change((entries) => [...entries.filter((other) => other.id !== id), entry]);
     return entry;
   }
 
-  /** Takes one back; tells whether it was there. */
+  /** Removes an approval; returns whether it was there. */
   remove(id: string): boolean {
     if (!this.all().some((entry) => entry.id === id)) return false;
     let wasThere = false;
     this.#change((entries) => {
-      const rest = entries.filter((entry) => entry.id !== id);
-      wasThere = rest.length < entries.length;
-      return rest;
+      wasThere = entries.some((entry) => entry.id === id);
+      return entries.filter((entry) => entry.id !== id);
     });
     return wasThere;
   }
 
-  /** Reads, changes and writes while no other process does: otherwise one would bring back what the other took. */
+  /** Under a lock: another process must not bring back what this one removes. */
   #change(change: (entries: readonly StandingApproval[]) => readonly StandingApproval[]): void {
     const file = this.#file;
     if (file === undefined) {
@@ -103,70 +97,38 @@ export class StandingApprovals {
       return;
     }
     mkdirSync(dirname(file), { recursive: true });
+    const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
     let isWritten = false;
     while (!isWritten)
       isWritten = withFileLock(file, (isHeld) => {
-        const text = `${JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2)}\n`;
-        return writeWhole(file, text, isHeld);
+        const text = JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2);
+        writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true });
+        // Whoever was stopped until the lock expired begins again.
+        const isStillHeld = isHeld();
+        if (isStillHeld) renameSync(draft, file);
+        return isStillHeld;
       });
   }
-
-  /** Time and size of a file do not tell two changes apart that are made at once; what it says does. */
-  #refresh(): void {
-    if (this.#file === undefined) return;
-    const text = textOf(this.#file);
-    if (text === this.#text) return;
-    this.#entries = text === '' ? [] : entriesIn(text, this.#file);
-    this.#text = text;
-  }
 }
 
-/** Nothing where the file is not there yet. */
-function textOf(file: string): string {
+/** `undefined` if the file is not there yet. */
+function textOf(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8') || ' ';
+    return readFileSync(file, 'utf8');
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return '';
-    throw unreadable(file, cause);
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Error(`${file} cannot be read. Repair it, or remove it.`, { cause });
   }
-}
-
-function unreadable(file: string, cause: unknown): Error {
-  return new Error(
-    `${file} cannot be read as JSON, so that nobody knows what it allows. Mend it, or remove it.`,
-    { cause },
-  );
 }
 
 function entriesIn(text: string, file: string): readonly StandingApproval[] {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw unreadable(file, cause);
-  }
-  const entries = isRecord(json) && Array.isArray(json.entries) ? (json.entries as unknown[]) : undefined;
-  if (entries === undefined) throw new Error(`${file} has no list of entries. Mend it, or remove it.`);
-  for (const [index, entry] of entries.entries()) {
+  const json = parsedJson(text);
+  if (!isRecord(json) || !Array.isArray(json.entries))
+    throw new Error(`${file} is no JSON with a list of entries. Repair it, or remove it.`);
+  for (const [index, entry] of json.entries.entries()) {
     const [fault] = optionFaults(entry, ENTRY);
     if (fault !== undefined)
       throw new Error(`${file}, entry ${index + 1}: ${fault.problem}. Write instead: ${fault.fix}`);
   }
-  return entries as StandingApproval[];
-}
-
-/** Who reads it finds the old text or the new one. Nothing is written by whoever was held up until another came. */
-function writeWhole(file: string, text: string, isHeld: () => boolean): boolean {
-  const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
-  const handle = openSync(draft, 'wx', 0o600);
-  try {
-    writeFileSync(handle, text);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-  const isStillHeld = isHeld();
-  if (isStillHeld) renameSync(draft, file);
-  else rmSync(draft, { force: true });
-  return isStillHeld;
+  return json.entries as StandingApproval[];
 }

@@ -208,9 +208,11 @@ describe('skillTools', () => {
     expect(await runs({ mode: 'ask' }, program)).toBe(false);
     expect(await runs({ mode: 'ask', rules: [allow(program)] }, program)).toBe(true);
     expect(await runs({ mode: 'auto', rules: [{ decision: 'deny', command: 'node' }] }, program)).toBe(false);
-    // What a shell would make of a script cannot be told before, so that somebody is asked.
-    for (const command of [script, `bash ${script}`])
-      expect(await runs({ mode: 'auto', rules: [allow(command)] }, command)).toBe(false);
+    // A rule that allows a script allows what the script does; without one it does not run.
+    for (const command of [script, `bash ${script}`]) {
+      expect(await runs({ mode: 'auto' }, command)).toBe(false);
+      expect(await runs({ mode: 'auto', rules: [allow(command)] }, command)).toBe(true);
+    }
   });
 
   test('a pipe is no text of a skill, and nobody waits for it; nor is what is too large', async () => {

@@ -463,7 +463,7 @@ describe('a standing yes', () => {
       expect(
         (await new ToolRegistry({ policy: permissions.policy }).register(tool).execute('x', {})).isError,
       ).toBe(true);
-      expect(() => permissions.remember({ path: 'a' }, { session: 'c1' })).toThrow(/Mend it|Write instead/);
+      expect(() => permissions.remember({ path: 'a' }, { session: 'c1' })).toThrow(/Repair it|Write instead/);
       expect(() => new Permissions({ file })).toThrow(
         expect.objectContaining({ code: 521, message: expect.stringContaining(file) }),
       );
