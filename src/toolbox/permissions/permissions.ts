@@ -4,6 +4,7 @@ import type { ToolContext } from '../../contract/tool-context.js';
 import type { ResourceAccess } from '../../contract/touch.js';
 import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
+import { isRecord } from '../../kernel/json.js';
 import {
   FILLED_TEXT,
   FUNCTION,
@@ -87,14 +88,11 @@ export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
 
 const REQUEST = optionTable<PolicyRequest>('Permissions.explain', {
   tool: required({
-    accepts: (value) => typeof value === 'object' && value !== null && 'name' in value,
+    accepts: (value) => isRecord(value) && 'name' in value,
     fix: "a definition: registry.get('place_order')",
   }),
   arguments: required(RECORD),
-  context: required({
-    accepts: (value) => typeof value === 'object' && value !== null,
-    fix: "{ callId: 'c' }",
-  }),
+  context: required({ ...RECORD, fix: "{ callId: 'c' }" }),
 });
 
 /** It asks, unless a rule names it. */
@@ -185,15 +183,12 @@ export class Permissions {
    * which run without a question. `unwritable` may be read.
    */
   closedPaths(): { readonly unreadable: readonly string[]; readonly unwritable: readonly string[] } {
-    const closed = [...this.#rules, ...this.#folderRules].flatMap(({ rule }) => {
-      const isForAll = rule.tool === undefined || rule.tool === '*';
-      return rule.decision !== 'allow' && isForAll && !rule.arguments && rule.path !== undefined
-        ? [rule]
-        : [];
-    });
-    const of = (isWrite: boolean): readonly string[] =>
-      closed.flatMap(({ action, path = '' }) => ((action === 'write') === isWrite ? [path] : []));
-    return { unreadable: of(false), unwritable: of(true) };
+    const closed = [...this.#rules, ...this.#folderRules]
+      .map(({ rule }) => rule)
+      .filter(({ decision, tool = '*', arguments: args }) => decision !== 'allow' && tool === '*' && !args);
+    const pathsOf = (isWrite: boolean): readonly string[] =>
+      closed.flatMap(({ action, path = [] }) => ((action === 'write') === isWrite ? path : []));
+    return { unreadable: pathsOf(false), unwritable: pathsOf(true) };
   }
 
   /**
@@ -226,18 +221,17 @@ export class Permissions {
     return this.#approvals.remove(id);
   }
 
-  /** Whoever answers says whether the approval stands, and for whom. */
+  /** Whoever answers decides whether the approval stands, and for whom. */
   #rememberFor(
     { tool, arguments: args, context }: PolicyRequest,
     asked: readonly Reason[],
   ): PolicyRemember | undefined {
-    if (this.#mode === 'read-only') return undefined;
-    const session = this.#sessionOf(context);
-    const user = this.#userOf(context);
-    const scopes: RememberScope[] = [];
-    if (session !== undefined) scopes.push('conversation');
-    if (user !== undefined) scopes.push('user');
-    if (scopes.length === 0) return undefined;
+    const { session, user } = this.#whose(context);
+    const scopes: RememberScope[] = [
+      ...(session === undefined ? [] : ['conversation' as const]),
+      ...(user === undefined ? [] : ['user' as const]),
+    ];
+    if (this.#mode === 'read-only' || scopes.length === 0) return undefined;
     return {
       scopes,
       keep: ({ scope, expires }) => {
@@ -250,9 +244,12 @@ export class Permissions {
     };
   }
 
+  #whose(context: ToolContext): { readonly session: string | undefined; readonly user: string | undefined } {
+    return { session: this.#sessionOf(context), user: this.#userOf(context) };
+  }
+
   #approvedRules(context: ToolContext): readonly ReadyRule[] {
-    const session = this.#sessionOf(context);
-    const user = this.#userOf(context);
+    const { session, user } = this.#whose(context);
     return this.#approvals
       .all()
       .filter(({ scope }) => ('session' in scope ? scope.session === session : scope.user === user))
@@ -270,67 +267,55 @@ export class Permissions {
   }
 
   #decideByOwn(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Reason {
+    const { access } = subject;
     const rule = strongest(this.#rules, subject);
     if (rule?.decision === 'deny') return reasonOf(subject, { ...rule, by: 'rule' });
-    const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && subject.access?.action === 'run';
+    const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && access?.action === 'run';
+    const isCovered = !mayBeDenied && access?.action !== 'unknown' && alwaysAsks(access, true) === undefined;
     const approval = approved.find(
-      (one) =>
-        one.fits(subject) === 'yes' &&
-        (isSameCall(one.rule, subject) || (!mayBeDenied && isClear(subject.access))),
+      (one) => one.fits(subject) === 'yes' && (isCovered || isSameCall(one.rule, subject)),
     );
     if (approval !== undefined && this.#mode !== 'read-only')
       return reasonOf(subject, { decision: 'allow', rule: approval.rule, by: 'standing yes' });
-    const mode = this.#byMode(subject, tool);
-    // A rule that only may fit does not make it looser than the mode.
-    const isByMode = mode === 'deny' && !this.#rules.some((one) => one.fits(subject) === 'yes');
-    const base: Because =
-      rule === undefined || isByMode
-        ? {
-            decision: mode,
-            by: 'mode',
-            because: this.#needsSandbox(subject, mode)
-              ? NEEDS_SANDBOX
-              : `mode '${this.#mode}' ${VERBS[mode]}`,
-          }
-        : { ...rule, by: 'rule' };
-    const always = this.#isKeptIn(subject) ? undefined : alwaysAsks(subject, rule);
-    // Of what is not understood, that says more than the mode.
-    const isUnknown = subject.access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
-    if (base.decision !== 'allow' && !isUnknown) return reasonOf(subject, base);
-    if (always !== undefined) return reasonOf(subject, { decision: 'ask', by: 'always', because: always });
-    const guarded = this.#isKeptIn(subject)
-      ? undefined
-      : this.#protected.find((one) => one.fits(subject) === 'yes');
-    if (guarded !== undefined && (rule === undefined || rule.weight < guarded.weight))
-      return reasonOf(subject, { decision: 'ask', rule: guarded.rule, by: 'always' });
-    return reasonOf(subject, base);
+    const base = this.#byRuleOrMode(subject, tool, rule);
+    // Of what is not understood, the reason says more than the mode.
+    const isUnknown = access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
+    // A sandbox keeps a command away from whatever would ask.
+    const isKeptIn = this.#mode === 'auto' && isSandboxed(access);
+    if (isKeptIn || (base.decision !== 'allow' && !isUnknown)) return reasonOf(subject, base);
+    const because = alwaysAsks(access, rule?.rule?.path !== undefined);
+    if (because !== undefined) return reasonOf(subject, { decision: 'ask', by: 'always', because });
+    const guarded = this.#protected.find((one) => one.fits(subject) === 'yes');
+    return guarded !== undefined && (rule === undefined || rule.weight < guarded.weight)
+      ? reasonOf(subject, { decision: 'ask', rule: guarded.rule, by: 'always' })
+      : reasonOf(subject, base);
   }
 
-  #byMode({ access, accessesNothing }: Subject, tool: PolicyRequest['tool']): Permission {
+  #byRuleOrMode(subject: Subject, tool: PolicyRequest['tool'], rule: Decided | undefined): Because {
+    const decision = this.#byMode(subject, tool);
+    // A rule that only may fit does not make it looser than the mode.
+    const isByMode = decision === 'deny' && !this.#rules.some((one) => one.fits(subject) === 'yes');
+    if (rule !== undefined && !isByMode) return { ...rule, by: 'rule' };
+    const needsSandbox = this.#mode === 'auto' && decision === 'deny';
+    const because = needsSandbox ? NEEDS_SANDBOX : `mode '${this.#mode}' ${VERBS[decision]}`;
+    return { decision, by: 'mode', because };
+  }
+
+  #byMode({ access, accessesNothing }: Subject, { annotations }: PolicyRequest['tool']): Permission {
     const isReading =
       access === undefined
-        ? accessesNothing === true || tool.annotations?.readOnly === true
+        ? accessesNothing === true || annotations?.readOnly === true
         : access.action === 'read' || (access.action === 'run' && access.isReadOnly === true);
     if (isReading) return 'allow';
-    if (access?.action === 'run' || access?.action === 'unknown') {
-      if (this.#mode === 'auto' && access.isSandboxed) return 'allow';
-      if (access.action === 'unknown') return 'ask';
-      return this.#mode === 'ask' ? 'ask' : 'deny';
-    }
-    if (this.#mode !== 'auto') return this.#mode === 'ask' ? 'ask' : 'deny';
-    return access === undefined && tool.annotations?.destructive === true ? 'ask' : 'allow';
+    if (this.#mode === 'auto' && isSandboxed(access)) return 'allow';
+    if (access?.action === 'unknown' || this.#mode === 'ask') return 'ask';
+    if (this.#mode === 'read-only' || access?.action === 'run') return 'deny';
+    return access === undefined && annotations?.destructive === true ? 'ask' : 'allow';
   }
+}
 
-  #needsSandbox({ access }: Subject, decision: Permission): boolean {
-    return this.#mode === 'auto' && access?.action === 'run' && decision === 'deny';
-  }
-
-  /** A sandbox keeps it away from whatever would ask. */
-  #isKeptIn({ access }: Subject): boolean {
-    return (
-      this.#mode === 'auto' && access !== undefined && 'isSandboxed' in access && access.isSandboxed === true
-    );
-  }
+function isSandboxed(access: ResourceAccess | undefined): boolean {
+  return access !== undefined && 'isSandboxed' in access && access.isSandboxed === true;
 }
 
 const NEEDS_SANDBOX =
@@ -349,26 +334,15 @@ function readable(approvals: StandingApprovals): StandingApprovals {
   return approvals;
 }
 
-/** Why something asks whatever the mode, unless a rule that is about just this allows it. */
-function alwaysAsks({ access }: Subject, rule: Decided | undefined): string | undefined {
+/** Why something asks whatever the mode, unless a rule that names it allows it. */
+function alwaysAsks(access: ResourceAccess | undefined, isNamed: boolean): string | undefined {
   if (access?.action === 'unknown') return access.why;
   if (access?.action === 'read' || access?.action === 'write')
-    return access.path.startsWith('/') && rule?.rule?.path === undefined
-      ? 'it is outside of the folder'
-      : undefined;
+    return access.path.startsWith('/') && !isNamed ? 'it is outside of the folder' : undefined;
   if (access?.action !== 'run') return undefined;
   const outside = (access.mentions ?? []).find((path) => path.startsWith('/'));
   if (outside !== undefined) return `it is given '${outside}', which is outside of the folder`;
   return access.words.includes(undefined) ? 'some of its words are not known before it runs' : undefined;
-}
-
-/** What is not understood is covered by nothing but an approval of the very same call. */
-function isClear(access: ResourceAccess | undefined): boolean {
-  return (
-    access === undefined ||
-    (access.action !== 'unknown' &&
-      (access.action !== 'run' || alwaysAsks({ tool: '', arguments: {}, access }, undefined) === undefined))
-  );
 }
 
 function isSameCall(rule: PermissionRule, { arguments: args }: Subject): boolean {
@@ -390,24 +364,18 @@ function strongest(rules: readonly ReadyRule[], subject: Subject): Decided | und
   for (const { rule, weight, fits: fitsOf } of rules) {
     const fits = fitsOf(subject);
     if (fits === 'no' || (fits === 'maybe' && rule.decision === 'allow')) continue;
-    // What may be denied is asked about.
     if (rule.decision === 'deny' && fits === 'yes') return { decision: 'deny', rule, weight };
-    const isMaybe = rule.decision === 'deny';
-    const one: Decided = {
-      decision: rule.decision === 'deny' ? 'ask' : rule.decision,
-      rule,
-      weight: isMaybe ? Number.POSITIVE_INFINITY : weight,
-      ...(isMaybe ? { because: 'it may be something that a rule denies' } : {}),
-    };
-    if (
-      best === undefined ||
-      one.weight > best.weight ||
-      (one.weight === best.weight && one.decision === 'ask')
-    )
-      best = one;
+    const one: Decided =
+      rule.decision === 'deny'
+        ? { decision: 'ask', rule, weight: Number.POSITIVE_INFINITY, because: MAY_BE_DENIED }
+        : { decision: rule.decision, rule, weight };
+    const isStronger = one.weight > (best?.weight ?? -1);
+    if (isStronger || (one.weight === best?.weight && one.decision === 'ask')) best = one;
   }
   return best;
 }
+
+const MAY_BE_DENIED = 'it may be something that a rule denies';
 
 interface Because {
   readonly decision: Permission;
@@ -422,17 +390,16 @@ const VERBS: Readonly<Record<Permission, string>> = {
   deny: 'denies it',
 };
 
+const SOURCES: Readonly<Record<Reason['by'], string>> = {
+  rule: 'a rule',
+  'folder rule': 'a rule of the folder',
+  'standing yes': 'a standing yes',
+  mode: 'the mode',
+  always: 'a rule',
+};
+
 function reasonOf({ access, tool }: Subject, { decision, by, rule, because }: Because): Reason {
   const what = access === undefined ? `calls ${tool}` : describeAccess(access);
-  const source =
-    by === 'folder rule' ? 'a rule of the folder' : by === 'standing yes' ? 'a standing yes' : 'a rule';
-  const why = because ?? rule?.reason ?? `${source} ${VERBS[decision]}`;
-  const text = `${what}: ${why}`;
-  return {
-    decision,
-    by,
-    text,
-    ...(access === undefined ? {} : { touch: access }),
-    ...(rule === undefined ? {} : { rule }),
-  };
+  const text = `${what}: ${because ?? rule?.reason ?? `${SOURCES[by]} ${VERBS[decision]}`}`;
+  return { decision, by, text, ...(access && { touch: access }), ...(rule && { rule }) };
 }
