@@ -165,7 +165,7 @@ export interface ToolOptions extends ToolBehaviour {
   readonly compensate?: string;
   /**
    * Name of a method of the same class that says what a call would touch: it is given the arguments and the
-   * `ToolContext`, and gives `Touch`es. Policies judge by them (`toolwright/toolbox/permissions`).
+   * `ToolContext`, and gives `ResourceAccess`es. Policies decide by them (`toolwright/toolbox/permissions`).
    */
   readonly touches?: string;
   /**

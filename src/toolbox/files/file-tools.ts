@@ -2,7 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
 import { changeFile, patchFiles, previewChange, previewPatch } from './change-files.js';
@@ -298,22 +298,22 @@ export class FileTools {
   }
 
   /** What a call that reads one path touches. */
-  protected pathRead({ path = '.' }: JsonObject): Promise<readonly Touch[]> {
+  protected pathRead({ path = '.' }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('read', path, 'alone');
   }
 
   /** What a call that looks through a folder touches. */
-  protected folderRead({ path = '.' }: JsonObject): Promise<readonly Touch[]> {
+  protected folderRead({ path = '.' }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('read', path, 'with contents');
   }
 
   /** What a call that writes one path touches. */
-  protected pathWritten({ path }: JsonObject): Promise<readonly Touch[]> {
+  protected pathWritten({ path }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('write', path, 'with contents');
   }
 
   /** What a move touches. */
-  protected async pathsMoved({ from, to }: JsonObject): Promise<readonly Touch[]> {
+  protected async pathsMoved({ from, to }: JsonObject): Promise<readonly ResourceAccess[]> {
     return [
       ...(await this.touched('write', from, 'with contents')),
       ...(await this.touched('write', to, 'alone')),
@@ -321,7 +321,7 @@ export class FileTools {
   }
 
   /** What a patch touches. */
-  protected async pathsPatched({ patch }: JsonObject): Promise<readonly Touch[]> {
+  protected async pathsPatched({ patch }: JsonObject): Promise<readonly ResourceAccess[]> {
     const read = readPatch(String(patch));
     if (!read.ok) return [];
     const paths = read.files.flatMap(({ from, to }) => [from, to]).filter((path) => path !== undefined);
@@ -334,7 +334,7 @@ export class FileTools {
     action: 'read' | 'write',
     given: unknown,
     how: 'alone' | 'with contents',
-  ): Promise<readonly Touch[]> {
+  ): Promise<readonly ResourceAccess[]> {
     try {
       const path = this.files.pathOf(String(given));
       const isFolder = how === 'with contents' && (await this.files.info(path))?.kind === 'folder';

@@ -2,7 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { Schedules, type SchedulesOptions } from './schedules.js';
 
@@ -128,7 +128,7 @@ export class ScheduleTools {
   }
 
   /** What cannot be scheduled touches nothing: nobody is asked about it before it fails. */
-  async touchesOfNew(_: unknown, context?: ToolContext): Promise<readonly Touch[] | 'as annotated'> {
+  async touchesOfNew(_: unknown, context?: ToolContext): Promise<readonly ResourceAccess[] | 'as annotated'> {
     const of = ownerOf(context);
     return of !== undefined && (await this.schedules.reaches(of.conversationId)) ? 'as annotated' : [];
   }
@@ -137,7 +137,7 @@ export class ScheduleTools {
   async touchesOfEnd(
     { id }: { readonly id?: unknown },
     context?: ToolContext,
-  ): Promise<readonly Touch[] | 'as annotated'> {
+  ): Promise<readonly ResourceAccess[] | 'as annotated'> {
     const of = ownerOf(context);
     const own = of === undefined ? [] : await this.schedules.list(of);
     return own.some((schedule) => schedule.id === id) ? 'as annotated' : [];

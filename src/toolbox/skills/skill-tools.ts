@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parse as parseYaml } from 'yaml';
 import type { JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { defineTool } from '../../discovery/define-tool.js';
 import {
   type AuthorFault,
@@ -284,13 +284,13 @@ async function realFile(skill: Skill, path: string): Promise<string | undefined>
  * What is read for a file of a skill, as it is named and with links followed. Its place is told from `root`; that of
  * a skill elsewhere from its folder of skills, since whoever named that meant it to be read, and with its absolute path.
  */
-async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<Touch[]> {
+async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<ResourceAccess[]> {
   const named = path ?? FILE;
   const file = await realFile(skill, named);
   if (file === undefined) return [];
   const bases = [root, skill.home].map((base) => resolve(base));
   const real = await Promise.all(bases.map((base) => realpath(base).catch(() => base)));
-  const touchOf = (one: string): readonly Touch[] => {
+  const touchOf = (one: string): readonly ResourceAccess[] => {
     for (const [index, base] of bases.entries()) {
       const path = pathWithin(one, base) ?? pathWithin(one, real[index] ?? base);
       if (path === undefined) continue;

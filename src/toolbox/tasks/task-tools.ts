@@ -1,7 +1,7 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { ownerText } from '../../kernel/json.js';
 
@@ -105,7 +105,7 @@ export class TaskTools {
   }
 
   /** Notes of the model’s own: policies need not ask about them. */
-  touchesNothing(): readonly Touch[] {
+  touchesNothing(): readonly ResourceAccess[] {
     return [];
   }
 }
@@ -136,7 +136,7 @@ export class MessageTools {
   }
 
   /** Words to the user are what an answer is, too. */
-  touchesNothing(): readonly Touch[] {
+  touchesNothing(): readonly ResourceAccess[] {
     return [];
   }
 }

@@ -2,7 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
-import type { Touch } from '../../contract/touch.js';
+import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
 import { WebAccess, type WebAccessOptions, type WebResponse } from '../network/web-access.js';
 import { WebSearch } from './web-search.js';
@@ -56,7 +56,7 @@ export class WebTools {
   }
 
   /** What a call touches. What is no address is refused by the tool itself. */
-  protected pageOpened({ url }: JsonObject): readonly Touch[] {
+  protected pageOpened({ url }: JsonObject): readonly ResourceAccess[] {
     return [{ action: 'open', url: String(url) }];
   }
 }

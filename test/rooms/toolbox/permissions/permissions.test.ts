@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defineTool, runToolLoop, ToolRegistry, type Touch } from 'toolwright';
+import { defineTool, type ResourceAccess, runToolLoop, ToolRegistry } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
 import {
@@ -15,11 +15,11 @@ import {
 import { newFolder } from '../files/folders.js';
 
 /** What becomes of a call that touches things. */
-async function verdictOf(options: PermissionsOptions, touches: readonly Touch[], scope = {}) {
+async function verdictOf(options: PermissionsOptions, touches: readonly ResourceAccess[], scope = {}) {
   return verdictBy(new Permissions(options), touches, scope);
 }
 
-async function verdictBy(permissions: Permissions, touches: readonly Touch[], scope = {}) {
+async function verdictBy(permissions: Permissions, touches: readonly ResourceAccess[], scope = {}) {
   const asked = Promise.withResolvers<Awaited<ReturnType<Permissions['explain']>>>();
   const tool = defineTool({
     name: 'do_it',
@@ -35,19 +35,20 @@ async function verdictBy(permissions: Permissions, touches: readonly Touch[], sc
   return asked.promise;
 }
 
-const read = (path: string): Touch => ({ action: 'read', path });
-const write = (path: string): Touch => ({ action: 'write', path });
-const run = (command: string, ...mentions: readonly string[]): Touch => ({
+const read = (path: string): ResourceAccess => ({ action: 'read', path });
+const write = (path: string): ResourceAccess => ({ action: 'write', path });
+const run = (command: string, ...mentions: readonly string[]): ResourceAccess => ({
   action: 'run',
   words: command.split(' ').map((word) => (word === '?' ? undefined : word)),
   mentions,
 });
-const sandboxed = (touch: Touch): Touch => ({ ...touch, isSandboxed: true }) as Touch;
-const open = (url: string): Touch => ({ action: 'open', url });
-const unknown: Touch = { action: 'unknown', why: 'it is odd' };
+const sandboxed = (touch: ResourceAccess): ResourceAccess =>
+  ({ ...touch, isSandboxed: true }) as ResourceAccess;
+const open = (url: string): ResourceAccess => ({ action: 'open', url });
+const unknown: ResourceAccess = { action: 'unknown', why: 'it is odd' };
 
 describe('Permissions', () => {
-  test.each<[PermissionsOptions['mode'], Touch, Permission]>([
+  test.each<[PermissionsOptions['mode'], ResourceAccess, Permission]>([
     ['read-only', read('a'), 'allow'],
     ['read-only', write('a'), 'deny'],
     ['read-only', run('ls'), 'deny'],
@@ -67,7 +68,7 @@ describe('Permissions', () => {
     ['ask', sandboxed(unknown), 'ask'],
     ['read-only', sandboxed(run('ls')), 'deny'],
     ['read-only', sandboxed(unknown), 'ask'],
-    ['read-only', { ...run('cat a', 'a'), isReadOnly: true } as Touch, 'allow'],
+    ['read-only', { ...run('cat a', 'a'), isReadOnly: true } as ResourceAccess, 'allow'],
     ['read-only', { action: 'open', url: 'https://example.com' }, 'deny'],
     ['auto', write('.git'), 'ask'],
     ['auto', write('sub/.git'), 'ask'],
@@ -94,7 +95,7 @@ describe('Permissions', () => {
     ...about,
   });
 
-  test.each<[string, readonly PermissionRule[], Touch, Permission]>([
+  test.each<[string, readonly PermissionRule[], ResourceAccess, Permission]>([
     ['a path is allowed', [rule('allow', { path: 'src/**' })], write('src/a'), 'allow'],
     ['another path is not', [rule('allow', { path: 'src/**' })], write('lib/a'), 'ask'],
     ['an action', [rule('allow', { action: 'write' })], write('x'), 'allow'],
@@ -143,10 +144,15 @@ describe('Permissions', () => {
     [
       'through a folder with what is denied',
       [rule('deny', { path: 'a/secret' })],
-      { ...read('a'), isDeep: true } as Touch,
+      { ...read('a'), isDeep: true } as ResourceAccess,
       'ask',
     ],
-    ['beside it', [rule('deny', { path: 'a/secret' })], { ...read('b'), isDeep: true } as Touch, 'allow'],
+    [
+      'beside it',
+      [rule('deny', { path: 'a/secret' })],
+      { ...read('b'), isDeep: true } as ResourceAccess,
+      'allow',
+    ],
     ['a command', [rule('allow', { command: 'git status' })], run('git status'), 'allow'],
     ['no more than it says', [rule('allow', { command: 'git status' })], run('git status -s'), 'ask'],
     ['any more', [rule('allow', { command: 'git status *' })], run('git status -s x'), 'allow'],
@@ -194,7 +200,7 @@ describe('Permissions', () => {
       'ask',
     ],
     ...['http://evil.test.:4821/', 'http://EVIL.test/', 'http://a.test@evil.test/', 'http://evil%2etest'].map(
-      (url): [string, PermissionRule[], Touch, Permission] => [
+      (url): [string, PermissionRule[], ResourceAccess, Permission] => [
         `a host that is denied, as ${url}`,
         [rule('deny', { host: 'evil.test' }), rule('allow', { tool: '*' })],
         open(url),
@@ -222,7 +228,7 @@ describe('Permissions', () => {
       ['evil.test', 'file:///evil.test', 'allow'],
       ['evil.test', 'http://notevil.test/', 'allow'],
       ['evil.test', 'http://a.evil.test/', 'allow'],
-    ].map(([host, url, decision]): [string, PermissionRule[], Touch, Permission] => [
+    ].map(([host, url, decision]): [string, PermissionRule[], ResourceAccess, Permission] => [
       `${host} of ${url}`,
       [rule('deny', { host }), rule('allow', { tool: '*' })],
       open(String(url)),
@@ -235,7 +241,7 @@ describe('Permissions', () => {
       'npm --loglevel=silent publish',
       'npm -- publish',
       'NPM -s PUBLISH',
-    ].map((command): [string, PermissionRule[], Touch, Permission] => [
+    ].map((command): [string, PermissionRule[], ResourceAccess, Permission] => [
       `denied with options before it: ${command}`,
       [rule('deny', { command: 'npm publish' }), rule('allow', { tool: '*' })],
       run(command),
@@ -248,7 +254,7 @@ describe('Permissions', () => {
       ['npm publish', 'npm -s ?', 'ask'],
       ['npm publish', 'npm run publish', 'allow'],
       ['git push', 'git commit -m push', 'allow'],
-    ].map(([command, given, decision]): [string, PermissionRule[], Touch, Permission] => [
+    ].map(([command, given, decision]): [string, PermissionRule[], ResourceAccess, Permission] => [
       `${command} denies or leaves ${given}`,
       [rule('deny', { command }), rule('allow', { command: '* **' })],
       run(String(given)),
@@ -518,7 +524,7 @@ describe('rules of the folder', () => {
     fc.record({ decision, command: fc.constantFrom('a', 'a **', 'a b', 'rm') }),
     fc.record({ decision, tool: fc.constantFrom('do_it', '*', 'other') }),
   );
-  const touch: fc.Arbitrary<Touch> = fc.constantFrom(
+  const touch: fc.Arbitrary<ResourceAccess> = fc.constantFrom(
     read('a'),
     write('a/b'),
     write('.git/x'),
