@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { ResourceAccess } from '../../contract/touch.js';
 import { folderPath } from '../paths/folder-path.js';
 import type { FolderView } from './command-shell.js';
-import { type ParsedCommand, type ParsedWord, parseCommand } from './parse-command.js';
+import { type ParsedCommand, parseCommand } from './parse-command.js';
 import { insertionsFor, type ReadOnlyForm, readOnlyForm } from './read-only-commands.js';
 
 /** Where a command runs. */
@@ -29,7 +29,7 @@ export function commandAccess(command: string, place: CommandPlace): readonly Re
   const sandboxed = place.isSandboxed ? ({ isSandboxed: true } as const) : {};
   const all: ResourceAccess[] = commands.map((one) => {
     const form = unclear === undefined ? formOf(one, place) : undefined;
-    const mentions = [...mentionsOf(one, place), ...(form?.isDeep ? [`${shown(place.folder, place)}/`] : [])];
+    const mentions = mentionsOf(one, place).concat(form?.isDeep ? [`${shown(place.folder, place)}/`] : []);
     return {
       action: 'run',
       words: one.words.map(({ text }) => text),
@@ -51,17 +51,10 @@ export function commandTouches(command: string, folder: string, view: FolderView
 export function readOnlyText(command: string, place: CommandPlace): string {
   const { commands, unclear } = parseCommand(command);
   if (unclear !== undefined) return command;
-  const insertions = commands.flatMap((one) => {
-    const form = formOf(one, place);
-    return form === undefined ? [] : insertionsFor(one, form);
-  });
-  let text = '';
-  let done = 0;
-  for (const { at, text: inserted } of insertions) {
-    text += command.slice(done, at) + inserted;
-    done = at;
-  }
-  return text + command.slice(done);
+  const insertions = commands.flatMap((one) => insertionsFor(one, formOf(one, place)));
+  const ends = [...insertions.map(({ at }) => at), command.length];
+  const rest = insertions.map(({ at, text }, index) => text + command.slice(at, ends[index + 1]));
+  return command.slice(0, ends[0]) + rest.join('');
 }
 
 function formOf(command: ParsedCommand, place: CommandPlace): ReadOnlyForm | undefined {
@@ -71,24 +64,21 @@ function formOf(command: ParsedCommand, place: CommandPlace): ReadOnlyForm | und
     : undefined;
 }
 
-/** Paths that the words of a command may be. What the words before `/` mean is not known, and is not told. */
-function mentionsOf({ words, files }: ParsedCommand, place: CommandPlace): readonly string[] {
-  return [...words, ...files].flatMap((word, index) => wordMentions(word, index, place));
-}
-
 /** What programs end a path with, or begin one behind, within one word: `--file=a`, `a:b`, `x=<b`. */
 const PARTS = /[^=,:;@<>]+/g;
 const WEB = /(?<![a-z])(?!file:)[a-z][a-z0-9+.-]{0,20}:\/\/\S*/gi;
 const MOST_CHARACTERS = 4_096;
 
-function wordMentions({ text }: ParsedWord, index: number, place: CommandPlace): readonly string[] {
-  if (text === undefined || text === '') return [];
-  // Programs are looked up elsewhere, and what they are is for rules about commands.
-  if (index === 0 && (!text.includes('/') || text.startsWith('/'))) return [];
-  const rest = text.replace(WEB, '');
-  const option = /^-[^/.~]*(?=[/.~])/.exec(rest)?.[0] ?? '';
-  const parts = [rest, ...(rest.match(PARTS) ?? []), ...(option === '' ? [] : [rest.slice(option.length)])];
-  return [...new Set(parts)].flatMap((part) => (part === '' ? [] : places(part, place)));
+/** Paths that the words of a command may be. A word that is not known yet mentions none. */
+function mentionsOf({ words, files }: ParsedCommand, place: CommandPlace): readonly string[] {
+  return [...words, ...files].flatMap(({ text = '' }, index) => {
+    // A program without a path is looked up elsewhere, and rules about commands are for it.
+    if (index === 0 && (!text.includes('/') || text.startsWith('/'))) return [];
+    const rest = text.replace(WEB, '');
+    const option = /^-[^/.~]*(?=[/.~])/.exec(rest)?.[0] ?? '';
+    const parts = new Set([rest, ...(rest.match(PARTS) ?? []), rest.slice(option.length)]);
+    return [...parts].flatMap((part) => (part === '' ? [] : places(part, place)));
+  });
 }
 
 function places(text: string, { folder, view }: CommandPlace): readonly string[] {

@@ -14,28 +14,29 @@ export class KeptOutput implements OutputView {
   add(text: string): void {
     this.#length += text.length;
     const half = Math.floor(this.#most / 2);
-    const room = half - this.#head.length;
-    if (room > 0) this.#head += text.slice(0, room);
-    const rest = room > 0 ? text.slice(room) : text;
-    this.#tail += rest;
+    const room = Math.max(0, half - this.#head.length);
+    this.#head += text.slice(0, room);
+    this.#tail += text.slice(room);
     // Cut now and then: each time would be a copy for every line.
     if (this.#tail.length > half * 2) this.#tail = this.#tail.slice(-half);
   }
 
   text(): string {
-    const half = Math.floor(this.#most / 2);
-    const tail = this.#tail.slice(-half);
+    const tail = this.#tail.slice(-Math.floor(this.#most / 2));
     const missing = this.#length - this.#head.length - tail.length;
-    const gap = missing > 0 ? `\n… (${missing} characters are left out here)\n` : '';
-    return (this.#head + gap + tail).toWellFormed();
+    return (this.#head + gapOf(missing, '\n') + tail).toWellFormed();
   }
 
   since(place: number): { readonly text: string; readonly place: number } {
     if (place <= 0) return { text: this.text(), place: this.#length };
-    const behind =
-      this.#head.length + this.#tail.length === this.#length ? this.#head + this.#tail : this.#tail;
-    const start = this.#length - behind.length;
-    const gap = start > place ? `… (${start - place} characters are left out here)\n` : '';
-    return { text: (gap + behind.slice(Math.max(0, place - start))).toWellFormed(), place: this.#length };
+    const isWhole = this.#head.length + this.#tail.length === this.#length;
+    const kept = isWhole ? this.#head + this.#tail : this.#tail;
+    const start = this.#length - kept.length;
+    const text = gapOf(start - place, '') + kept.slice(Math.max(0, place - start));
+    return { text: text.toWellFormed(), place: this.#length };
   }
+}
+
+function gapOf(missing: number, before: string): string {
+  return missing > 0 ? `${before}… (${missing} characters are left out here)\n` : '';
 }

@@ -27,7 +27,7 @@ import {
   type RulesOf,
   required,
 } from '../../kernel/options.js';
-import { folderPath } from '../paths/folder-path.js';
+import { folderPath, isWithin } from '../paths/folder-path.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -88,20 +88,7 @@ const OPTIONS = optionTable<LocalShellOptions>('LocalShell', LOCAL_SHELL_RULES, 
 const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash', '/opt/homebrew/bin/bash'];
 
 /** What programs need to run, and to talk as people of this machine do. */
-const CLEAN = [
-  'PATH',
-  'HOME',
-  'USER',
-  'LOGNAME',
-  'LANG',
-  'LC_ALL',
-  'LC_CTYPE',
-  'TZ',
-  'TMPDIR',
-  'TMP',
-  'TEMP',
-  'SystemRoot',
-];
+const CLEAN = 'PATH HOME USER LOGNAME LANG LC_ALL LC_CTYPE TZ TMPDIR TMP TEMP SystemRoot'.split(' ');
 
 /** There is nobody at the terminal, and no terminal. */
 const NOBODY_THERE = {
@@ -118,6 +105,7 @@ const NEVER =
 
 /** For how long output is waited for that something else still holds open. */
 const REST_MS = 250;
+const MOST_OUTPUT = 60_000;
 
 const EXTERNAL = {
   where: 'LocalShell',
@@ -125,9 +113,6 @@ const EXTERNAL = {
     "sandbox is 'external': in mode 'auto' commands run without a question, kept in by nothing in this process",
   fix: 'a container or a machine around this process that nobody minds to lose',
 };
-
-/** How many characters of output are kept. */
-const MOST_CHARACTERS = 60_000;
 
 /** A program to start, and what to do when it has ended. */
 export interface Launch {
@@ -149,7 +134,7 @@ export class LocalShell extends CommandShell {
   constructor(options: LocalShellOptions) {
     super();
     checkOptions(options, OPTIONS);
-    const { folder, environment = 'clean', bash, outputCharacters = MOST_CHARACTERS, logger } = options;
+    const { folder, environment = 'clean', bash, outputCharacters = MOST_OUTPUT, logger } = options;
     this.#folder = realpathSync.native(folder);
     const found = bash ?? BASHES.find((path) => existsSync(path));
     if (found === undefined)
@@ -166,19 +151,20 @@ export class LocalShell extends CommandShell {
   }
 
   override folderAt(path: string): string {
-    const read = folderPath(path, { root: this.#folder });
+    const root = this.#folder;
+    const read = folderPath(path, { root });
     if (!read.ok) throw new Error(`${read.problem}.`);
-    const { path: absolute, isFolder } = this.view().resolve(
-      isAbsolute(path) ? path : `${this.#folder}/${path}`,
-    );
+    const { path: absolute, isFolder } = resolvePath(isAbsolute(path) ? path : `${root}/${path}`);
     if (!isFolder) throw new Error(`'${read.path}' is no folder.`);
-    if (absolute !== this.#folder && !absolute.startsWith(`${this.#folder}/`))
+    if (absolute !== root && !isWithin(absolute, root))
       throw new Error(`'${read.path}' leads out of the folder.`);
     return absolute;
   }
 
   override view(): FolderView {
-    return { root: this.#folder, resolve: resolvePath, names: namesIn, text: textAt };
+    const names = (path: string) => orNothing(() => readdirSync(path));
+    const text = (path: string) => orNothing(() => readFileSync(path, 'utf8'));
+    return { root: this.#folder, resolve: resolvePath, names, text };
   }
 
   /** How Bash is started; a subclass puts it into a sandbox. */
@@ -201,15 +187,17 @@ export class LocalShell extends CommandShell {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    const { pid } = child;
     let endedBy: CommandEnd['endedBy'];
     const end = async (why: 'time' | 'abort'): Promise<void> => {
       endedBy ??= why;
-      if (child.pid !== undefined) await endGroup(child.pid, mark);
+      if (pid !== undefined) await endGroup(pid, mark);
     };
     const unfollow = signal === undefined ? undefined : onAbort(signal, () => void end('abort'));
     const timer = timeoutMs === undefined ? undefined : setTimeout(() => void end('time'), timeoutMs);
+    // Then there is no time to wait.
     const killNow = (): void => {
-      if (child.pid !== undefined) killGroupNow(child.pid, mark);
+      if (pid !== undefined) signalGroup(pid, mark, 'SIGKILL');
     };
     process.once('exit', killNow);
     collect(child, (text) => {
@@ -219,8 +207,8 @@ export class LocalShell extends CommandShell {
     const ended = endOf(child).then(async (how) => {
       clearTimeout(timer);
       unfollow?.();
-      // What it has left running would have nobody who knows of it.
-      if (child.pid !== undefined) await endGroup(child.pid, mark);
+      // Nobody could end later what it has left running.
+      if (pid !== undefined) await endGroup(pid, mark);
       process.off('exit', killNow);
       onEnd?.();
       return { ...how, ...(endedBy === undefined ? {} : { endedBy }), durationMs: performance.now() - begun };
@@ -233,9 +221,11 @@ function environmentOf(
   given: 'clean' | 'inherit' | Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   const own = Object.entries(process.env).filter(([name]) => given === 'inherit' || CLEAN.includes(name));
-  const all = { ...Object.fromEntries(own), ...NOBODY_THERE, ...(typeof given === 'object' ? given : {}) };
-  const kept = Object.entries(all).filter(([name, value]) => value !== undefined && !NEVER.test(name));
-  return Object.fromEntries(kept) as Readonly<Record<string, string>>;
+  const added = typeof given === 'object' ? Object.entries(given) : [];
+  const all = [...own, ...Object.entries(NOBODY_THERE), ...added];
+  return Object.fromEntries(
+    all.flatMap(([name, value]) => (value === undefined || NEVER.test(name) ? [] : [[name, value]])),
+  );
 }
 
 /** Both streams, in the order in which they come, without half a character. */
@@ -284,7 +274,7 @@ function resolvePath(path: string): { readonly path: string; readonly isFolder: 
       continue;
     }
     const next = `${at}/${name}`;
-    const stat: Stats | undefined = kind === 'folder' ? statOf(next) : undefined;
+    const stat: Stats | undefined = kind === 'folder' ? orNothing(() => lstatSync(next)) : undefined;
     if (stat?.isSymbolicLink()) {
       links += 1;
       const target = links > MOST_LINKS ? '' : readlinkSync(next);
@@ -299,26 +289,10 @@ function resolvePath(path: string): { readonly path: string; readonly isFolder: 
   return { path: at || '/', isFolder: kind === 'folder' };
 }
 
-function statOf(path: string): Stats | undefined {
+/** `undefined` if it is not there, or may not be read. */
+function orNothing<T>(read: () => T): T | undefined {
   try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // A file stands in the way, or nobody may look there.
-    return undefined;
-  }
-}
-
-function namesIn(path: string): readonly string[] | undefined {
-  try {
-    return readdirSync(path);
-  } catch {
-    return undefined;
-  }
-}
-
-function textAt(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
+    return read();
   } catch {
     return undefined;
   }
@@ -332,52 +306,36 @@ const STEP_MS = 20;
 
 /** Ends a process, its group and whatever they have started: first asks, then kills, until nothing is left. */
 async function endGroup(leader: number, mark: string): Promise<void> {
-  const signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGKILL'];
-  for (const signal of signals) {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const until = performance.now() + GRACE_MS;
-    do {
-      const left = livingProcesses(leader, mark);
-      if (left.length === 0) return;
-      for (const pid of left) signalProcess(pid, signal);
+    while (performance.now() < until) {
+      if (!signalGroup(leader, mark, signal)) return;
       await wait(STEP_MS);
-    } while (performance.now() < until && livingProcesses(leader, mark).length > 0);
+    }
   }
 }
 
-/** Kills at once, where there is no time left to wait: the process itself is ending. */
-function killGroupNow(leader: number, mark: string): void {
-  for (const pid of livingProcesses(leader, mark)) signalProcess(pid, 'SIGKILL');
-}
-
-function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(pid, signal);
-  } catch {
-    return false;
-  }
+/** Whether there was something to signal. */
+function signalGroup(leader: number, mark: string, signal: NodeJS.Signals): boolean {
+  const left = livingProcesses(leader, mark);
+  for (const pid of left) orNothing(() => process.kill(pid, signal));
+  return left.length > 0;
 }
 
 /** The group and its processes that have not ended; on Linux also those with the mark that have left the group. */
 function livingProcesses(leader: number, mark: string): readonly number[] {
-  if (process.platform !== 'linux') return signalProcess(-leader, 0) ? [-leader] : [];
+  if (process.platform !== 'linux') return orNothing(() => process.kill(-leader, 0)) ? [-leader] : [];
   const wanted = `${MARK}=${mark}`;
-  const own = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOf(name, { leader, wanted }));
+  const own = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOf(name, leader, wanted));
   return own.length === 0 ? [] : [-leader, ...own.map(Number)];
 }
 
-function isOf(
-  pid: string,
-  { leader, wanted }: { readonly leader: number; readonly wanted: string },
-): boolean {
-  try {
-    // Behind the name: its state, its parent, its group. One that has ended waits only for its parent.
-    const [, state, group] =
-      /\) (\S) \d+ (\d+) [^)]*$/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? [];
-    if (state === 'Z') return false;
-    return (
-      Number(group) === leader || readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(wanted)
-    );
-  } catch {
-    return false;
-  }
+function isOf(pid: string, leader: number, wanted: string): boolean {
+  // Behind the name: its state, its parent, its group. One that has ended waits only for its parent.
+  const stat = orNothing(() => readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? '';
+  const [, state, group] = /\) (\S) \d+ (\d+) [^)]*$/s.exec(stat) ?? [];
+  if (state === undefined || state === 'Z') return false;
+  if (Number(group) === leader) return true;
+  const environment = orNothing(() => readFileSync(`/proc/${pid}/environ`, 'latin1')) ?? '';
+  return environment.split('\0').includes(wanted);
 }

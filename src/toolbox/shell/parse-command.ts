@@ -19,7 +19,7 @@ export interface ParsedCommand {
 interface ParsedText {
   readonly commands: readonly ParsedCommand[];
   /** Why it is no list or pipeline of simple commands with literal words. */
-  readonly unclear?: string;
+  readonly unclear: string | undefined;
 }
 
 const MOST_CHARACTERS = 20_000;
@@ -43,7 +43,7 @@ export function parseCommand(command: string): ParsedText {
     // The parser and the walk end at the depth that the stack allows.
     reader.doubt('it is nested too deeply');
   }
-  return { commands: reader.commands, ...(reader.unclear === undefined ? {} : { unclear: reader.unclear }) };
+  return reader;
 }
 
 class CommandReader {
@@ -79,21 +79,11 @@ class CommandReader {
 }
 
 /** What a list or a pipeline of simple commands is made of. */
-const SIMPLE: ReadonlySet<string> = new Set<SyntaxNode['type']>([
-  'Script',
-  'Statement',
-  'AndOr',
-  'Pipeline',
-  'Negation',
-  'Command',
-  'Word',
-  'Redirect',
-  'FileDescriptor',
-  'Literal',
-  'SingleQuoted',
-  'DoubleQuoted',
-  'AnsiCQuoted',
-]);
+const SIMPLE: ReadonlySet<string> = new Set(
+  'Script Statement AndOr Pipeline Negation Command Word Redirect FileDescriptor Literal SingleQuoted DoubleQuoted AnsiCQuoted'.split(
+    ' ',
+  ),
+);
 
 const DOUBTS: Readonly<Record<string, string>> = {
   Assignment: 'it sets a variable',

@@ -74,27 +74,20 @@ const PLAIN_SETTING =
   /^(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|name|email|url|pushurl|fetch|merge|remote|rebase|defaultbranch|default)\s*=[^\\]*$/i;
 
 function isPlainConfig(config: string): boolean {
-  return config
-    .split('\n')
-    .map((line) => line.trim())
-    .every(
-      (line) => line === '' || /^[#;]/.test(line) || PLAIN_SECTION.test(line) || PLAIN_SETTING.test(line),
-    );
+  return config.split('\n').every((given) => {
+    const line = given.trim();
+    return line === '' || /^[#;]/.test(line) || PLAIN_SECTION.test(line) || PLAIN_SETTING.test(line);
+  });
 }
 
-/** What is put into the text of a command. */
-interface Insertion {
-  readonly at: number;
-  readonly text: string;
-}
-
-/** What to put into the text, in order: the rest of it stays as it is. */
+/** What to put into the text so that a command has this form, in order; nothing if it has none. */
 export function insertionsFor(
   { words }: ParsedCommand,
-  { environment, options }: ReadOnlyForm,
-): readonly Insertion[] {
-  const before = { at: words[0]?.pos ?? 0, text: `/usr/bin/env -i ${environment} ` };
-  return [before, ...options.map((text, index) => ({ at: words[index]?.end ?? 0, text: ` ${text}` }))];
+  form: ReadOnlyForm | undefined,
+): readonly { readonly at: number; readonly text: string }[] {
+  if (form === undefined) return [];
+  const before = { at: words[0]?.pos ?? 0, text: `/usr/bin/env -i ${form.environment} ` };
+  return [before, ...form.options.map((text, index) => ({ at: words[index]?.end ?? 0, text: ` ${text}` }))];
 }
 
 function quoted(text: string): string {

@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../../contract/tool.js';
 import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
 import { discoverTools } from '../../discovery/discover-tools.js';
+import { onAbort } from '../../kernel/async.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
 import { type CommandEnd, CommandShell, type RunningCommand } from './command-shell.js';
@@ -71,17 +72,18 @@ export class ShellTools {
     context?: ToolContext,
   ): Promise<ToolResult> {
     const { limits, shell } = this;
-    const text = this.#textOf(command, folder);
-    if (background)
-      return this.#background.start(shell, {
+    const place = this.#place(folder);
+    // Built-in read-only programs run in the form that was decided about; in a sandbox everything as it is.
+    const text = place.isSandboxed ? command : readOnlyText(command, place);
+    if (background) {
+      const timeoutMs = (seconds ?? limits.backgroundSeconds) * 1_000;
+      return this.#background.start(
+        () => shell.start({ command: text, folder, timeoutMs }),
         command,
-        text,
-        folder,
-        owner: ownerOf(context),
-        most: limits.backgroundCommands,
-        timeoutMs: (seconds ?? limits.backgroundSeconds) * 1_000,
+        limits.backgroundCommands,
         context,
-      });
+      );
+    }
     const timeoutMs = Math.min(seconds ?? limits.seconds, limits.mostSeconds) * 1_000;
     const news = new PacedNews((output) => context?.progress({ output }));
     const running = shell.start({
@@ -103,7 +105,7 @@ export class ShellTools {
     touches: 'nothingTouched',
   })
   listCommands(context?: ToolContext): string {
-    return this.#background.list(ownerOf(context));
+    return this.#background.list(context);
   }
 
   /** What a command in the background has written since it was last asked. */
@@ -118,7 +120,7 @@ export class ShellTools {
     @Param({ description: 'All that is kept, from the beginning' }) all = false,
     context?: ToolContext,
   ): ToolResult {
-    return this.#background.output(ownerOf(context), id, all ? 'all' : 'news');
+    return this.#background.output(context, id, all);
   }
 
   /** Ends a command in the background and all that it has started. */
@@ -131,7 +133,7 @@ export class ShellTools {
     @Param({ description: ID, required: true }) id: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
-    return this.#background.kill(ownerOf(context), id);
+    return this.#background.kill(context, id);
   }
 
   /** Ends all commands in the background; for when the application ends. */
@@ -152,11 +154,6 @@ export class ShellTools {
   #place(folder: string): CommandPlace {
     const { shell } = this;
     return { folder: shell.folderAt(folder), view: shell.view(), isSandboxed: shell.isSandboxed };
-  }
-
-  /** Built-in read-only programs run in the form that was decided about; in a sandbox everything as it is. */
-  #textOf(command: string, folder: string): string {
-    return this.shell.isSandboxed ? command : readOnlyText(command, this.#place(folder));
   }
 }
 
@@ -214,20 +211,8 @@ interface BackgroundCommand {
   readonly command: string;
   readonly running: RunningCommand;
   end: CommandEnd | undefined;
-  /** Up to where its output was told. */
+  /** Up to where its output was reported. */
   told: number;
-}
-
-/** A command to be started. */
-interface BackgroundStart {
-  readonly command: string;
-  /** For Bash. */
-  readonly text: string;
-  readonly folder: string;
-  readonly owner: string;
-  readonly most: number;
-  readonly timeoutMs: number;
-  readonly context: ToolContext | undefined;
 }
 
 /** How many that have ended are remembered, of all conversations. */
@@ -235,55 +220,53 @@ const MOST_ENDED = 200;
 
 /** Commands that were started and not waited for, by conversation. */
 class BackgroundCommands {
-  readonly #commands = new Map<string, BackgroundCommand>();
+  #commands: readonly BackgroundCommand[] = [];
   #count = 0;
 
-  /** Starts one; where somebody hears of completions, its end is told too. */
+  /** Starts a command; its end is reported if the conversation takes completions. */
   start(
-    shell: CommandShell,
-    { command, text, folder, owner, most, timeoutMs, context }: BackgroundStart,
+    run: () => RunningCommand,
+    command: string,
+    most: number,
+    context: ToolContext | undefined,
   ): ToolResult {
-    const running = this.#of(owner).filter(({ end }) => end === undefined);
-    if (running.length >= most)
-      return errorResult(
-        `${running.length} commands run in the background; end one of them first (kill_command).`,
-      );
+    const owner = ownerOf(context);
+    const count = this.#of(owner).filter(({ end }) => end === undefined).length;
+    if (count >= most)
+      return errorResult(`${count} commands run in the background; end one of them first (kill_command).`);
     this.#count += 1;
     const id = `command_${this.#count}`;
-    const started = shell.start({ command: text, folder, timeoutMs });
-    const kept: BackgroundCommand = { id, owner, command, running: started, end: undefined, told: 0 };
-    this.#commands.set(key(owner, id), kept);
-    const ended = started.ended.then((end) => {
-      kept.end = end;
-      this.#forgetOld();
-      return end;
+    const started: BackgroundCommand = { id, owner, command, running: run(), end: undefined, told: 0 };
+    this.#commands = [...this.#commands, started];
+    void started.running.ended.then((end) => {
+      started.end = end;
+      const ended = this.#commands.filter((one) => one.end !== undefined);
+      const forgotten = ended.slice(0, Math.max(0, ended.length - MOST_ENDED));
+      this.#commands = this.#commands.filter((one) => !forgotten.includes(one));
     });
     const acknowledgement = `${id} runs in the background. command_output tells what it writes, kill_command ends it.`;
-    return tellOfEnd({ context, ended, kept, acknowledgement }) ?? toolResult(acknowledgement);
+    return tellOfEnd(context, started, acknowledgement) ?? toolResult(acknowledgement);
   }
 
-  list(owner: string): string {
-    const all = this.#of(owner);
-    if (all.length === 0) return 'No command was started in the background.';
-    return all
-      .map(
-        ({ id, command, end }) =>
-          `${id} (${end === undefined ? 'runs' : howEnded(end)}): ${visibleLine(command).slice(0, 200)}`,
-      )
-      .join('\n');
+  list(context: ToolContext | undefined): string {
+    const lines = this.#of(ownerOf(context)).map((one) => {
+      const status = one.end === undefined ? 'runs' : howEnded(one.end);
+      return `${one.id} (${status}): ${shortText(one)}`;
+    });
+    return lines.join('\n') || 'No command was started in the background.';
   }
 
-  output(owner: string, id: string, which: 'news' | 'all'): ToolResult {
-    const found = this.#commands.get(key(owner, id));
+  output(context: ToolContext | undefined, id: string, all: boolean): ToolResult {
+    const found = this.#find(context, id);
     if (found === undefined) return errorResult(`There is no '${id}'.`);
-    const { text, place } = found.running.output.since(which === 'all' ? 0 : found.told);
+    const { text, place } = found.running.output.since(all ? 0 : found.told);
     found.told = place;
     const status = found.end === undefined ? 'it runs' : howEnded(found.end);
     return toolResult(`${text === '' ? '(nothing new)' : text}\n(${status})`);
   }
 
-  async kill(owner: string, id: string): Promise<ToolResult> {
-    const found = this.#commands.get(key(owner, id));
+  async kill(context: ToolContext | undefined, id: string): Promise<ToolResult> {
+    const found = this.#find(context, id);
     if (found === undefined) return errorResult(`There is no '${id}'.`);
     if (found.end !== undefined) return toolResult(`${id} had ended already (${howEnded(found.end)}).`);
     await found.running.end('abort');
@@ -292,46 +275,38 @@ class BackgroundCommands {
   }
 
   async killAll(): Promise<void> {
-    await Promise.all([...this.#commands.values()].map(({ running, end }) => end ?? running.end('abort')));
+    await Promise.all(this.#commands.map(({ running, end }) => end ?? running.end('abort')));
   }
 
   #of(owner: string): readonly BackgroundCommand[] {
-    return [...this.#commands.values()].filter((command) => command.owner === owner);
+    return this.#commands.filter((command) => command.owner === owner);
   }
 
-  #forgetOld(): void {
-    const ended = [...this.#commands].filter(([, { end }]) => end !== undefined);
-    for (const [id] of ended.slice(0, Math.max(0, ended.length - MOST_ENDED))) this.#commands.delete(id);
+  #find(context: ToolContext | undefined, id: string): BackgroundCommand | undefined {
+    return this.#of(ownerOf(context)).find((one) => one.id === id);
   }
 }
 
-function key(owner: string, id: string): string {
-  return `${owner} ${id}`;
+function shortText({ command }: BackgroundCommand): string {
+  return visibleLine(command).slice(0, 200);
 }
 
-interface Telling {
-  readonly context: ToolContext | undefined;
-  readonly ended: Promise<CommandEnd>;
-  readonly kept: BackgroundCommand;
-  readonly acknowledgement: string;
-}
-
-/** Where nobody hears of completions, the call would wait for the end: then it is asked for. */
-function tellOfEnd({ context, ended, kept, acknowledgement }: Telling): ToolResult | undefined {
-  if (context === undefined) return undefined;
+/** Without completions the call would wait for the end: then the model asks for it. */
+function tellOfEnd(
+  context: ToolContext | undefined,
+  started: BackgroundCommand,
+  acknowledgement: string,
+): ToolResult | undefined {
+  const { id, running } = started;
   const work = async (): Promise<ToolResult> => {
-    const stop = (): void => void kept.running.end('abort');
-    context.signal.addEventListener('abort', stop, { once: true });
-    const end = await ended;
-    context.signal.removeEventListener('abort', stop);
-    return describeEnd(
-      `${kept.id}: ${visibleLine(kept.command).slice(0, 200)}\n${kept.running.output.text()}`,
-      end,
-    );
+    const unfollow = context && onAbort(context.signal, () => void running.end('abort'));
+    const end = await running.ended;
+    unfollow?.();
+    return describeEnd(`${id}: ${shortText(started)}\n${running.output.text()}`, end);
   };
-  const given = context.background(work, acknowledgement);
+  const given = context?.background(work, acknowledgement);
   if (ToolResult.is(given)) return given;
-  given.catch(() => {});
+  given?.catch(() => {});
   return undefined;
 }
 
