@@ -40,19 +40,11 @@ function isAccess(value: unknown): value is ResourceAccess {
 
 /** What a call would do, for people: `writes 'src/a.ts'`. Nothing in it is hidden, and it stays on its line. */
 export function describeAccess(access: ResourceAccess): string {
-  switch (access.action) {
-    case 'read':
-    case 'write': {
-      const verb = access.action === 'read' ? 'reads' : 'changes';
-      return `${verb} ${quoted(access.absolute ?? access.path)}${access.isDeep ? ' and what is in it' : ''}`;
-    }
-    case 'run':
-      return `runs ${quoted(access.words.map((word) => word ?? '…').join(' '))}`;
-    case 'open':
-      return `opens ${quoted(access.url)}`;
-    case 'unknown':
-      return 'does what cannot be told before';
-  }
+  if (access.action === 'run') return `runs ${quoted(access.words.map((word) => word ?? '…').join(' '))}`;
+  if (access.action === 'open') return `opens ${quoted(access.url)}`;
+  if (access.action === 'unknown') return 'does what cannot be told before';
+  const verb = access.action === 'read' ? 'reads' : 'changes';
+  return `${verb} ${quoted(access.absolute ?? access.path)}${access.isDeep ? ' and what is in it' : ''}`;
 }
 
 const MOST_CHARACTERS = 200;
@@ -87,11 +79,8 @@ export function rulesOfYes(
     const path = escaped(access.path) + (access.isDeep ? '/**' : '');
     return { tool: escaped(tool), action: access.action, path };
   });
-  return [
-    ...new Map(
-      (rules.length === 0 ? [sameCall] : rules).map((rule) => [JSON.stringify(rule), rule]),
-    ).values(),
-  ];
+  const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  return rules.length === 0 ? [sameCall] : [...byText.values()];
 }
 
 /** As a pattern that fits nothing else. */

@@ -141,12 +141,11 @@ export class Permissions {
   readonly policy: ToolPolicy = async (request) => {
     const { decision, reasons } = await this.explain(request);
     if (decision === 'allow') return true;
-    const told = reasons.filter((reason) => reason.decision === decision).map(({ text }) => text);
-    const reason = [...new Set(told)].join('; ');
+    const decisive = reasons.filter((one) => one.decision === decision);
+    const reason = [...new Set(decisive.map(({ text }) => text))].join('; ');
     if (decision === 'deny') return { allow: false, reason };
-    const asked = reasons.filter((one) => one.decision === 'ask');
-    const remember = this.#rememberFor(request, asked);
-    return { ask: true, reason, ...(remember === undefined ? {} : { remember }) };
+    const remember = this.#rememberFor(request, decisive);
+    return { ask: true, reason, ...(remember && { remember }) };
   };
 
   /**
@@ -203,12 +202,9 @@ export class Permissions {
     const { until, ...whose } = scope;
     const allowing: PermissionRule = { ...rule, decision: 'allow' };
     checkOptions({ rules: [allowing] }, PERMISSIONS_OPTIONS);
-    return this.#approvals.add({
-      rule: allowing,
-      scope: whose,
-      given: new Date().toISOString(),
-      ...(until === undefined ? {} : { until: until.toISOString() }),
-    });
+    const given = new Date().toISOString();
+    const end = until && { until: until.toISOString() };
+    return this.#approvals.add({ rule: allowing, scope: whose, given, ...end });
   }
 
   /** The standing approvals that hold now. */
@@ -283,7 +279,7 @@ export class Permissions {
     // A sandbox keeps a command away from whatever would ask.
     const isKeptIn = this.#mode === 'auto' && isSandboxed(access);
     if (isKeptIn || (base.decision !== 'allow' && !isUnknown)) return reasonOf(subject, base);
-    const because = alwaysAsks(access, rule?.rule?.path !== undefined);
+    const because = alwaysAsks(access, rule?.rule.path !== undefined);
     if (because !== undefined) return reasonOf(subject, { decision: 'ask', by: 'always', because });
     const guarded = this.#protected.find((one) => one.fits(subject) === 'yes');
     return guarded !== undefined && (rule === undefined || rule.weight < guarded.weight)
@@ -321,17 +317,16 @@ function isSandboxed(access: ResourceAccess | undefined): boolean {
 const NEEDS_SANDBOX =
   "mode 'auto' runs commands only in a sandbox: use sandboxShell() of toolwright/toolbox/sandbox, { sandbox: 'external' } in a container, or mode 'ask'";
 
-/** A file that cannot be understood would stop every call later, and tell nobody why. */
+/** A file that cannot be understood would stop every call later. */
 function readable(approvals: StandingApprovals): StandingApprovals {
   try {
     approvals.all();
+    return approvals;
   } catch (cause) {
+    const problem = errorMessage(cause).replace(/\.$/, '');
     const fix = 'a file that is whole, or is not there yet';
-    throw new InvalidOptionsError([
-      { where: 'Permissions', option: 'file', problem: errorMessage(cause).replace(/\.$/, ''), fix },
-    ]);
+    throw new InvalidOptionsError([{ where: 'Permissions', option: 'file', problem, fix }]);
   }
-  return approvals;
 }
 
 /** Why something asks whatever the mode, unless a rule that names it allows it. */
@@ -351,13 +346,15 @@ function isSameCall(rule: PermissionRule, { arguments: args }: Subject): boolean
   );
 }
 
-/** What rules say of one thing. */
-interface Decided {
+interface Because {
   readonly decision: Permission;
+  readonly by: Reason['by'];
   readonly rule?: PermissionRule;
-  readonly weight: number;
   readonly because?: string;
 }
+
+/** What rules decide about one thing. */
+type Decided = Omit<Because, 'by'> & { readonly rule: PermissionRule; readonly weight: number };
 
 function strongest(rules: readonly ReadyRule[], subject: Subject): Decided | undefined {
   let best: Decided | undefined;
@@ -376,13 +373,6 @@ function strongest(rules: readonly ReadyRule[], subject: Subject): Decided | und
 }
 
 const MAY_BE_DENIED = 'it may be something that a rule denies';
-
-interface Because {
-  readonly decision: Permission;
-  readonly by: Reason['by'];
-  readonly rule?: PermissionRule;
-  readonly because?: string;
-}
 
 const VERBS: Readonly<Record<Permission, string>> = {
   allow: 'allows it',
