@@ -1,7 +1,7 @@
 import { forEachChild, parse, type SyntaxNode, type Word, type WordPart } from 'unbash';
 
 /** A word of a command; without a text where it is not known before the command runs. */
-export interface ParsedWord {
+interface ParsedWord {
   readonly text?: string;
   /** Where it begins and ends in the whole text. */
   readonly pos: number;

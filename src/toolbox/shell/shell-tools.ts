@@ -77,12 +77,8 @@ export class ShellTools {
     const text = place.isSandboxed ? command : readOnlyText(command, place);
     if (background) {
       const timeoutMs = (seconds ?? limits.backgroundSeconds) * 1_000;
-      return this.#background.start(
-        () => shell.start({ command: text, folder, timeoutMs }),
-        command,
-        limits.backgroundCommands,
-        context,
-      );
+      const run = (): RunningCommand => shell.start({ command: text, folder, timeoutMs });
+      return this.#background.start(context, { command, run, most: limits.backgroundCommands });
     }
     const timeoutMs = Math.min(seconds ?? limits.seconds, limits.mostSeconds) * 1_000;
     const news = new PacedNews((output) => context?.progress({ output }));
@@ -215,6 +211,14 @@ interface BackgroundCommand {
   told: number;
 }
 
+/** A command to be started. */
+interface BackgroundStart {
+  readonly command: string;
+  readonly run: () => RunningCommand;
+  /** How many of a conversation may run. */
+  readonly most: number;
+}
+
 /** How many that have ended are remembered, of all conversations. */
 const MOST_ENDED = 200;
 
@@ -224,12 +228,7 @@ class BackgroundCommands {
   #count = 0;
 
   /** Starts a command; its end is reported if the conversation takes completions. */
-  start(
-    run: () => RunningCommand,
-    command: string,
-    most: number,
-    context: ToolContext | undefined,
-  ): ToolResult {
+  start(context: ToolContext | undefined, { command, run, most }: BackgroundStart): ToolResult {
     const owner = ownerOf(context);
     const count = this.#of(owner).filter(({ end }) => end === undefined).length;
     if (count >= most)
