@@ -176,6 +176,7 @@ const LACKING = new Map([
   ['toolwright/pg-boss', 'pg-boss'],
   ['toolwright/nestjs', '@nestjs/'],
   ['toolwright/mcp', '@modelcontextprotocol/'],
+  ['toolwright/toolbox/virtual-shell', 'just-bash'],
 ]);
 
 describe('without the optional packages', () => {

@@ -274,7 +274,8 @@ class BackgroundCommands {
   }
 
   async killAll(): Promise<void> {
-    await Promise.all(this.#commands.map(({ running, end }) => end ?? running.end('abort')));
+    const running = this.#commands.filter(({ end }) => end === undefined);
+    await Promise.all(running.map((one) => one.running.end('abort').then(() => one.running.ended)));
   }
 
   #of(owner: string): readonly BackgroundCommand[] {
