@@ -34,7 +34,7 @@ const besideRoot = {
     const others =
       /[\\/](?:agent|testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
-      /[\\/](?:agent-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-server|agent-options)\.js$/;
+      /[\\/](?:agent-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-server|agent-options)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);
     // On the first line: the lines of the source map stay what they are.
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
@@ -112,7 +112,10 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   let text = await readFile(file, 'utf8');
   for (const own of [LATE, REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
-  // On the first line: the lines of the source map stay what they are. The command asks by itself.
+  // On the first line: the lines of the source map stay what they are. Decorated classes need it before they are
+  // defined, and esbuild does not keep the order in which chunks are imported.
+  if (text.includes('"design:')) text = `import "${fromFolder(dirname(path), REFLECT)}"; ${text}`;
+  // The command asks by itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
   await writeFile(file, withClassNames(text));

@@ -211,7 +211,7 @@ describe('a provider that fails', () => {
       );
     await runToolLoop({ provider: failing(thrown), model: 'm', logger }, USER);
     const [[message, fields] = ['']] = errors;
-    expect(message).toContain('is wrong');
+    expect(message).toContain('Authorization: Bearer [redacted]');
     expect(fields?.error).toMatchObject({ stack: expect.stringContaining('failure-logs.test') });
     const all = inspect([message, fields], { depth: 9, showHidden: true, maxStringLength: null });
     for (const secret of [KEY, 'hunter2', 'abc123', 'Ada Lovelace']) expect(all).not.toContain(secret);
