@@ -357,9 +357,14 @@ export class ToolRegistry {
   check(
     name: string,
     args: unknown,
-    { transformed: isTransformed = false }: { readonly transformed?: boolean } = {},
+    options: { readonly transformed?: boolean } = {},
   ): Promise<CheckedArguments> {
-    return checkOnly(this.#environment, { id: '', name, arguments: args, isTransformed });
+    return checkOnly(this.#environment, {
+      id: '',
+      name,
+      arguments: args,
+      isTransformed: options.transformed === true,
+    });
   }
 
   #numbered(name: string, args: unknown): NumberedCall {

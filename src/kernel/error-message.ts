@@ -57,9 +57,13 @@ interface HttpError extends Error {
 /** Statuses from here on say that the server broke. */
 const SERVER_ERROR = 500;
 
-/** Whether it is one that says what is wrong with what was asked. */
+/** Whether it is one that says what is wrong with what was asked; false for a value that cannot be looked at. */
 export function isClientError(thrown: unknown): boolean {
-  return isHttpError(thrown) && thrown.getStatus() < SERVER_ERROR;
+  try {
+    return isHttpError(thrown) && thrown.getStatus() < SERVER_ERROR;
+  } catch {
+    return false;
+  }
 }
 
 /** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
