@@ -143,7 +143,7 @@ interface Refused {
   readonly removed?: readonly string[];
 }
 
-/** Arguments that do not fit, as the model is told. */
+/** The rejection of arguments that do not fit, with the text for the model. */
 export function rejectArguments({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
   const { name, parameters } = tool;
   const { schema } = offeredParameters(parameters);

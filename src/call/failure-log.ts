@@ -57,7 +57,7 @@ interface KnownCause {
 const AGAIN_AFTER_MS = 60_000;
 const MOST_CAUSES = 200;
 
-/** By loggers: each is told of every cause. */
+/** By logger: each receives every cause. */
 const known = new WeakMap<Logger, Map<string, KnownCause>>();
 
 /** How often a cause came since it was logged; `undefined` where that is less than a minute ago. */
