@@ -13,6 +13,7 @@ import { checkTables, migrate } from './migrations.js';
 import {
   connectionOf,
   isConnectionLost,
+  mayHaveExecuted,
   openPool,
   type PostgresClient,
   type PostgresPool,
@@ -176,10 +177,11 @@ export class Database {
   async #insist<Value>(work: (isRepeated: boolean) => Promise<Value>): Promise<Value> {
     const end = performance.now() + this.#reconnectMs;
     let pauseMs = FIRST_PAUSE_MS;
-    for (let isRepeated = false; ; isRepeated = true) {
+    for (let isRepeated = false; ; ) {
       try {
         return await work(isRepeated);
       } catch (error) {
+        isRepeated ||= mayHaveExecuted(error);
         if (!isConnectionLost(error) || performance.now() + pauseMs > end)
           throw withPlace(error, this.#place);
       }

@@ -104,6 +104,15 @@ export function isConnectionLost(error: unknown): boolean {
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
 
+/** The server's codes for too many connections and for starting, and what Node and `pg` report of no connection. */
+const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
+
+/** Whether a statement may have been executed although its connection was lost. */
+export function mayHaveExecuted(error: unknown): boolean {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  return !NEVER_SENT.test(String(code ?? message));
+}
+
 /** Not let in, no such database, or what Node and TLS say of a connection that is not made. */
 const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
 

@@ -304,4 +304,27 @@ describePostgres('PostgresRunStore', (service) => {
     }
     expect(proxy.lost).toBeGreaterThan(2);
   });
+
+  test('PostgresRunStore takes no entry of another process for its own where it first had no connection', async () => {
+    const schema = schemas.newSchema();
+    await using other = new PostgresRunStore({ pool: schemas.pool, schema });
+    const entry = { conversationId: 'c1', key: 'k1', content: { kind: 'prompt', content: 'Hi' } } as const;
+    await other.conversations.enter(entry);
+    for (const code of ['53300', '57P03', 'ECONNREFUSED']) {
+      let isAway = false;
+      const pool: NonNullable<PostgresOptions['pool']> = {
+        connect: () => schemas.pool.connect(),
+        async query(query) {
+          if (!isAway) return schemas.pool.query(query);
+          isAway = false;
+          throw Object.assign(new Error('No connection'), { code });
+        },
+      };
+      await using store = new PostgresRunStore({ pool, schema });
+      await store.migrate();
+      isAway = true;
+      expect(await store.conversations.enter(entry)).toEqual({ position: 1, isNew: false });
+      expect(isAway).toBe(false);
+    }
+  });
 });

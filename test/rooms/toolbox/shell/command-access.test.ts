@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -266,7 +266,7 @@ describe('without a sandbox', () => {
     const run = async (command: string): Promise<string> =>
       (await tools.execute('run_command', { command })).forLLM;
     expect(await run('ls && cat a.txt | cat')).toContain('changed');
-    expect(await run('rg -n changed')).toContain('a.txt');
+    if (spawnSync('rg', ['--version']).status === 0) expect(await run('rg -n changed')).toContain('a.txt');
     expect(await run('git status -s; git diff')).toContain('+changed');
     expect(await run('ls')).not.toMatch(/^ran$/m);
   });
