@@ -6,7 +6,7 @@ import { allSchemas, eachSubschema, isSchemaNode, KEYWORDS, mapSubschemas } from
 import { KNOWN_FORMATS } from './formats.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
 import { judgesItselfAgain, referredSchema } from './interpreter/whole-schema.js';
-import { isExponentialPattern, isSafePattern } from './patterns.js';
+import { patternGrowth } from './patterns.js';
 import {
   type KeywordPlace,
   readSchema,
@@ -156,7 +156,7 @@ function slowPatterns({ schema, path }: SchemaPart): readonly SchemaFault[] {
     ...names.map((name) => ({ place: 'patternProperties', pattern: name })),
   ];
   return places
-    .filter((found) => isExponentialPattern(found.pattern))
+    .filter((found) => patternGrowth(found.pattern) === 'exponential')
     .map((found) => ({
       path: joined(path, found.place),
       problem: `is ${found.pattern.slice(0, MOST_SHOWN)}, which a text of 40 characters can keep busy for ever`,
@@ -273,7 +273,9 @@ function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
     if (typeof pattern === 'string') patterns.add(pattern);
     if (isRecord(patternProperties)) for (const name of Object.keys(patternProperties)) patterns.add(name);
   }
-  return new Set([...patterns].filter((pattern, index) => index >= MOST_PATTERNS || !isSafePattern(pattern)));
+  return new Set(
+    [...patterns].filter((pattern, index) => index >= MOST_PATTERNS || patternGrowth(pattern) !== 'linear'),
+  );
 }
 
 /** Who is judged by a pattern's schema is not known without the pattern: what is said of all others falls too. */

@@ -1,143 +1,260 @@
 import { patternOf } from './formats.js';
-import { loadRedosDetector } from './load-redos-detector.cjs';
 
-/** Repetitions of a group that may itself be matched in several ways: without one, time grows as a power. */
-const REPEATED_GROUP = /\)(?:[*+]|\{\d)/;
-/** How often what is repeated is written out. */
-const MOST_COPIES = 8;
-const MOST_POSITIONS = 300;
-const MOST_STEPS = 300_000;
+/** How the time of a pattern grows with a text that does not fit. `unknown`: the analysis would take too long. */
+type PatternGrowth = 'linear' | 'polynomial' | 'exponential' | 'unknown';
 
-const endless = new Map<string, boolean>();
-const MOST_KNOWN = 1_000;
+/** Longer patterns are not analyzed. */
+const MAX_CHARACTERS = 1_000;
+const MAX_POSITIONS = 300;
+const MAX_STEPS = 100_000;
+/** How many repetitions of `{n}` are written out, and from which number on they count as endless. */
+const MAX_COPIES = 8;
+const ENDLESS = 1_000;
+/** So many optional parts and alternatives, all of which fit the same text, would be too many ways to match it. */
+const MAX_BRANCHES = 16;
+
+const known = new Map<string, PatternGrowth>();
+const MAX_KNOWN = 1_000;
 
 /**
- * Whether a text of some ten characters can keep a pattern busy for ever: a repetition within which the same
- * characters can be matched in two ways, as in `^(a+)+$`. Where it cannot be told, it does not say so.
+ * How long a text can keep a pattern busy, by the automaton of the pattern: exponential if the same text leads
+ * back to the same place in two ways, polynomial if it can stay in one loop or move on to the next.
  */
-export function isExponentialPattern(pattern: string): boolean {
-  if (!REPEATED_GROUP.test(pattern)) return false;
-  const before = endless.get(pattern);
+export function patternGrowth(pattern: string, flags = 'u'): PatternGrowth {
+  if (!/[*+?{|]/.test(pattern)) return 'linear';
+  if (pattern.length > MAX_CHARACTERS) return 'unknown';
+  const key = `${flags}/${pattern}`;
+  const before = known.get(key);
   if (before !== undefined) return before;
-  const { root, aside } = readPattern(pattern);
-  const found = [root, ...aside].some((part) => new Positions(pattern).loopsInTwoWays(withoutTail(part)));
-  if (endless.size < MOST_KNOWN) endless.set(pattern, found);
-  return found;
+  const growth = analyze(pattern, flags);
+  if (known.size < MAX_KNOWN) known.set(key, growth);
+  return growth;
 }
 
-/** Without repetitions at its end: what comes last and cannot fail is never tried in another way. */
-function withoutTail(node: PatternNode): PatternNode {
-  if (node.kind === 'repeat') return { ...node, most: node.least };
-  if (node.kind === 'choice') return { ...node, parts: node.parts.map(withoutTail) };
-  if (node.kind !== 'sequence') return node;
-  const parts = [...node.parts];
-  for (let last = parts.pop(); last !== undefined; last = parts.pop()) {
-    const left = withoutTail(last);
-    if (left.kind === 'repeat' && left.most === 0) continue;
-    return { kind: 'sequence', parts: [...parts, left] };
-  }
-  return { kind: 'sequence', parts };
+function analyze(pattern: string, flags: string): PatternGrowth {
+  const growth = new Automaton(pattern, { flags }).growth();
+  const isCrowded = (pattern.match(/[?|]/g)?.length ?? 0) > MAX_BRANCHES;
+  if (growth !== 'linear' || !(isCrowded || pattern.includes('{'))) return growth;
+  // Many bounded repetitions of the same are no loop, but as slow as loops.
+  return new Automaton(pattern, { flags, isStrict: true, isCrowded }).growth() === 'linear'
+    ? 'linear'
+    : 'unknown';
 }
 
-/** Where a part of a pattern can begin and end, and whether it can be nothing. */
+interface AutomatonOptions {
+  readonly flags: string;
+  /** Bounded repetitions count as loops. */
+  readonly isStrict?: boolean;
+  /** Optional parts and alternatives count as loops, too. */
+  readonly isCrowded?: boolean;
+}
+
+/** Where a part of a pattern can begin and end. */
 interface Ends {
   readonly first: readonly number[];
   readonly last: readonly number[];
   readonly isNullable: boolean;
+  /** It can be passed without a character, but only by a test: an anchor, a boundary, a look-around. */
+  readonly isTest?: boolean;
+  /** It begins with `^` in every case. */
+  readonly isAnchored?: boolean;
 }
 
-const NOTHING: Ends = { first: [], last: [], isNullable: true };
+const EMPTY: Ends = { first: [], last: [], isNullable: true };
 
-/**
- * The characters of a pattern, and which may follow which. A step that is there twice can be made in two ways:
- * within a repetition, and by its next round.
- */
-class Positions {
+const OPENING = /\((?:\?(?:(<?)[=!]|<[^>]*>|[a-z-]*:))?/y;
+const LOOK = /^\(\?<?[=!]/;
+const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})\??/y;
+const CLASS = /\[(?:\\[\s\S]|[^\]\\])*\]/uy;
+const ESCAPE =
+  /\\(?:u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|k<[^>]*>|[1-9]\d*|[\s\S])/uy;
+const ANY = '[\\s\\S]';
+
+/** The characters of a pattern as positions, and which position may follow which (Glushkov's automaton). */
+class Automaton {
+  readonly #text: string;
+  readonly #options: AutomatonOptions;
+  #at = 0;
+  /** What each position takes: `a`, `\d`, `[^,]`. */
   readonly #sources: string[] = [];
   readonly #steps: number[][] = [];
-  /** Where a round of a repetition may begin. */
+  /** Where a round of a loop may begin. */
   readonly #rounds = new Set<number>();
-  readonly #letters: readonly string[];
-  readonly #taken = new Map<string, ReadonlySet<string>>();
+  /** Positions behind which a test follows, so that the match may still fail. */
+  readonly #tested = new Set<number>();
+  /** Last positions of look-arounds: whatever follows, no other way through them is tried. */
+  readonly #lookEnds: number[] = [];
+  /** Something is not understood, or there is too much of it. */
+  #isUnclear = false;
+  #stepsLeft = MAX_STEPS;
 
-  constructor(pattern: string) {
-    this.#letters = lettersOf(pattern);
+  constructor(text: string, options: AutomatonOptions) {
+    this.#text = text;
+    this.#options = options;
   }
 
-  /** Whether some text leads from the beginning of a round back to it in two ways. */
-  loopsInTwoWays(node: PatternNode): boolean {
-    this.#place(node);
-    if (this.#sources.length > MOST_POSITIONS) return false;
-    return [...this.#rounds].some((start) => this.#comesBackTwice(start));
-  }
-
-  #place(node: PatternNode): Ends {
-    if (this.#sources.length > MOST_POSITIONS || node.kind === 'test') return NOTHING;
-    if (node.kind === 'repeat') return this.#repeat(node);
-    if (node.kind === 'character') {
-      const position = this.#sources.push(node.source) - 1;
-      this.#steps.push([]);
-      return { first: [position], last: [position], isNullable: false };
+  growth(): PatternGrowth {
+    const root = this.#choice();
+    if (this.#at < this.#text.length) this.#isUnclear = true;
+    const free = root.last.filter((position) => !this.#tested.has(position));
+    const takes = letterMasks(this.#sources, this.#text, this.#options.flags);
+    const ends = new Set([...free, ...this.#lookEnds.filter((position) => !this.#tested.has(position))]);
+    const loops = [...this.#rounds].filter((position) => !ends.has(position));
+    if (loops.some((position) => this.#returnsTwice(position, takes))) return 'exponential';
+    // The engine begins anew at each character of the text.
+    if (root.isAnchored !== true && this.#options.isStrict !== true) {
+      const start = this.#place(ANY).first;
+      this.#follow(start, [...start, ...root.first]);
+      for (const position of start) takes[position] = -1n;
+      loops.push(...start);
     }
-    if (node.kind === 'sequence') return this.#inRow(node.parts.map((part) => () => this.#place(part)));
-    const parts = node.parts.map((part) => this.#place(part));
-    return {
+    if (this.#movesOn(loops, { takes, ends: new Set(free) })) return 'polynomial';
+    return this.#isUnclear || this.#stepsLeft <= 0 ? 'unknown' : 'linear';
+  }
+
+  #choice(): Ends {
+    const parts = [this.#sequence()];
+    while (this.#text[this.#at] === '|') {
+      this.#at += 1;
+      parts.push(this.#sequence());
+    }
+    const [only] = parts;
+    if (parts.length === 1 && only !== undefined) return only;
+    const ends: Ends = {
       first: parts.flatMap(({ first }) => first),
       last: parts.flatMap(({ last }) => last),
       isNullable: parts.some(({ isNullable }) => isNullable),
+      isTest: parts.some(({ isTest }) => isTest === true),
+      isAnchored: parts.every(({ isAnchored }) => isAnchored === true),
+    };
+    return this.#options.isCrowded === true ? this.#loop(ends) : ends;
+  }
+
+  #sequence(): Ends {
+    let ends = EMPTY;
+    while (this.#at < this.#text.length && !/[|)]/.test(this.#text[this.#at] ?? ''))
+      ends = this.#join(ends, this.#repeated());
+    return ends;
+  }
+
+  #join(before: Ends, next: Ends): Ends {
+    this.#follow(before.last, next.first);
+    if (next.isTest === true) for (const position of before.last) this.#tested.add(position);
+    const isNullable = before.isNullable && next.isNullable;
+    return {
+      first: before.isNullable ? [...before.first, ...next.first] : before.first,
+      last: next.isNullable ? [...before.last, ...next.last] : next.last,
+      isNullable,
+      isTest: isNullable && (before.isTest === true || next.isTest === true),
+      isAnchored: before.isAnchored === true || (before.first.length === 0 && next.isAnchored === true),
     };
   }
 
-  #inRow(parts: readonly (() => Ends)[]): Ends {
-    return parts.reduce<Ends>((before, place) => {
-      const next = place();
-      this.#join(before.last, next.first);
-      return {
-        first: before.isNullable ? [...before.first, ...next.first] : before.first,
-        last: next.isNullable ? [...before.last, ...next.last] : next.last,
-        isNullable: before.isNullable && next.isNullable,
-      };
-    }, NOTHING);
+  /** A part with its quantifier: a loop, or as many copies as it says. */
+  #repeated(): Ends {
+    const start = this.#at;
+    const loopsBefore = this.#rounds.size;
+    let part = this.#atom();
+    const isCharacter = part.first.length === 1 && this.#text[start] !== '(';
+    const [quantifier, sign, from, comma, to] = this.#take(QUANTIFIER);
+    if (quantifier === undefined) return part;
+    const end = this.#at;
+    const least = sign === undefined ? Number(from) : sign === '+' ? 1 : 0;
+    const most =
+      sign === undefined ? (comma === '' ? least : to ? Number(to) : Infinity) : sign === '?' ? 1 : Infinity;
+    if (most === 0) return EMPTY;
+    // Each of so many repetitions may be empty.
+    if (part.isNullable && least > MAX_COPIES) this.#isUnclear = true;
+    const isManifold =
+      this.#rounds.size > loopsBefore ||
+      (this.#options.isStrict === true && !(isCharacter && least === most));
+    const isLoop =
+      most > ENDLESS || (most > MAX_COPIES && isManifold) || (most === 1 && this.#options.isCrowded === true);
+    const copies = Math.max(1, Math.min(isLoop ? least : most, MAX_COPIES));
+    let row = EMPTY;
+    const last: number[] = [];
+    for (let copy = 1; ; copy += 1) {
+      const isEnd = copy === copies || this.#isUnclear;
+      row = this.#join(row, isEnd && isLoop ? this.#loop(part) : part);
+      if (isEnd || copy >= least) last.push(...row.last);
+      if (isEnd) break;
+      this.#at = start;
+      part = this.#atom();
+    }
+    this.#at = end;
+    const isNullable = least === 0 || row.isNullable;
+    return { ...row, last: [...new Set(last)], isNullable, isAnchored: least > 0 && row.isAnchored === true };
   }
 
-  /** So many that a loop within makes a high power count as endless. */
-  #repeat({ body, least, most }: Repetition): Ends {
-    const isEndless = most === Number.POSITIVE_INFINITY || (most > MOST_COPIES && hasLoop(body));
-    const place = () => this.#place(body);
-    const before = Math.max(0, Math.min(isEndless ? least - 1 : least, MOST_COPIES));
-    const musts = Array<() => Ends>(before).fill(place);
-    if (isEndless) return this.#inRow([...musts, () => this.#loop(body, least === 0)]);
-    const optional = (left: number): Ends =>
-      left <= 0 ? NOTHING : { ...this.#inRow([place, () => optional(left - 1)]), isNullable: true };
-    return this.#inRow([...musts, () => optional(Math.min(most - least, MOST_COPIES))]);
-  }
-
-  #loop(body: PatternNode, isOptional: boolean): Ends {
-    const ends = this.#place(body);
-    this.#join(ends.last, ends.first);
+  #loop(ends: Ends): Ends {
+    this.#follow(ends.last, ends.first);
     for (const position of ends.first) this.#rounds.add(position);
-    return { ...ends, isNullable: isOptional || ends.isNullable };
+    return ends;
   }
 
-  #join(from: readonly number[], to: readonly number[]): void {
+  #follow(from: readonly number[], to: readonly number[]): void {
     for (const position of from) this.#steps[position]?.push(...to);
   }
 
-  /** Two walks over the same text, from the same place back to it, that part on their way. */
-  #comesBackTwice(start: number): boolean {
+  #atom(): Ends {
+    const char = String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0);
+    if (char === '(') return this.#group();
+    const [found] = this.#take(char === '[' ? CLASS : ESCAPE);
+    if (found === undefined) {
+      this.#at += char.length;
+      if (char === '^' || char === '$') return { ...EMPTY, isTest: true, isAnchored: char === '^' };
+      return this.#place(/[{}[\]/]/.test(char) ? `\\${char}` : char);
+    }
+    if (found === '\\b' || found === '\\B') return { ...EMPTY, isTest: true };
+    // What a back reference takes depends on the text.
+    const isReference = /^\\(?:k<|[1-9])/.test(found);
+    this.#isUnclear ||= isReference;
+    return this.#place(isReference ? ANY : found);
+  }
+
+  #group(): Ends {
+    const [opening = '', behind] = this.#take(OPENING);
+    const loopsBefore = this.#rounds.size;
+    const inner = this.#choice();
+    this.#at += 1;
+    if (!LOOK.test(opening)) return inner;
+    // What looks behind reads backwards.
+    if (behind === '<' && this.#rounds.size > loopsBefore) this.#isUnclear = true;
+    this.#lookEnds.push(...inner.last);
+    return { first: inner.first, last: [], isNullable: true, isTest: true };
+  }
+
+  #take(pattern: RegExp): readonly (string | undefined)[] {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text) ?? [];
+    this.#at += found[0]?.length ?? 0;
+    return found;
+  }
+
+  #place(source: string): Ends {
+    if (this.#sources.length >= MAX_POSITIONS) {
+      this.#isUnclear = true;
+      return EMPTY;
+    }
+    const position = this.#sources.push(source) - 1;
+    this.#steps.push([]);
+    return { first: [position], last: [position], isNullable: false };
+  }
+
+  /** Two walks over the same text, from the same position back to it, that part on their way. */
+  #returnsTwice(start: number, takes: readonly bigint[]): boolean {
     const size = this.#sources.length;
     const seen = new Set<number>();
-    const open: (readonly [one: number, other: number, parted: boolean])[] = [[start, start, false]];
-    let steps = 0;
-    for (const [one, other, parted] of open) {
+    const open: (readonly [one: number, other: number, isParted: boolean])[] = [[start, start, false]];
+    for (const [one, other, wasParted] of open) {
       const [ones, others] = [this.#steps[one] ?? [], this.#steps[other] ?? []];
-      for (let i = 0; i < ones.length; i += 1)
+      for (const [i, a] of ones.entries())
         for (let j = one === other ? i : 0; j < others.length; j += 1) {
-          const [a = 0, b = 0] = [ones[i], others[j]];
-          const isParted = parted || one !== other || i !== j;
-          steps += 1;
-          if (steps > MOST_STEPS) return false;
-          if (!this.#meet(a, b)) continue;
+          const b = others[j] ?? 0;
+          const isParted = wasParted || one !== other || i !== j;
+          this.#stepsLeft -= 1;
+          if (this.#stepsLeft <= 0) return false;
+          if (((takes[a] ?? 0n) & (takes[b] ?? 0n)) === 0n) continue;
           if (isParted && a === start && b === start) return true;
           const key = (Math.min(a, b) * size + Math.max(a, b)) * 2 + (isParted ? 1 : 0);
           if (seen.has(key)) continue;
@@ -148,186 +265,92 @@ class Positions {
     return false;
   }
 
-  /** Whether a character is there that both positions take. */
-  #meet(one: number, other: number): boolean {
-    const [a = '', b = ''] = [this.#sources[one], this.#sources[other]];
-    if (a === b) return true;
-    const taken = this.#lettersAt(b);
-    for (const letter of this.#lettersAt(a)) if (taken.has(letter)) return true;
-    return false;
+  /** Whether some text can be taken by one loop, by a later one, and on the way from the first to the second. */
+  #movesOn(
+    loops: readonly number[],
+    { takes, ends }: { readonly takes: readonly bigint[]; readonly ends: ReadonlySet<number> },
+  ): boolean {
+    const reach = this.#steps.map((_, position) => this.#reachable(position));
+    return loops.some((first) =>
+      [...(reach[first] ?? [])].some(
+        (second) =>
+          second !== first &&
+          !ends.has(second) &&
+          reach[second]?.has(second) === true &&
+          this.#sharesWord(first, second, { takes, reach }),
+      ),
+    );
   }
 
-  #lettersAt(source: string): ReadonlySet<string> {
-    const before = this.#taken.get(source);
-    if (before !== undefined) return before;
-    const test = patternOf(`^(?:${source})$`);
-    const taken = new Set(this.#letters.filter((letter) => test.test(letter)));
-    this.#taken.set(source, taken);
-    return taken;
-  }
-}
-
-function hasLoop(node: PatternNode): boolean {
-  if (node.kind === 'repeat') return node.most === Number.POSITIVE_INFINITY || hasLoop(node.body);
-  return (node.kind === 'sequence' || node.kind === 'choice') && node.parts.some(hasLoop);
-}
-
-const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
-
-/** Letters that tell what the parts of a pattern have in common: its own, their neighbours, and those of every day. */
-function lettersOf(pattern: string): readonly string[] {
-  const escaped = Array.from(pattern.matchAll(/\\[ux]\{?([\da-fA-F]{2,6})/g), ([, hex = '']) =>
-    Number.parseInt(hex, 16),
-  );
-  const own = Array.from(pattern, (letter) => letter.codePointAt(0) ?? 0);
-  const near = [...own, ...escaped]
-    .filter((code) => code > 127)
-    .flatMap((code) => [code - 1, code, code + 1]);
-  const valid = near.filter((code) => code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
-  return [...ASCII, 'é', 'Я', '中', '\u00a0', '😀', ...valid.map((code) => String.fromCodePoint(code))];
-}
-
-/** A pattern as far as it matters how many ways there are to match a text. */
-type PatternNode =
-  /** One character: `a`, `\d`, `[^,]`. */
-  | { readonly kind: 'character'; readonly source: string }
-  /** What only looks: an anchor, a boundary, a look-around. */
-  | { readonly kind: 'test' }
-  | { readonly kind: 'sequence' | 'choice'; readonly parts: readonly PatternNode[] }
-  | Repetition;
-
-/** The same, some times in a row. */
-interface Repetition {
-  readonly kind: 'repeat';
-  readonly body: PatternNode;
-  readonly least: number;
-  readonly most: number;
-}
-
-/** A pattern, and those of its look-arounds, which are matched on their own. */
-interface PatternTree {
-  readonly root: PatternNode;
-  readonly aside: readonly PatternNode[];
-}
-
-/** The tree of a pattern that `RegExp` takes. */
-function readPattern(pattern: string): PatternTree {
-  const reader = new PatternReader(pattern);
-  return { root: reader.choice(), aside: reader.aside };
-}
-
-const TEST: PatternNode = { kind: 'test' };
-const ANY: PatternNode = { kind: 'character', source: '[\\s\\S]' };
-
-const OPENING = /\((?:\?(?:<?([=!])|<[^>]*>|[a-z-]*:))?/y;
-const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})\??/y;
-const CLASS = /\[(?:\\[\s\S]|[^\]\\])*\]/uy;
-const ESCAPE =
-  /\\(?:u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|k<[^>]*>|[1-9]\d*|[\s\S])/uy;
-const SYNTAX = /[{}\]/]/;
-
-class PatternReader {
-  readonly aside: PatternNode[] = [];
-  readonly #text: string;
-  #at = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  choice(): PatternNode {
-    const parts = [this.#sequence()];
-    while (this.#text[this.#at] === '|') {
-      this.#at += 1;
-      parts.push(this.#sequence());
-    }
-    return parts.length === 1 && parts[0] !== undefined ? parts[0] : { kind: 'choice', parts };
-  }
-
-  #sequence(): PatternNode {
-    const parts: PatternNode[] = [];
-    while (this.#at < this.#text.length && !/[|)]/.test(this.#text[this.#at] ?? '')) {
-      const part = this.#atom();
-      parts.push(this.#repeated(part));
-    }
-    return { kind: 'sequence', parts };
-  }
-
-  #repeated(body: PatternNode): PatternNode {
-    const [quantifier, sign, from, comma, to] = this.#take(QUANTIFIER);
-    if (quantifier === undefined) return body;
-    if (sign !== undefined)
-      return {
-        kind: 'repeat',
-        body,
-        least: sign === '+' ? 1 : 0,
-        most: sign === '?' ? 1 : Number.POSITIVE_INFINITY,
-      };
-    const least = Number(from);
-    const upTo = to ? Number(to) : Number.POSITIVE_INFINITY;
-    return { kind: 'repeat', body, least, most: comma === ',' ? upTo : least };
-  }
-
-  #atom(): PatternNode {
-    const char = String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0);
-    if (char === '(') return this.#group();
-    const [found] = this.#take(char === '[' ? CLASS : ESCAPE);
-    if (found === undefined) {
-      this.#at += char.length;
-      if (char === '^' || char === '$') return TEST;
-      return { kind: 'character', source: SYNTAX.test(char) ? `\\${char}` : char };
-    }
-    if (found === '\\b' || found === '\\B') return TEST;
-    return /^\\(?:k<|[1-9])/.test(found) ? ANY : { kind: 'character', source: found };
-  }
-
-  #group(): PatternNode {
-    const [, looks] = this.#take(OPENING);
-    const inner = this.choice();
-    this.#at += 1;
-    if (looks === undefined) return inner;
-    this.aside.push(inner);
-    return TEST;
-  }
-
-  #take(pattern: RegExp): readonly (string | undefined)[] {
-    pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text) ?? [];
-    this.#at += found[0]?.length ?? 0;
+  #reachable(position: number): ReadonlySet<number> {
+    const found = new Set(this.#steps[position]);
+    for (const next of found) for (const each of this.#steps[next] ?? []) found.add(each);
     return found;
   }
-}
 
-/** Longer ones are no patterns that somebody reads. */
-const MOST_CHARACTERS = 1_000;
-/** Beyond that a pattern counts as unsafe; it keeps the look at it short. */
-const MOST_LOOKS = 400;
-/** How many ways there may be to match the same text. */
-const MOST_WAYS = 20;
-const MOST_REMEMBERED = 1_000;
-
-const judged = new Map<string, boolean>();
-
-/**
- * Whether a pattern takes time in proportion to a text, whatever the text is: nobody can make it try ever more
- * ways to match. Where it cannot be told, it does not. Counted in steps, so that it does not depend on the machine.
- */
-export function isSafePattern(pattern: string): boolean {
-  // Without repetition there is only one way.
-  if (!/[*+{]/.test(pattern)) return true;
-  if (pattern.length > MOST_CHARACTERS) return false;
-  const before = judged.get(pattern);
-  if (before !== undefined) return before;
-  const isSafe = looksSafe(pattern);
-  if (judged.size < MOST_REMEMBERED) judged.set(pattern, isSafe);
-  return isSafe;
-}
-
-function looksSafe(pattern: string): boolean {
-  const detector = loadRedosDetector();
-  try {
-    return detector.isSafePattern(pattern, { unicode: true, maxSteps: MOST_LOOKS, maxScore: MOST_WAYS }).safe;
-  } catch {
+  /** Three walks over the same text: round `first`, from `first` to `second`, round `second`. */
+  #sharesWord(
+    first: number,
+    second: number,
+    { takes, reach }: { readonly takes: readonly bigint[]; readonly reach: readonly ReadonlySet<number>[] },
+  ): boolean {
+    const size = this.#sources.length;
+    const next = (from: number, to: number): readonly number[] =>
+      (this.#steps[from] ?? []).filter((position) => position === to || reach[position]?.has(to));
+    const seen = new Set<number>();
+    const open: (readonly [number, number, number])[] = [[first, first, second]];
+    for (const [x, y, z] of open)
+      for (const a of next(x, first))
+        for (const b of next(y, second)) {
+          const both = (takes[a] ?? 0n) & (takes[b] ?? 0n);
+          if (both === 0n) continue;
+          for (const c of next(z, second)) {
+            this.#stepsLeft -= 1;
+            if (this.#stepsLeft <= 0) return false;
+            if ((both & (takes[c] ?? 0n)) === 0n) continue;
+            if (a === first && b === second && c === second) return true;
+            const key = (a * size + b) * size + c;
+            if (seen.has(key)) continue;
+            seen.add(key);
+            open.push([a, b, c]);
+          }
+        }
     return false;
   }
+}
+
+const ASCII = Array.from({ length: 128 }, (_, code) => code);
+/** Of most scripts and of both cases, for classes such as `\p{Lu}`. */
+const SCRIPTS = Array.from({ length: 0x700 }, (_, index) => (index < 0x250 ? index : (index - 0x200) * 7));
+
+/** Which letters each source takes: a bit for each group of letters that all sources treat alike. */
+function letterMasks(sources: readonly string[], pattern: string, flags: string): bigint[] {
+  const written = Array.from(pattern.matchAll(/\\[ux]\{?([\da-fA-F]{2,6})/g), ([, hex = '']) =>
+    Number.parseInt(hex, 16),
+  );
+  const near = [...written, ...Array.from(pattern, (letter) => letter.codePointAt(0) ?? 0)]
+    .filter((code) => code > 127)
+    .flatMap((code) => [code - 1, code, code + 1])
+    .filter((code) => code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
+  const codes = new Set([...(/\\p/i.test(pattern) ? SCRIPTS : ASCII), ...near]);
+  const letters = [
+    ...Array.from(codes, (code) => String.fromCodePoint(code)),
+    'é',
+    'Я',
+    '中',
+    '\u00a0',
+    '😀',
+  ];
+  const distinct = [...new Set(sources)];
+  const tests = distinct.map((source) => patternOf(`^(?:${source})$`, flags));
+  const groups = new Set(
+    letters.map((letter) => tests.map((test) => (test.test(letter) ? '1' : '0')).join('')),
+  );
+  const masks = new Map(
+    distinct.map((source, index) => [
+      source,
+      BigInt(`0b${Array.from(groups, (group) => group[index]).join('')}`),
+    ]),
+  );
+  return sources.map((source) => masks.get(source) ?? 0n);
 }

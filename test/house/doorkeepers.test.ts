@@ -10,7 +10,6 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   acorn: /^src\/discovery\//,
   ajv: /^src\/checking\//,
   'ajv-formats': /^src\/checking\//,
-  'redos-detector': /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   'jsonc-parser': /^src\/cli\//,
   openai: /^src\/providers\/openai\//,

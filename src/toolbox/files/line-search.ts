@@ -1,5 +1,5 @@
 import { createContext, Script } from 'node:vm';
-import { isExponentialPattern, isSafePattern } from '../../checking/patterns.js';
+import { patternGrowth } from '../../checking/patterns.js';
 import { hasZero } from './read-file.js';
 
 /** What lines are looked for by. */
@@ -44,8 +44,9 @@ export function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFin
   if (text === '') throw new Error('There is nothing to look for: the text is empty.');
   if (!isPattern && !ignoresCase) return findText(Buffer.from(text));
   const source = isPattern ? text : escaped(text);
-  const pattern = compiled(source, ignoresCase ? 'iu' : 'u');
-  const find = isPattern && mayBeSlow(source) ? stopped(findPattern(pattern)) : findPattern(pattern);
+  const flags = ignoresCase ? 'iu' : 'u';
+  const pattern = compiled(source, flags);
+  const find = isPattern && mayBeSlow(source, flags) ? stopped(findPattern(pattern)) : findPattern(pattern);
   const needed = isPattern ? neededText(source) : text;
   return needed === undefined ? find : whereIs(needed, { ignoresCase }, find);
 }
@@ -97,15 +98,15 @@ function compiled(source: string, flags: string): RegExp {
 }
 
 /** Refuses what would never end; the rest of what is not known to be quick is stopped in time. */
-function mayBeSlow(pattern: string): boolean {
+function mayBeSlow(pattern: string, flags: string): boolean {
   if (pattern.length > MOST_PATTERN)
     throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_PATTERN}.`);
-  if (isSafePattern(pattern)) return false;
-  if (isExponentialPattern(pattern))
+  const growth = patternGrowth(pattern, flags);
+  if (growth === 'exponential')
     throw new Error(
       'The pattern may take for ever: something that repeats is within something that repeats. Write it simpler.',
     );
-  return true;
+  return growth !== 'linear';
 }
 
 /** The engine of regular expressions stops for nothing but the end of its script. */
