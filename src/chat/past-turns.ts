@@ -1,6 +1,6 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
-import type { HistoryTurn } from '../conversation/kept-turns.js';
+import type { HistoryTurn } from '../conversation/conversation-view.js';
 import type { AskedChat } from './chat-request.js';
 import { messageIdOf } from './user-messages.js';
 

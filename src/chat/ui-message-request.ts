@@ -1,6 +1,5 @@
 import type { Answer, PendingCall } from '../contract/call.js';
-import type { ConversationView } from '../conversation/conversation-view.js';
-import type { HistoryTurn } from '../conversation/kept-turns.js';
+import type { ConversationView, HistoryTurn } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';

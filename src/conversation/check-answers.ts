@@ -5,8 +5,8 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { keepAskedAnew } from '../loop/stored-run.js';
+import { messagesBefore } from './conversation-view.js';
 import type { ConversationsConfig, ConversationsStore, NextTurn } from './conversations-options.js';
-import { messagesBefore } from './kept-turns.js';
 
 type Checking = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 'logger'>;
 

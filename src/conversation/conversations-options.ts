@@ -9,7 +9,7 @@ import type { Message } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { STORED_ID } from '../contract/run-state.js';
-import { checkOptions, type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   BOOLEAN,
@@ -161,7 +161,8 @@ export const TURN_RULES = { ...RUN_RULES, checkpoint: oneOf('step', 'call'), sys
 
 const BESIDE = 'beside config: new Conversations({ store, config, … })';
 
-const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversations', TURN_RULES, {
+/** No turn runs without a guard that its author believes in: what a function gives is checked at each turn. */
+export const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversations', TURN_RULES, {
   ...LOOP_ALIASES,
   store: `store ${BESIDE}`,
   engine: `engine ${BESIDE}`,
@@ -174,15 +175,6 @@ const TURN_CONFIG = optionTable<ConversationsConfig>('the config of Conversation
     'nothing; conversations.prompt(conversationId, content) says more, and the store keeps what was said',
   id: 'nothing; a conversation is named where it is prompted: conversations.prompt(conversationId, content)',
 });
-
-/**
- * The config that turns are run with. What a function gives is checked at each turn.
- *
- * @throws InvalidOptionsError (521): no turn runs without a guard that its author believes in.
- */
-export function checkTurnConfig(config: ConversationsConfig): void {
-  checkOptions(config, TURN_CONFIG);
-}
 
 /** What of the config of a run turns are run with; the rest stands beside it. */
 export function turnConfigOf(config: ToolLoopConfig): ConversationsConfig {
@@ -236,61 +228,48 @@ export const METHOD_OPTIONS = {
 };
 
 /**
- * Checks what conversations are made from, and the config of their turns where it is the same for all.
+ * Checks what conversations are made from, and the config of their turns if it is the same for all.
  *
  * @throws InvalidOptionsError (521) naming everything that is wrong.
  */
 export function checkConversations(options: ConversationsOptions): void {
-  const faults = invalidOptions(options, CONVERSATIONS_OPTIONS);
-  const config = options?.config;
-  refuseOptions([
-    ...faults,
-    ...idleJobFaults(options),
-    ...(RECORD.accepts(config) ? invalidOptions(config, TURN_CONFIG) : []),
-  ]);
+  const faults = [...invalidOptions(options, CONVERSATIONS_OPTIONS)];
+  if (RECORD.accepts(options) && options.engine === undefined)
+    for (const option of ['jobTools', 'jobConcurrency'] as const)
+      if (options[option] !== undefined)
+        faults.push({
+          where: CONVERSATIONS_OPTIONS.of,
+          option,
+          problem: `${option} is of the jobs of an engine, and there is no engine`,
+          fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
+        });
+  if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));
+  refuseOptions(faults);
 }
 
-/** What is said of jobs where there are none. */
-function idleJobFaults(options: ConversationsOptions | undefined): readonly InvalidOption[] {
-  if (!RECORD.accepts(options) || options?.engine !== undefined) return [];
-  const idle = (['jobTools', 'jobConcurrency'] as const).filter((name) => options?.[name] !== undefined);
-  return idle.map((option) => ({
-    where: CONVERSATIONS_OPTIONS.of,
-    option,
-    problem: `${option} is of the jobs of an engine, and there is no engine`,
-    fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
-  }));
-}
+/** What does the jobs of turns: an engine, the store that has them, and their tools. */
+type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;
 
 /**
- * What does the jobs of turns: an engine, the store that keeps them, and their tools. `undefined` where none are done here.
+ * What does the jobs of turns; `undefined` if none are done here.
  *
- * @throws InvalidOptionsError (521) where one of them is missing.
+ * @throws InvalidOptionsError (521) if a part is missing.
  */
 export function jobsOfOptions(options: ConversationsOptions): JobParts | undefined {
   const { engine, store, config, jobTools, jobConcurrency: concurrency } = options;
   if (engine === undefined) return undefined;
-  const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
   const where = 'Conversations';
-  refuseOptions([
-    ...(keepsJobs(store)
-      ? []
-      : [{ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX }]),
-    ...(tools === undefined && concurrency !== 0
-      ? [
-          {
-            where,
-            option: 'jobTools',
-            problem: 'jobTools is missing, and config is a function',
-            fix: 'jobTools: registry',
-          },
-        ]
-      : []),
-  ]);
+  const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
+  const faults: InvalidOption[] = [];
+  if (!keepsJobs(store))
+    faults.push({ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX });
+  if (tools === undefined && concurrency !== 0) {
+    const problem = 'jobTools is missing, and config is a function';
+    faults.push({ where, option: 'jobTools', problem, fix: 'jobTools: registry' });
+  }
+  refuseOptions(faults);
   jobsOf({ engine, store }, where);
   if (concurrency === 0) return undefined;
   const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
   return concurrency === undefined ? parts : { ...parts, concurrency };
 }
-
-type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;

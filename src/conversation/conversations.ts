@@ -1,18 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
-import type { Answer } from '../contract/call.js';
-import {
-  type ConversationLog,
-  type ConversationNews,
-  type EnteredEntry,
-  type InboxContent,
-  isNewsOf,
-} from '../contract/conversation-log.js';
-import type { Job } from '../contract/job-engine.js';
+import type { Answer, PendingCall } from '../contract/call.js';
+import type { ConversationLog, EnteredEntry, InboxContent } from '../contract/conversation-log.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import { STORED_ID } from '../contract/run-state.js';
-import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-store.js';
+import { keepsSchedules } from '../contract/schedule-store.js';
 import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -22,7 +15,8 @@ import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { checkAnswers } from './check-answers.js';
-import { type ConversationView, viewOf } from './conversation-view.js';
+import { ConversationLease } from './conversation-lease.js';
+import { type ConversationView, checkReplaced, viewOf } from './conversation-view.js';
 import {
   type AnswersOptions,
   type ConversationDeleteOptions,
@@ -30,7 +24,6 @@ import {
   type ConversationsCloseOptions,
   type ConversationsOptions,
   checkConversations,
-  checkTurnConfig,
   type EventsOptions,
   jobsOfOptions,
   METHOD_OPTIONS,
@@ -38,11 +31,9 @@ import {
 } from './conversations-options.js';
 import type { NumberedEvent } from './event-json.js';
 import { News, readEvents } from './event-reader.js';
-import { ExpiryWatch } from './expiry-watch.js';
-import { HeldConversation } from './held-conversation.js';
-import { checkReplaced } from './kept-turns.js';
 import { CONTENT } from './options.js';
-import { endOpenTurn, type TurnSurroundings, takeTurns } from './take-turns.js';
+import { StoredTurns, type TurnDeps } from './stored-turns.js';
+import { processInbox } from './turn-queue.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
@@ -68,13 +59,14 @@ export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #log: ConversationLog;
   readonly #safeLog: SafeLog;
-  readonly #leaseMs: number;
-  /** Conversations whose turns this process takes. */
-  readonly #taking = new Map<string, Promise<void>>();
-  readonly #held = new Set<HeldConversation>();
-  /** Those to look at again, or as soon as there is room. */
+  readonly #deps: TurnDeps;
+  /** Conversations whose turns run in this process. */
+  readonly #active = new Map<string, Promise<void>>();
+  readonly #leases = new Set<ConversationLease>();
+  /** Conversations to look at again, or as soon as there is room. */
   readonly #wanted = new Set<string>();
-  readonly #expiries = new ExpiryWatch((conversationId) => this.#want(conversationId));
+  /** Of conversations whose answers come too late from some time on. */
+  readonly #expiries = new Map<string, NodeJS.Timeout>();
   readonly #unwatch: () => void = () => {};
   readonly #jobs: BackgroundJobs | undefined;
   readonly #schedules: ScheduleRunner | undefined;
@@ -84,17 +76,36 @@ export class Conversations {
 
   constructor(options: ConversationsOptions) {
     checkConversations(options);
+    const { store, scope, logger, leaseMs = DEFAULT_LEASE_MS, pollMs = leaseMs / 3 } = options;
     this.#options = options;
-    this.#log = options.store.conversations;
-    this.#safeLog = new SafeLog(options.logger);
-    this.#leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+    this.#log = store.conversations;
+    this.#safeLog = new SafeLog(logger);
+    this.#deps = {
+      options,
+      leaseMs,
+      closing: this.#closing.signal,
+      followUntil: this.#closed.signal,
+      expect: (conversationId, pending) => this.#expect(conversationId, pending),
+      enter: (conversationId, key, content) => this.#enter(conversationId, key, content),
+    };
     const jobs = jobsOfOptions(options);
     if (options.takesTurns === false) return;
-    if (jobs !== undefined) this.#jobs = this.#doJobs(jobs);
-    this.#unwatch = this.#log.watch((news) => this.#hear(news));
-    const pollMs = Math.min(options.pollMs ?? this.#leaseMs / 3, MAX_TIMER_MS);
-    this.#poll(pollMs);
-    if (keepsSchedules(options.store)) this.#schedules = this.#enterDue(options.store, pollMs);
+    if (jobs !== undefined)
+      this.#jobs = new BackgroundJobs({
+        ...jobs,
+        ...(logger && { logger }),
+        jobScope: async ({ scope: { conversationId = '', owner } }) =>
+          (await scope?.({ conversationId, owner })) ?? {},
+      });
+    this.#unwatch = this.#log.watch(({ conversationId, about }) => {
+      if (about === 'inbox') this.#want(conversationId);
+    });
+    const lookMs = Math.min(pollMs, MAX_TIMER_MS);
+    void this.#look(lookMs);
+    if (keepsSchedules(store)) {
+      const { schedules, conversations } = store;
+      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs: lookMs, log: this.#safeLog });
+    }
   }
 
   /**
@@ -181,45 +192,46 @@ export class Conversations {
     checkId('delete', conversationId);
     checkOptions(options, METHOD_OPTIONS.delete);
     const log = this.#log;
-    checkDeletes(log);
+    if (log.remove === undefined) {
+      const problem = 'store deletes no conversations: its conversations have no method remove';
+      const fix = 'a PostgresRunStore, SqliteRunStore or MemoryRunStore';
+      refuseOptions([{ where: 'Conversations.delete', option: 'store', problem, fix }]);
+    }
     const { erase = false, onlyOwner = false } = options;
     const { owner } = ownerIn(options);
-    const news = new News();
-    const unwatch = log.watch((told) => {
-      if (isNewsOf(conversationId, told)) news.arrive();
-    });
+    const { leaseMs } = this.#deps;
+    const news = new News(log, conversationId);
     try {
       for (;;) {
         news.expect();
         const kept = await log.read(conversationId);
         if (kept === undefined) return false;
-        if (onlyOwner && !isSameOwner(kept.owner, owner))
-          throw new ToolwrightError(
-            'RunNotAllowed',
-            'It was not deleted: the conversation has another owner.',
-          );
+        if (onlyOwner && !isSameOwner(kept.owner, owner)) {
+          const message = 'It was not deleted: the conversation has another owner.';
+          throw new ToolwrightError('RunNotAllowed', message);
+        }
         // Asked again, it would be news by itself.
         if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
-        const held = await HeldConversation.take({ log, conversationId, leaseMs: this.#leaseMs });
-        if (held !== undefined && (await this.#remove(held, erase ? 'erase' : 'hide'))) return true;
-        // Whoever has it lets it go when the turn has ended, and tells nobody where its process dies.
-        if (held === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
+        const lease = await ConversationLease.acquire(log, { conversationId, leaseMs });
+        if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) return true;
+        // Its holder releases it when the turn has ended, and there is no news if that process dies.
+        if (lease === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
       }
     } finally {
-      unwatch();
+      news.close();
     }
   }
 
-  /** False where it has to be tried again: a turn has begun since its abort was asked for. */
-  async #remove(held: HeldConversation, how: 'hide' | 'erase'): Promise<boolean> {
+  /** False if it has to be tried again: a turn has begun since its abort was asked for. */
+  async #remove(lease: ConversationLease, how: 'hide' | 'erase'): Promise<boolean> {
     let isRemoved = false;
     try {
-      const { turn, isAbortAsked } = held.conversation;
-      if (turn !== undefined && isAbortAsked) await endOpenTurn(held, this.#surroundings());
-      isRemoved = held.conversation.turn === undefined && (await held.remove(how));
+      // What waits behind the aborted turn is left.
+      if (lease.conversation.isAbortAsked) await processInbox(new AbortedTurn(lease, this.#deps));
+      isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
       return isRemoved;
     } finally {
-      if (!isRemoved) await held.letGo(NOTHING_SEEN);
+      if (!isRemoved) await lease.release(NOTHING_SEEN);
     }
   }
 
@@ -230,7 +242,7 @@ export class Conversations {
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkId('events', conversationId);
     checkOptions(options, METHOD_OPTIONS.events);
-    return readEvents(this.#log, { conversationId, ...options });
+    return readEvents(this.#log, conversationId, options);
   }
 
   /** The conversation as it stands; `undefined` where nothing ever entered it. */
@@ -248,10 +260,7 @@ export class Conversations {
     checkId('idle', conversationId);
     checkOptions(options, METHOD_OPTIONS.idle);
     const { signal } = options;
-    const news = new News();
-    const unwatch = this.#log.watch((told) => {
-      if (isNewsOf(conversationId, told)) news.arrive();
-    });
+    const news = new News(this.#log, conversationId);
     try {
       for (;;) {
         signal?.throwIfAborted();
@@ -261,7 +270,7 @@ export class Conversations {
         await (signal === undefined ? news.arrival : unlessAborted(news.arrival, signal));
       }
     } finally {
-      unwatch();
+      news.close();
     }
   }
 
@@ -286,12 +295,12 @@ export class Conversations {
     this.#closing.abort();
     this.#unwatch();
     clearTimeout(this.#timer);
-    this.#expiries.close();
+    for (const timer of this.#expiries.values()) clearTimeout(timer);
     this.#wanted.clear();
-    const ending = Promise.all([...this.#taking.values(), this.#jobs?.close(), this.#schedules?.close()]);
+    const ending = Promise.all([...this.#active.values(), this.#jobs?.close(), this.#schedules?.close()]);
     try {
       await closeWithin(ending, { timeoutMs }, () => {
-        for (const held of this.#held) held.leave();
+        for (const lease of this.#leases) lease.abandon();
         this.#jobs?.leave();
         return closeWithin(ending, { timeoutMs: GRACE_MS }, () => {}).catch(() => {});
       });
@@ -301,131 +310,87 @@ export class Conversations {
   }
 
   async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
-    const entered = await this.#log.enter({
-      conversationId,
-      key,
-      content: plainJson(content) as InboxContent,
-    });
+    const entry = { conversationId, key, content: plainJson(content) as InboxContent };
     // Only prompts can be refused.
-    return entered as EnteredEntry;
-  }
-
-  #hear({ conversationId, about }: ConversationNews): void {
-    if (about === 'inbox') this.#want(conversationId);
+    return (await this.#log.enter(entry)) as EnteredEntry;
   }
 
   #want(conversationId: string): void {
     if (this.#closing.signal.aborted) return;
     this.#wanted.add(conversationId);
-    this.#takeNext();
+    this.#processWanted();
   }
 
-  /** Begins with as many of those that are wanted as there is room for. */
-  #takeNext(): void {
+  /** Begins with as many of the wanted conversations as there is room for. */
+  #processWanted(): void {
     const { maxConcurrency = DEFAULT_CONCURRENCY } = this.#options;
     for (const id of this.#wanted) {
-      if (this.#taking.size >= maxConcurrency) return;
-      if (this.#taking.has(id)) continue;
+      if (this.#active.size >= maxConcurrency) return;
+      if (this.#active.has(id)) continue;
       this.#wanted.delete(id);
-      const taking = this.#take(id).finally(() => {
-        this.#taking.delete(id);
-        this.#takeNext();
+      const processing = this.#process(id).finally(() => {
+        this.#active.delete(id);
+        this.#processWanted();
       });
-      this.#taking.set(id, taking);
+      this.#active.set(id, processing);
     }
   }
 
-  async #take(conversationId: string): Promise<void> {
+  async #process(conversationId: string): Promise<void> {
     try {
-      const held = await HeldConversation.take({ log: this.#log, conversationId, leaseMs: this.#leaseMs });
-      // Whoever holds it hears what has entered, too.
-      if (held === undefined) return;
-      await this.#takeHeld(held);
+      const { leaseMs } = this.#deps;
+      const lease = await ConversationLease.acquire(this.#log, { conversationId, leaseMs });
+      // Another holder hears of what has entered, too.
+      if (lease === undefined) return;
+      // Until all is done, the conversation is due: if something fails, the next look finds it again.
+      let seen = NOTHING_SEEN;
+      this.#leases.add(lease);
+      try {
+        await processInbox(new StoredTurns(lease, this.#deps));
+        const { revision, turn, inbox } = lease.conversation;
+        const isLeft = this.#closing.signal.aborted && (turn !== undefined || inbox.length > 0);
+        seen = isLeft ? revision - 1 : revision;
+      } finally {
+        this.#leases.delete(lease);
+        await lease.release(seen);
+      }
     } catch (error) {
       const what = 'A conversation could not be gone on with';
       logFailure(this.#options.logger, { what, error, at: { conversationId } });
     }
   }
 
-  async #takeHeld(held: HeldConversation): Promise<void> {
-    // Until all is done, the conversation is due: where something fails, the next look finds it again.
-    let seen = NOTHING_SEEN;
-    this.#held.add(held);
-    try {
-      seen = await takeTurns(held, this.#surroundings());
-    } finally {
-      this.#held.delete(held);
-      await held.letGo(seen);
-    }
-  }
-
-  #surroundings(): TurnSurroundings {
-    const { store, engine, config, scope, logger, onUnknown } = this.#options;
-    return {
-      store,
-      engine,
-      onUnknown,
-      leaseMs: this.#leaseMs,
-      closing: this.#closing.signal,
-      followUntil: this.#closed.signal,
-      warn: (message, fields) => this.#safeLog.warn(message, fields),
-      logFailed: (conversationId, error) =>
-        logFailure(logger, { what: 'Turn failed', error, at: { conversationId } }),
-      configOf: async (turn) => {
-        const given = typeof config === 'function' ? await config(turn) : config;
-        checkTurnConfig(given);
-        return logger === undefined ? given : { logger, ...given };
-      },
-      scopeOf: async (turn) => (await scope?.(turn)) ?? {},
-      expiries: this.#expiries,
-      complete: ({ conversationId }, key, content) => {
-        this.#enter(conversationId, key, content).catch((error: unknown) =>
-          this.#safeLog.warn('A completion could not be kept', { error }),
-        );
-      },
+  /** Looks at a conversation again when the first of its answers comes too late. */
+  #expect(conversationId: string, pending: readonly PendingCall[]): void {
+    clearTimeout(this.#expiries.get(conversationId));
+    this.#expiries.delete(conversationId);
+    const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : Date.parse(expiresAt)));
+    if (times.length === 0 || this.#closing.signal.aborted) return;
+    const wait = Math.max(Math.min(...times) - Date.now() + 1, 1);
+    const look = (): void => {
+      this.#expiries.delete(conversationId);
+      this.#want(conversationId);
     };
-  }
-
-  /** Does jobs in this process. What a job comes to enters its conversation with the job's end. */
-  #doJobs(parts: NonNullable<ReturnType<typeof jobsOfOptions>>): BackgroundJobs {
-    const { scope, logger } = this.#options;
-    const jobScope = async ({ scope: { conversationId = '', owner } }: Job) =>
-      (await scope?.({ conversationId, owner })) ?? {};
-    return new BackgroundJobs({ ...parts, jobScope, ...(logger ? { logger } : {}) });
-  }
-
-  /** Prompts of schedules enter as soon as they are due. */
-  #enterDue({ schedules }: StoreWithSchedules, pollMs: number): ScheduleRunner {
-    return new ScheduleRunner({ schedules, conversations: this.#log, pollMs, log: this.#safeLog });
+    this.#expiries.set(conversationId, setTimeout(look, Math.min(wait, MAX_TIMER_MS)).unref());
   }
 
   /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */
-  #poll(pause: number): void {
-    const look = async (): Promise<void> => {
-      try {
-        for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
-        const { store } = this.#options;
-        // Whose process, which would have looked in time, is gone.
-        const expired = await store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
-        for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
-      } catch (error) {
-        this.#safeLog.warn('The store could not be asked for conversations', { error });
-      }
-      if (!this.#closing.signal.aborted) this.#timer = setTimeout(look, pause).unref();
-    };
-    void look();
+  async #look(pauseMs: number): Promise<void> {
+    try {
+      for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
+      // Suspended turns with an answer that is too late, whose process would have looked in time but is gone.
+      const expired = await this.#options.store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
+      for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
+    } catch (error) {
+      this.#safeLog.warn('The store could not be asked for conversations', { error });
+    }
+    if (!this.#closing.signal.aborted)
+      this.#timer = setTimeout(() => void this.#look(pauseMs), pauseMs).unref();
   }
 }
 
-/** How often a deletion looks whether it has its turn, where nobody tells it. */
+/** How often a deletion looks whether it has its turn, without news. */
 const LOOK_MS = 1_000;
-
-function checkDeletes({ remove }: ConversationLog): void {
-  if (remove !== undefined) return;
-  const problem = 'store deletes no conversations: its conversations have no method remove';
-  const fix = 'a PostgresRunStore, SqliteRunStore or MemoryRunStore';
-  refuseOptions([{ where: 'Conversations.delete', option: 'store', problem, fix }]);
-}
 
 /** No revision of a conversation. */
 const NOTHING_SEEN = -1;
@@ -436,8 +401,15 @@ const MAX_DUE = 100;
 /** How long turns and jobs that are left may take to notice. */
 const GRACE_MS = 500;
 
-function checkId(door: string, conversationId: string): void {
-  const of = `Conversations.${door}`;
+/** The open turn alone, which is to end: what waits behind it is left. */
+class AbortedTurn extends StoredTurns {
+  override get isStopped(): boolean {
+    return this.openTurn === undefined;
+  }
+}
+
+function checkId(method: string, conversationId: string): void {
+  const of = `Conversations.${method}`;
   checkArguments({ of, given: { conversationId }, rules: { conversationId: STORED_ID } });
 }
 

@@ -6,20 +6,13 @@ import type { NumberedEvent } from './event-json.js';
 /** Events that are read at once. */
 const PAGE = 256;
 
-/** The events of a conversation in order: those that are kept, then those to come, until the reader leaves. */
+/** The events of a conversation in order: those that are stored, then those to come, until the reader leaves. */
 export async function* readEvents(
   log: ConversationLog,
-  {
-    conversationId,
-    after = 0,
-    upTo = Number.POSITIVE_INFINITY,
-    signal,
-  }: EventsOptions & { readonly conversationId: string },
+  conversationId: string,
+  { after = 0, upTo = Number.POSITIVE_INFINITY, signal }: EventsOptions,
 ): AsyncGenerator<NumberedEvent, undefined> {
-  const news = new News();
-  const unwatch = log.watch((told) => {
-    if (isNewsOf(conversationId, told)) news.arrive();
-  });
+  const news = new News(log, conversationId);
   const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
   let last = after;
   try {
@@ -37,24 +30,33 @@ export async function* readEvents(
     }
     return undefined;
   } finally {
-    unwatch();
+    news.close();
     unfollow();
   }
 }
 
-/** Whether something has come since it was last expected. */
+/** News of one conversation: whether something has come since it was last expected. */
 export class News {
-  arrival: Promise<void> = Promise.resolve();
-  #arrive: () => void = () => {};
+  /** Ends the watching. */
+  readonly close: () => void;
+  #next = Promise.withResolvers<void>();
+
+  constructor(log: ConversationLog, conversationId: string) {
+    this.close = log.watch((news) => {
+      if (isNewsOf(conversationId, news)) this.arrive();
+    });
+  }
+
+  get arrival(): Promise<void> {
+    return this.#next.promise;
+  }
 
   /** From now on, `arrival` resolves with what comes next. */
   expect(): void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.arrival = promise;
-    this.#arrive = resolve;
+    this.#next = Promise.withResolvers<void>();
   }
 
   arrive(): void {
-    this.#arrive();
+    this.#next.resolve();
   }
 }
