@@ -1,4 +1,4 @@
-import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions, UpdateOptions } from 'pg-boss';
+import type { Db, JobWithMetadata, PgBoss, QueueOptions, SendOptions } from 'pg-boss';
 import type { DeadJob, DeadJobQuery, Job, JobOptions, SqlTransaction } from '../contract/job-engine.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { withinLimits } from '../kernel/async.js';
@@ -16,6 +16,8 @@ interface Payload {
   readonly attempts: number;
   /** Attempts that have failed. What pg-boss counts are beginnings. */
   readonly failed?: number;
+  /** Beginnings that pg-boss no longer counts, since the job was last given back. */
+  readonly begun?: number;
 }
 
 /** Of a dead one; without `error` where pg-boss itself gave it up. */
@@ -25,29 +27,25 @@ interface DeadPayload extends Payload {
 }
 
 /** A job that this process has, and which of the job's beginnings it is. */
-export interface TakenJob {
-  readonly id: string;
+export interface TakenJob
+  extends Pick<
+    JobWithMetadata,
+    'id' | 'priority' | 'retryCount' | 'retryLimit' | 'retryDelay' | 'retryBackoff'
+  > {
   /** By the name that pg-boss has of it. */
   readonly queue: string;
-  readonly retryCount: number;
   readonly job: Job;
   readonly attempts: number;
   /** Attempts that have failed before. */
   readonly failed: number;
-  /** How often pg-boss lets it begin again. */
-  readonly retryLimit: number;
+  /** Beginnings before this one. */
+  readonly begun: number;
 }
 
 /** A job that its worker returns, and for how many milliseconds no worker gets it. */
 export interface ReturnedJob {
   readonly taken: TakenJob;
   readonly delay: number;
-}
-
-/** What becomes of a job that its worker leaves. */
-interface LeftJob extends Required<Pick<UpdateOptions, 'retryLimit'>>, Pick<UpdateOptions, 'startAfter'> {
-  readonly taken: TakenJob;
-  readonly failed: number;
 }
 
 /** What commands give, of which pg-boss declares nothing. */
@@ -159,8 +157,8 @@ export class BossQueue {
       batchSize: limit,
       includeMetadata: true,
     });
-    return taken.map(({ id, retryCount, retryLimit, data: { job, attempts, failed = 0 } }) => {
-      return { id, queue, retryCount, retryLimit, job: jobOf(job), attempts, failed };
+    return taken.map(({ data: { job, attempts, failed = 0, begun = 0 }, ...metadata }) => {
+      return { ...metadata, queue, job: jobOf(job), attempts, failed, begun: begun + metadata.retryCount };
     });
   }
 
@@ -206,43 +204,44 @@ export class BossQueue {
     }
   }
 
-  /** The attempt has failed: the job waits for its next one. */
+  /** The attempt has failed: the job waits for its next one, unless it is another worker's by now. */
   async retry(taken: TakenJob, message: string): Promise<void> {
-    const { queue, retryLimit } = taken;
-    await this.#leave(queue, { jobs: [{ taken, retryLimit, failed: taken.failed + 1 }], message });
-  }
-
-  /** The attempts count for nothing: the jobs wait for others, without the pause after a failure. */
-  async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
-    const jobs = returned.map(({ taken, delay }) => {
-      const startAfter = delay === 0 ? 0 : new Date(Date.now() + delay);
-      return { taken, startAfter, failed: taken.failed, retryLimit: taken.retryLimit + 1 };
-    });
-    await this.#leave(queue, { jobs, message: 'given back' });
-  }
-
-  /** Those of the jobs that are another worker's by now are left as they are. */
-  async #leave(
-    queue: string,
-    { jobs, message }: { readonly jobs: readonly LeftJob[]; readonly message: string },
-  ): Promise<void> {
+    const { id, queue, failed } = taken;
     await this.#transact(async (db) => {
-      const attempts = jobs.map(({ taken }) => attemptOf(taken));
-      const outcome = await this.#boss.fail(queue, attempts, { message }, { db });
+      const outcome = await this.#boss.fail(queue, [attemptOf(taken)], { message }, { db });
+      if ((outcome as CommandOutcome).affected === 0) return;
+      await this.#boss.update(queue, { ...payloadOf(taken), failed: failed + 1 }, { id, db });
+    });
+  }
+
+  /**
+   * The attempts count for nothing: the jobs wait for others, without the pause after a failure, behind those that wait
+   * already. Two statements for any number of jobs: there may be thousands of a tool that a worker lacks. Those that are
+   * another worker's by now are left as they are.
+   */
+  async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
+    await this.#transact(async (db) => {
+      const attempts = returned.map(({ taken }) => attemptOf(taken));
+      const outcome = await this.#boss.deleteJob(queue, attempts, { db });
       const { settled, affected } = outcome as CommandOutcome;
-      const left = new Set(settled ?? (affected === jobs.length ? attempts.map(({ id }) => id) : []));
-      for (const { taken, failed, ...changed } of jobs) {
-        const { id, job, attempts } = taken;
-        const data: Payload = { job: keptJob(job), attempts, failed };
-        if (left.has(id)) await this.#boss.update(queue, data, { id, ...changed, db });
-      }
+      const left = new Set(settled ?? (affected === attempts.length ? attempts.map(({ id }) => id) : []));
+      const jobs = returned.flatMap(({ taken, delay }) => {
+        const { id, priority, retryCount, retryLimit, retryDelay, retryBackoff, begun } = taken;
+        if (!left.has(id)) return [];
+        const data: Payload = { ...payloadOf(taken), begun: begun + 1 };
+        const startAfter = delay === 0 ? 0 : new Date(Date.now() + delay);
+        return [
+          { id, data, priority, startAfter, retryLimit: retryLimit - retryCount, retryDelay, retryBackoff },
+        ];
+      });
+      if (jobs.length > 0) await this.#boss.insert(queue, jobs, { db });
     });
   }
 
   /** The last attempt has failed: the job is kept among the dead ones, unless it is another worker's by now. */
   async bury(taken: TakenJob, error: string): Promise<void> {
-    const { id, job, attempts, retryCount } = taken;
-    const data: DeadPayload = { job: keptJob(job), attempts, error, made: retryCount + 1 };
+    const { id, begun } = taken;
+    const data: DeadPayload = { ...payloadOf(taken), error, made: begun + 1 };
     await this.#transact(async (db) => {
       await this.#completeIn(db, taken);
       await this.#boss.send(this.#deadName, data, { id, db });
@@ -319,9 +318,13 @@ function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadP
   return {
     job: jobOf(data.job),
     error: data.error ?? messageIn(sourceOutput),
-    attempts: data.made ?? (sourceRetryCount ?? 0) + 1,
+    attempts: data.made ?? (data.begun ?? 0) + (sourceRetryCount ?? 0) + 1,
     workersDied: data.error === undefined,
   };
+}
+
+function payloadOf({ job, attempts, failed, begun, retryCount }: TakenJob): Payload {
+  return { job: keptJob(job), attempts, failed, begun: begun - retryCount };
 }
 
 function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {

@@ -28,6 +28,8 @@ export class BossWorker implements JobWorker {
   readonly #work: BossWork;
   readonly #taken = new Set<TakenJob>();
   readonly #attempts = new Set<Promise<void>>();
+  /** Jobs on their way back to the queue. */
+  readonly #leaving = new Set<Promise<void>>();
   readonly #heartbeat: NodeJS.Timeout;
   readonly #ended: Promise<void>;
   #isOpen = true;
@@ -56,6 +58,7 @@ export class BossWorker implements JobWorker {
     this.wake();
     await this.#ended;
     await Promise.all(this.#attempts);
+    await Promise.all(this.#leaving);
     clearInterval(this.#heartbeat);
   }
 
@@ -102,7 +105,7 @@ export class BossWorker implements JobWorker {
 
   async #attempt(taken: TakenJob): Promise<void> {
     const { queue, running, handle, transactional } = this.#work;
-    const { job, retryCount, failed, attempts } = taken;
+    const { job, begun, failed, attempts } = taken;
     const isLast = failed + 1 >= attempts;
     let hasLeft = false;
     const commit: Parameters<JobHandler>[1]['commit'] = async (write) => {
@@ -110,7 +113,10 @@ export class BossWorker implements JobWorker {
       hasLeft = true;
     };
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
-      await this.#returned.add({ taken, delay });
+      const returning = this.#returned.add({ taken, delay });
+      if (delay === 0) await returning;
+      // The slot takes its next job meanwhile. A job that could not be returned comes again when its heartbeat has ended.
+      else this.#leave(returning);
       hasLeft = true;
     };
     let end: RunEnd;
@@ -118,7 +124,7 @@ export class BossWorker implements JobWorker {
       end = await running.run(job, (signal) =>
         handle(job, {
           signal,
-          attempt: retryCount + 1,
+          attempt: begun + 1,
           isLast,
           heartbeat: () => this.#touch(),
           giveBack,
@@ -132,6 +138,11 @@ export class BossWorker implements JobWorker {
     if (hasLeft) return;
     if (end === 'lost') await giveBack({ delay: LOST_DELAY_MS });
     else await this.#completed.add(taken);
+  }
+
+  #leave(returning: Promise<void>): void {
+    const left = returning.catch(this.#work.onError).finally(() => this.#leaving.delete(left));
+    this.#leaving.add(left);
   }
 
   async #touch(): Promise<void> {

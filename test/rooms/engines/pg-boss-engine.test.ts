@@ -53,6 +53,36 @@ describePostgres('pgBossEngine', ({ url, newName }) => {
     await engine.close();
   });
 
+  test('pgBossEngine keeps the options and the attempts of jobs that are given back many at once', async () => {
+    await using boss = await startedBoss({ connectionString: url, schema });
+    const queue = 'given-back-together';
+    const engine = pgBossEngine({ connection: boss, queue });
+    const ids = ['one', 'two', 'three'];
+    const options = { attempts: 3, priority: 7, backoff: { type: 'exponential', delay: 2_000 } } as const;
+    for (const id of ids) await engine.enqueue({ ...JOB, id }, options);
+    const kept = async () =>
+      (await boss.findJobs(queue))
+        .map(({ priority, retryDelay, retryBackoff }) => ({ priority, retryDelay, retryBackoff }))
+        .slice(0, 3);
+    const before = await kept();
+    const begun = new Map<string, number[]>();
+    const ended = Promise.withResolvers<void>();
+    const worker = await engine.work({
+      concurrency: 3,
+      handle: async ({ id }, { attempt, isLast, giveBack }) => {
+        begun.set(id, [...(begun.get(id) ?? []), attempt]);
+        expect(isLast).toBe(false);
+        if (attempt < 3) await giveBack({ delay: 100 });
+        else if ([...begun.values()].every(({ length }) => length === 3)) ended.resolve();
+      },
+    });
+    await ended.promise;
+    await worker.close();
+    expect([...begun]).toEqual(expect.arrayContaining(ids.map((id) => [id, [1, 2, 3]])));
+    expect(await kept()).toEqual(before);
+    await engine.close();
+  });
+
   test('pgBossEngine commits what a job writes together with its end, or neither', async () => {
     await using boss = await startedBoss({ connectionString: url, schema });
     await boss.getDb().executeSql(`CREATE TABLE ${schema}.effects (job text)`);
