@@ -72,10 +72,10 @@ describe('package.json exports', () => {
   });
 });
 
-test.each(['11', '12'])(
-  'the project of nest new of NestJS %s locks every package that this one brings',
-  (version) => {
-    const { dependencies } = JSON.parse(readText(`test/nest-new/${version}/package.json`));
+test.each(['nest-new/11', 'nest-new/12', 'next/project'])(
+  'the project of test/%s locks every package that this one brings',
+  (folder) => {
+    const { dependencies } = JSON.parse(readText(`test/${folder}/package.json`));
     expect(dependencies).toMatchObject(readManifest().dependencies ?? {});
   },
 );

@@ -8,6 +8,7 @@ import { type NodeRun, outputOfNode, PROCESS_LIMIT_MS, runNode } from '../proces
 
 /** The package as it would be published, unpacked. */
 export interface PackedPackage {
+  readonly tarball: string;
   readonly unpacked: string;
   remove(): void;
 }
@@ -24,8 +25,10 @@ export interface Installation {
 export function packPackage(): PackedPackage {
   builtFile('dist/src/index.js');
   const folder = mkdtempSync(join(tmpdir(), 'toolwright-tarball-'));
-  unpack(pack(folder), folder);
+  const tarball = pack(folder);
+  unpack(tarball, folder);
   return {
+    tarball: join(folder, tarball),
     unpacked: join(folder, 'package'),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
