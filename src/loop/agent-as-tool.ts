@@ -219,7 +219,7 @@ async function runAgent(
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
   // The state around it keeps it; behind an answered call, nobody could go on with it.
-  const surroundings = { scope, ...watched, keep: NOWHERE };
+  const surroundings = { scope, ...watched, keep: NOWHERE, resultsOf: run.resultsOf };
   const { result, before } = await driveInner(outer, config, { start, surroundings });
   addUsage(run, usageSince(before, result.usage));
   return resultOf(name, result);

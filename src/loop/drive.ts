@@ -36,7 +36,7 @@ import { assistantMessage, parseCall, SentMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { requestReply } from './request.js';
-import { budgetOf, type RunBudget, surroundingBudget } from './run-budget.js';
+import { budgetOf, type RunBudget } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
@@ -275,7 +275,7 @@ const TOOL_TIMEOUT_MS = 120_000;
  * takes several times as long.
  */
 function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroundings): LoopRun {
-  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf, followUntil } = surroundings;
+  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf, followUntil, resultsOf } = surroundings;
   const lost = 'lost' in start ? start.lost : undefined;
   const resumed = 'suspended' in start ? start.suspended : lost;
   const before = 'progress' in start ? start.progress : resumed;
@@ -285,8 +285,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
   const messages =
     'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
-  const isLimited = (config.budget ?? surroundingBudget.getStore()) !== undefined;
-  const budget = isLimited ? budgetOf(config, { scope, before }) : undefined;
+  const budget = budgetOf(config, { scope, before });
   const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, 'messages' in start ? tools : undefined);
   const keeping = config.store && keepingOf(config, tools);
@@ -303,6 +302,7 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     offered: before?.tools ?? NO_NAMES,
     results: keeping?.results,
     maxResultChars: keeping?.maxResultChars,
+    resultsOf: resultsOf ?? runId,
     signal,
     sink,
     hasReader,

@@ -7,7 +7,7 @@ import type { CallRecord } from '../contract/call.js';
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolMessage } from '../contract/llm-provider.js';
-import { keepsResults, type ResultStore } from '../contract/result-store.js';
+import { keepsResults, type ResultKey, type ResultStore } from '../contract/result-store.js';
 import { errorResult, ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -45,13 +45,13 @@ export function isToBeKept({ results }: LoopRun, { result }: CallRecord): boolea
 
 /** Keeps the whole of a result that was cut: the model gets its beginning, what it is like, and a handle. */
 export async function keepResult(run: LoopRun, call: ParsedCall, record: CallRecord): Promise<CallRecord> {
-  const { results, runId, owner, config } = run;
+  const { results, config } = run;
   const { details } = record.result;
   if (results === undefined || !isCutDetails(details)) return record;
   const { full } = details;
   const handle = handleOf(run, call);
   try {
-    await results.keepResult({ ...ownedBy(runId, owner), handle, text: full, lifeMs: LIFE_MS });
+    await results.keepResult({ ...keyOf(run, handle), text: full, lifeMs: LIFE_MS });
   } catch (error) {
     const what = 'A large result could not be kept; it was cut';
     new SafeLog(config.logger).warn(what, { tool: record.name, error: errorMessage(error) });
@@ -74,8 +74,10 @@ function handleOf({ runId }: LoopRun, { id, place }: ParsedCall): string {
   return `res_${nodeCrypto().hash('sha256', about, 'base64url').slice(0, 16)}`;
 }
 
-function ownedBy(runId: string, owner: unknown): { readonly runId: string; readonly owner?: string } {
-  return owner === undefined ? { runId } : { runId, owner: canonicalJson(owner) };
+/** Only the run that a result belongs to reads it, also where it is kept as one of the run around that. */
+function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey {
+  const key = { runId: resultsOf, handle: resultsOf === runId ? handle : `${runId} ${handle}` };
+  return owner === undefined ? key : { ...key, owner: canonicalJson(owner) };
 }
 
 const MOST_SHAPE = 1_500;
@@ -162,10 +164,14 @@ function readerOf(run: LoopRun, openWorld: boolean): Invoker {
 }
 
 async function part(
-  { results, runId, owner, maxResultChars = KEPT_RESULT_CHARS }: LoopRun,
+  run: LoopRun,
   { handle, ...wanted }: KeptPart & { readonly handle: string },
 ): Promise<ToolResult> {
-  const text = await results?.readResult({ ...ownedBy(runId, owner), handle });
+  const { results, runId, maxResultChars = KEPT_RESULT_CHARS } = run;
+  const key = keyOf(run, handle);
+  let text = await results?.readResult(key);
+  // The version before kept those of an agent under its own run.
+  if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
   if (text === undefined)
     return errorResult(
       `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,

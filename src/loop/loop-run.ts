@@ -58,6 +58,8 @@ export interface RunSurroundings {
   readonly left?: AbortSignal;
   /** Aborted where nobody here hears any more what becomes of the jobs that its calls have started. */
   readonly followUntil?: AbortSignal;
+  /** The run whose state has that of an agent: large results of the agent are kept as its own. */
+  readonly resultsOf?: string;
   /** Keeps the run where it is suspended; default: the config's store. */
   readonly keep?: Pick<RunStore, 'save'>;
   /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */
@@ -138,6 +140,8 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   /** Where it keeps what is too large for the model, and from which length on. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;
+  /** The run as whose they are kept: of an agent, the outermost one around it. */
+  readonly resultsOf: string;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;

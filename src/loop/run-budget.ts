@@ -46,7 +46,7 @@ import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
 /** The budget of the run whose call runs here: runs that begin in it are its children. */
-export const surroundingBudget = new AsyncLocalStorage<RunBudget>();
+const surroundingBudget = new AsyncLocalStorage<RunBudget>();
 
 /** How long what is reserved counts where its process dies, and how often that is put off. */
 const LEASE_MS = 60_000;
@@ -456,14 +456,15 @@ export class RunBudget {
 }
 
 /**
- * What a run may spend: by its config, or within the call of another run that has a budget.
+ * What a run may spend, by its config or within the call of another run that has a budget; `undefined` if neither says.
  *
  * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
  */
 export function budgetOf(
   { budget, store, model, fallback = [] }: BudgetedConfig,
   start: BudgetStart,
-): RunBudget {
+): RunBudget | undefined {
+  if ((budget ?? surroundingBudget.getStore()) === undefined) return undefined;
   const made = new RunBudget(budget, { ...start, store });
   for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
   return made;

@@ -33,6 +33,8 @@ const BESIDE = `
     WHERE ${OF_TURNS} AND (owner IS NOT DISTINCT FROM its_owner OR run_id IN (SELECT run_id FROM turns))
   ), runs AS (
     DELETE FROM :runs AS r USING held, turns WHERE r.run_id = turns.run_id
+  ), approvals AS (
+    DELETE FROM :approvals USING held WHERE approval ~ $4
   ), schedules AS (
     DELETE FROM :schedules USING held WHERE conversation_id = $1
   )`;
@@ -153,15 +155,15 @@ const TEXTS = {
     SELECT (SELECT count(*) FROM told) FROM held`,
   hide: `
     WITH ${AT_REST}, ${BESIDE}, gone AS (
-      UPDATE :fleet_conversations AS kept SET conversation_id = $4, is_due = false, claim = NULL, lease_end = NULL
+      UPDATE :fleet_conversations AS kept SET conversation_id = $5, is_due = false, claim = NULL, lease_end = NULL
       FROM held WHERE conversation_id = $1
     ), messages AS (
-      UPDATE :fleet_messages SET conversation_id = $4 FROM held WHERE conversation_id = $1
+      UPDATE :fleet_messages SET conversation_id = $5 FROM held WHERE conversation_id = $1
     ), inbox AS (
-      UPDATE :fleet_inbox SET conversation_id = $4, done_at = coalesce(done_at, ${NOW})
+      UPDATE :fleet_inbox SET conversation_id = $5, done_at = coalesce(done_at, ${NOW})
       FROM held WHERE conversation_id = $1
     ), events AS (
-      UPDATE :fleet_events SET conversation_id = $4 FROM held WHERE conversation_id = $1
+      UPDATE :fleet_events SET conversation_id = $5 FROM held WHERE conversation_id = $1
     ), ${tell('events', 'held')}
     SELECT (SELECT count(*) FROM told) FROM held`,
   removeEntries: `DELETE FROM :fleet_inbox WHERE done_at <= (SELECT ${NOW}) - $1`,

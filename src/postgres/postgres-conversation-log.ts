@@ -145,8 +145,8 @@ export class PostgresConversationLog implements ConversationLog {
   async remove(hold: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
     const { conversationId: id } = hold;
     const { rows, isRepeated } = await (how === 'hide'
-      ? this.#send(this.#sql.hide, hold, turnMark(id), hiddenId(id))
-      : this.#send(this.#sql.erase, hold, turnMark(id)));
+      ? this.#send(this.#sql.hide, hold, turnMark(id), approvalMark(id), hiddenId(id))
+      : this.#send(this.#sql.erase, hold, turnMark(id), approvalMark(id)));
     // Sent again because its answer was lost, it finds nothing any more.
     return rows.length > 0 || isRepeated;
   }
@@ -243,4 +243,15 @@ let named = 0;
 function nextName(): string {
   named += 1;
   return `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;
+}
+
+/**
+ * How the JSON of a standing approval names the conversation that it is for, or a turn of it, as a pattern of
+ * PostgreSQL, whose functions for JSON refuse some texts.
+ */
+function approvalMark(conversationId: string): string {
+  const id = JSON.stringify(conversationId)
+    .slice(1, -1)
+    .replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  return `"scope":"(?:conversation","subject":"${id}|run","subject":"${id}\\.[0-9]+)"`;
 }

@@ -37,6 +37,10 @@ export class MemoryApprovals implements ApprovalStore {
     return stood;
   }
 
+  removeWhere(isMeant: (approval: StandingApproval) => boolean): void {
+    for (const [id, approval] of this.#kept) if (isMeant(approval)) this.#kept.delete(id);
+  }
+
   /** What has expired is forgotten on the way. */
   #standing(id: string): StandingApproval | undefined {
     const found = this.#kept.get(id);

@@ -92,6 +92,7 @@ export class MemoryRunStore
   /** The conversations that it keeps. */
   readonly conversations: ConversationLog;
   readonly #conversations: MemoryConversationLog;
+  readonly #approvals: MemoryApprovals;
   readonly #jobs: MemoryJobs;
   readonly #results: MemoryResults;
   readonly #schedules: MemorySchedules;
@@ -110,7 +111,8 @@ export class MemoryRunStore
       remove: ({ conversationId, owner }, how) => this.#removeOf(conversationId, { owner, how }),
     });
     this.conversations = this.#conversations;
-    this.approvals = new MemoryApprovals(this.#now);
+    this.#approvals = new MemoryApprovals(this.#now);
+    this.approvals = this.#approvals;
     this.#schedules = new MemorySchedules(this.#now);
     this.schedules = this.#schedules;
     this.#jobs = new MemoryJobs(this.#now, this.conversations);
@@ -292,6 +294,9 @@ export class MemoryRunStore
       (runId, of) => isTurnOf(runId, conversationId) && (ids.has(runId) || of === owner),
     );
     for (const { id } of this.#schedulesOf(conversationId)) this.#schedules.cancelSchedule(id);
+    this.#approvals.removeWhere(({ scope, subject = '' }) =>
+      scope === 'run' ? isTurnOf(subject, conversationId) : subject === conversationId,
+    );
     if (how === 'erase') this.#jobs.removeOf(conversationId);
   }
 

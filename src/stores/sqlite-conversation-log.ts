@@ -28,7 +28,9 @@ const HELD = 'conversation_id = $id AND claim = $claim';
 const FREE = '(claim IS NULL OR lease_end <= $now)';
 
 /** Ids that turns of a conversation have; whether a run is one, its state says. */
-const OF_TURNS = `run_id > $id || '.' AND run_id < $id || '/' AND substr(run_id, length($id) + 2) NOT GLOB '*[^0-9]*'`;
+const ofTurns = (id: string) =>
+  `${id} > $id || '.' AND ${id} < $id || '/' AND substr(${id}, length($id) + 2) NOT GLOB '*[^0-9]*'`;
+const OF_TURNS = ofTurns('run_id');
 const TURNS = `${OF_TURNS} AND instr(state, $mark) > 0`;
 
 const SQL = {
@@ -103,6 +105,10 @@ const SQL = {
   eraseRuns: `DELETE FROM toolwright_runs WHERE ${TURNS}`,
   eraseSchedules: 'DELETE FROM toolwright_schedules WHERE conversation_id = $id',
   eraseJobs: "DELETE FROM toolwright_jobs WHERE job ->> '$.scope.conversationId' = $id",
+  eraseApprovals: `
+    DELETE FROM toolwright_approvals
+    WHERE approval ->> '$.scope' = 'conversation' AND approval ->> '$.subject' = $id
+      OR approval ->> '$.scope' = 'run' AND ${ofTurns("approval ->> '$.subject'")}`,
   eraseMessages: 'DELETE FROM toolwright_messages WHERE conversation_id = $id',
   eraseInbox: 'DELETE FROM toolwright_inbox WHERE conversation_id = $id',
   eraseEvents: 'DELETE FROM toolwright_events WHERE conversation_id = $id',
@@ -289,6 +295,7 @@ export class SqliteConversationLog implements ConversationLog {
       this.#sql.eraseRunEntries.run({ id, mark });
       this.#sql.eraseRuns.run({ id, mark });
       this.#sql.eraseSchedules.run({ id });
+      this.#sql.eraseApprovals.run({ id });
       if (how === 'hide') this.#hide({ id, hidden: hiddenId(id) });
       else
         for (const part of ['eraseJobs', 'eraseMessages', 'eraseInbox', 'eraseEvents', 'erase'] as const)

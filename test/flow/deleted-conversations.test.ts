@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
-import { Conversations, defineTool, MemoryJobEngine } from 'toolwright';
+import type { ResultKey } from 'toolwright';
+import { agentAsTool, Conversations, defineTool, MemoryJobEngine } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { Schedules } from 'toolwright/toolbox/schedule';
@@ -35,6 +36,33 @@ function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
   const engine = new MemoryJobEngine();
   const begun = Promise.withResolvers<void>();
   const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
+  const provider = {
+    chat: async ({ messages }: { readonly messages: readonly { role: string; content: unknown }[] }) => {
+      const last = messages.at(-1);
+      const [, name] = /^use (\w+)/.exec(String(last?.content)) ?? [];
+      if (last?.role !== 'user' || name === undefined)
+        return { content: `said ${CANARY}`, toolCalls: [], finishReason: 'stop' as const };
+      const call = { id: `call_${messages.length}`, name, arguments: { text: CANARY } };
+      return { content: CANARY, toolCalls: [call], finishReason: 'tool_calls' as const };
+    },
+  };
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks',
+    parameters,
+    execute: () => CANARY.repeat(20_000),
+  });
+  const agent = { provider, model: 'm', parameters };
+  const research = agentAsTool({
+    ...{ ...agent, name: 'research', description: 'Researches' },
+    tools: [look],
+    prompt: () => 'use look',
+  });
+  const manage = agentAsTool({
+    ...{ ...agent, name: 'manage', description: 'Manages' },
+    tools: [research],
+    prompt: () => 'use research',
+  });
   const tools = [
     defineTool({ name: 'pay', description: 'Pays', parameters, approval: true, execute: () => CANARY }),
     defineTool({
@@ -44,7 +72,16 @@ function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
       background: true,
       execute: () => `sent ${CANARY}`,
     }),
-    defineTool({ name: 'look', description: 'Looks', parameters, execute: () => CANARY.repeat(20_000) }),
+    defineTool({
+      name: 'grant',
+      description: 'Grants',
+      parameters,
+      approval: { remember: { scopes: ['run', 'conversation'] } },
+      execute: () => CANARY,
+    }),
+    look,
+    research,
+    manage,
     defineTool({
       name: 'wait',
       description: 'Waits',
@@ -57,16 +94,6 @@ function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
       },
     }),
   ];
-  const provider = {
-    chat: async ({ messages }: { readonly messages: readonly { role: string; content: unknown }[] }) => {
-      const last = messages.at(-1);
-      const [, name] = /^use (\w+)/.exec(String(last?.content)) ?? [];
-      if (last?.role !== 'user' || name === undefined)
-        return { content: `said ${CANARY}`, toolCalls: [], finishReason: 'stop' as const };
-      const call = { id: `call_${messages.length}`, name, arguments: { text: CANARY } };
-      return { content: CANARY, toolCalls: [call], finishReason: 'tool_calls' as const };
-    },
-  };
   const config = { provider, model: 'm', tools };
   const conversations = new Conversations({ store, config, engine, pollMs: 50, ...more });
   ends.push(async () => {
@@ -110,6 +137,50 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await conversations.snapshot('c')).toBeUndefined();
     await say('c', 'Again');
     expect(await conversations.snapshot('c')).toMatchObject({ turns: 1 });
+  });
+
+  test('Conversations.delete with erase removes what agents inside its calls have kept, at any depth', async () => {
+    const { store, dump } = await opened();
+    const kept = watchResults(store);
+    const { conversations, say } = open(store);
+    for (const id of ['c', 'c.1']) for (const text of ['use research', 'use manage']) await say(id, text);
+    expect(kept).toHaveLength(4);
+    const left = () => Promise.all(kept.map((key) => store.results.readResult(key)));
+    expect((await left()).map((text) => text?.length)).toEqual(Array(4).fill(CANARY.length * 20_000));
+    expect(await conversations.delete('c', { erase: true })).toBe(true);
+    expect((await left()).map((text) => text !== undefined)).toEqual([false, false, true, true]);
+    expect(await conversations.delete('c.1', { erase: true })).toBe(true);
+    expect((await left()).every((text) => text === undefined)).toBe(true);
+    expect(await dump()).not.toContain(CANARY);
+  });
+
+  test('approvals that stand for a conversation or for a turn of it end with the conversation', async () => {
+    const { store } = await opened();
+    const { conversations, say } = open(store);
+    const asked = async (id: string) => {
+      await say(id, 'use grant');
+      return (await conversations.snapshot(id))?.pending?.map((call) => call.id) ?? [];
+    };
+    const ids = ['c', 'c.1', 'c"(+'];
+    for (const id of ids)
+      for (const scope of ['run', 'conversation'] as const) {
+        const remember = { scope };
+        const answers = (await asked(id)).map((call) => ({ id: call, approved: true, remember }));
+        expect(answers).toHaveLength(1);
+        await conversations.answer(id, answers, { owner: 'ann' });
+        await conversations.idle(id);
+      }
+    const subjects = async () =>
+      (await store.approvals.listApprovals()).map(({ scope, subject }) => `${scope} ${subject}`).toReversed();
+    const of = (id: string) => [`run ${id}.1`, `conversation ${id}`];
+    expect(await subjects()).toEqual(ids.flatMap(of));
+    expect(await asked('c')).toEqual([]);
+    for (const [index, how] of [{ erase: true }, {}, { erase: true }].entries()) {
+      expect(await conversations.delete(ids[index] ?? '', how)).toBe(true);
+      expect(await subjects()).toEqual(ids.slice(index + 1).flatMap(of));
+    }
+    // Somebody may have the id again, and begins with nothing.
+    expect(await asked('c')).toHaveLength(1);
   });
 
   test('Conversations.delete aborts a turn that runs, and keeps a hidden conversation from everybody', async () => {
@@ -174,6 +245,18 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await store.retention(ages)).toEqual({ conversations: 0, runs: 0, jobs: 0, events: 0 });
     await expect((async () => store.retention({ run: 1 } as never))()).rejects.toThrow('run');
   });
+}
+
+/** Under which keys a store has kept large results since. */
+function watchResults(store: Store): readonly ResultKey[] {
+  const { results } = store;
+  const keep = results.keepResult.bind(results);
+  const keys: ResultKey[] = [];
+  results.keepResult = ({ text, lifeMs, ...key }) => {
+    keys.push(key);
+    return keep({ ...key, text, lifeMs });
+  };
+  return keys;
 }
 
 /** When something is so, however long that takes. */
