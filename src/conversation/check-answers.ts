@@ -4,7 +4,7 @@ import type { RunState } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
-import { keepAskedAnew } from '../loop/stored-run.js';
+import { saveAskedAnew } from '../loop/stored-run.js';
 import { messagesBefore } from './conversation-view.js';
 import type { ConversationsConfig, ConversationsStore, NextTurn } from './conversations-options.js';
 
@@ -102,7 +102,7 @@ async function tryAnswers(
   try {
     await unlessUnreadable(() => resumeWith({ tools, stateSecret, store, logger }, run, trial));
   } catch (error) {
-    await keepAskedAnew(store, error, stateSecret);
+    await saveAskedAnew(store, error, stateSecret);
     throw error;
   }
 }

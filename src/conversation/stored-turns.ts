@@ -159,21 +159,21 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
       for (const event of missed) void lease.write(event);
     };
     const watched = { scope, sink, turnOf: conversationId, followUntil, left: lease.lost };
-    const surroundings = { ...watched, ...(onUnknown && { onUnknown }) };
+    const deps = { ...watched, ...(onUnknown && { onUnknown }) };
     if (run === undefined) {
       const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
       const messages = [...system, ...next.messages, ...promptOf(turn)];
-      return stillOpenIfLost(await driveRun(config, { messages }, surroundings));
+      return stillOpenIfLost(await driveRun(config, { messages }, deps));
     }
     if (run.status === 'running') {
       const onTaken = async (lost: KeptRun) => {
         missed = await lease.missedBy(turn, lost);
       };
-      const result = await driveLostRun(config, { ...stored, surroundings, onTaken });
+      const result = await driveLostRun(config, { ...stored, deps, onTaken });
       return result && stillOpenIfLost(result);
     }
     const resumption = { scope, ...answersOf(answers, of.owner) };
-    return stillOpenIfLost(await driveStoredRun(config, stored, { resumption, surroundings }));
+    return stillOpenIfLost(await driveStoredRun(config, stored, { resumption, deps }));
   }
 
   commit(turn: OpenTurn, result: TurnResult): Promise<void> {

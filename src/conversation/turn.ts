@@ -6,13 +6,7 @@ import type { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
 import { driveLoop } from '../loop/drive.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
-import {
-  abortedBefore,
-  type LoopEnd,
-  type LoopRun,
-  type RunStart,
-  type RunSurroundings,
-} from '../loop/loop-run.js';
+import { abortedBefore, type LoopEnd, type LoopRun, type RunDeps, type RunStart } from '../loop/loop-run.js';
 import { resumeWith } from '../loop/resume.js';
 import { checkOwner, type Ownership } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
@@ -183,7 +177,7 @@ export async function runTurn(
   };
   const result = await drive(current, {
     config: { ...config, signal: current.signal, onAsyncResult },
-    surroundings: {
+    deps: {
       scope: current.scope,
       sink,
       hasReader: () => events.hasListeners,
@@ -202,21 +196,21 @@ function promptLengthOf({ begin, history }: CurrentTurn, { systemPrompt }: Conve
 
 interface Drive {
   readonly config: ConversationConfig;
-  readonly surroundings: Omit<RunSurroundings, 'keep'>;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
 }
 
 /**
  * A run that the store keeps is claimed there, so that of two processes with the same conversation one goes on
  * with it. Of a turn that was aborted it does not matter: it ends here.
  */
-async function drive(current: CurrentTurn, { config, surroundings }: Drive): Promise<ToolLoopResult> {
+async function drive(current: CurrentTurn, { config, deps }: Drive): Promise<ToolLoopResult> {
   const { begin, signal } = current;
   const { store } = config;
   if (begin.status === 'answered' && begin.isKept && store !== undefined) {
     const { answers, answeredBy, state } = begin;
     const resumption = { answers, answeredBy, scope: current.scope };
     try {
-      return await driveStoredRun(config, { store, runId: state.runId }, { resumption, surroundings });
+      return await driveStoredRun(config, { store, runId: state.runId }, { resumption, deps });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -229,22 +223,22 @@ async function drive(current: CurrentTurn, { config, surroundings }: Drive): Pro
     if (!signal.aborted) throw error;
     return abortedBefore((begin.status === 'running' ? current.history : begin.state).messages, signal);
   }
-  return driveLoop(config, start, surroundings);
+  return driveLoop(config, start, deps);
 }
 
-function startOf(
+async function startOf(
   { begin, history, scope, isCertain }: CurrentTurn,
   config: ConversationConfig,
-): RunStart | Promise<RunStart> {
+): Promise<RunStart> {
   if (begin.status !== 'running') {
     const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
-    return resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain });
+    return { record: await resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain }) };
   }
   checkOwner({ owner: begin.progress?.owner ?? begin.owner, isCertain }, scope);
   const { systemPrompt: content } = config;
   const messages =
     content === undefined ? history.messages : [{ role: 'system' as const, content }, ...history.messages];
-  return begin.progress === undefined ? { messages } : { progress: { ...begin.progress, messages } };
+  return begin.progress === undefined ? { messages } : { record: { ...begin.progress, messages } };
 }
 
 /** Why a turn is not its scope's, where it is not. */

@@ -180,7 +180,7 @@ function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
 function continueRun(seen: SeenRun, run: LoopRun): void {
   const now = Date.now();
   for (const span of open(seen, 'wait')) span.end = now;
-  seen.answers.push(givenReplies(run.resumed?.open?.calls ?? []));
+  seen.answers.push(givenReplies(run.record?.open?.calls ?? []));
   Object.assign(seen, { run, status: 'running', result: undefined });
 }
 

@@ -5,7 +5,7 @@ import { registryOf, ToolRegistry } from '../call/tool-registry.js';
 import type { CallScope } from '../contract/call.js';
 import type { Approval, ToolAnnotations } from '../contract/declaration.js';
 import type { JsonObject, SchemaSource } from '../contract/json-schema.js';
-import { type Message, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
+import type { Message } from '../contract/llm-provider.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { ToolResult } from '../contract/tool-result.js';
@@ -22,11 +22,11 @@ import {
   required,
   TEXT,
 } from '../kernel/options.js';
+import { type ChildRuns, childRuns, leftSuspended, toolsOfAgents } from './child-runs.js';
 import type { ToolLoopResult } from './events.js';
-import { type InnerRuns, innerRuns, leftSuspended, toolsOfAgents } from './inner-runs.js';
-import { addUsage, NO_USAGE } from './loop-run.js';
+import { addUsage, usageSince } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
-import { driveInner, driveRun } from './run.js';
+import { driveChild, driveRun } from './run.js';
 
 /** What of a loop's config an agent may set for itself; the run that it is in keeps it, and tells whose it is. */
 type AgentConfig = Pick<
@@ -202,7 +202,7 @@ async function runAgent(
   { context, signal = context.signal }: AgentCall,
 ): Promise<ToolResult> {
   const { name, maxDepth = DEFAULT_DEPTH } = options;
-  const outer = innerRuns.getStore();
+  const outer = childRuns.getStore();
   if (outer !== undefined && outer.depth > maxDepth)
     return failedResult(
       'AgentsTooDeep',
@@ -218,9 +218,9 @@ async function runAgent(
   const told: RunSink = (event) =>
     outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
   const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
-  // The state around it keeps it; behind an answered call, nobody could go on with it.
-  const surroundings = { scope, ...watched, keep: NOWHERE, resultsOf: run.resultsOf };
-  const { result, before } = await driveInner(outer, config, { start, surroundings });
+  // The state around it contains it; behind an answered call, nobody could go on with it.
+  const deps = { scope, ...watched, saveTo: { save: () => {} }, resultsOf: run.resultsOf };
+  const { result, before } = await driveChild(outer, config, { start, deps });
   addUsage(run, usageSince(before, result.usage));
   return resultOf(name, result);
 }
@@ -234,12 +234,10 @@ function runIdsOf(context: ToolContext): RunIds {
   return ids;
 }
 
-const NOWHERE = { save: () => {} };
-
-type RunSink = NonNullable<InnerRuns['run']['sink']>;
+type RunSink = NonNullable<ChildRuns['run']['sink']>;
 
 /** What the run that calls the agent forbids, the agent may not do either; what surrounds that run surrounds it. */
-function configIn(outer: InnerRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
+function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
   const { name: _, description: __, systemPrompt: ___, parameters: ____, prompt: _____, ...others } = options;
   const {
     earlier: _earlier,
@@ -290,22 +288,12 @@ function messagesOf(
 }
 
 /** The surroundings of the call: the same owner, data and container. */
-function scopeIn(outer: InnerRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
+function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
   const { channel, chatId, conversationId, data } = context;
   const given = { channel, chatId, conversationId, data, signal };
   const { owner, container, onLog } = outer?.scope ?? {};
   const all = Object.entries({ ...given, owner, container, onLog });
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
-}
-
-function usageSince(before: Usage, after: Usage): Usage {
-  const { inputTokens, outputTokens, totalTokens } = NO_USAGE;
-  const spent: Record<string, number> = { inputTokens, outputTokens, totalTokens };
-  for (const part of ['inputTokens', 'outputTokens', 'totalTokens', ...USAGE_PARTS] as const) {
-    const now = after[part];
-    if (now !== undefined) spent[part] = now - (before[part] ?? 0);
-  }
-  return spent as unknown as Usage;
 }
 
 /** What the model that called the agent gets of its run; the application finds the rest in `details`. */

@@ -6,11 +6,11 @@ import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js'
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { tellQuestion, withQuestion } from './budget-question.js';
+import { ChildRuns, childRuns } from './child-runs.js';
 import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
-import { InnerRuns, innerRuns } from './inner-runs.js';
 import { isToBeKept, keepResult, keptBy } from './kept-results.js';
-import { abortedRun, HistoryScope, type LoopEnd, type LoopRun, type RunKeeper } from './loop-run.js';
+import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
 import {
   assistantMessage,
   type CallingMessage,
@@ -21,59 +21,52 @@ import {
   type ParsedCall,
   toolMessage,
 } from './messages.js';
-import { beginningTasks, runInOrder } from './order.js';
 import { pendingOf, storedCall, suspendRun } from './suspend.js';
+
+type MaybePromise<Value> = Value | Promise<Value>;
 
 /**
  * Makes the calls of a message and answers them in call order; the end of the run, if it is one. Synchronous
- * where nobody watches and all calls are: a promise costs as much as a small tool.
+ * without a sink if all calls are: a promise costs as much as a small tool.
  */
-export function answerCalls(
-  run: LoopRun,
-  message: CallingMessage,
-): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+export function answerCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
+  const { checkpointer } = run;
   run.messages.push(assistantMessage(message.reply, message.calls));
-  return run.keeper === undefined ? makeCalls(run, message) : answerKept(run, run.keeper, message);
+  if (checkpointer === undefined) return makeCalls(run, message);
+  return openCalls(run, message, checkpointer).then(() => makeCalls(run, message));
 }
 
-/** The same where every step of the run is kept: a call is made once it is known for good that it is. */
-async function answerKept(
-  run: LoopRun,
-  keeper: RunKeeper,
-  message: CallingMessage,
-): Promise<LoopEnd | undefined> {
+/** Saves the message and which of its calls begin: a call is made once that is committed. */
+function openCalls(run: LoopRun, message: CallingMessage, checkpointer: Checkpointer): Promise<void> {
   const { calls } = message;
-  const cutOff = isTruncated(message) ? truncatedCalls(message) : undefined;
-  if (cutOff !== undefined) {
-    const answered = calls.map((call, index) => ({ ...call, record: cutOff[index] as CallRecord }));
-    await keeper.open(run, { ...message, calls: answered }, new Set());
-  } else {
-    const { isSequential, maxConcurrency } = orderIn(run);
-    const first = beginningTasks({ tasks: calls, isSequential, maxConcurrency });
-    await keeper.open(run, message, new Set(first.filter((index) => canRun(run, calls[index]))));
+  if (isTruncated(message)) {
+    const records = truncatedCalls(message);
+    const answered = calls.map((call, index) => ({ ...call, record: records[index] as CallRecord }));
+    return checkpointer.open(run, { ...message, calls: answered }, new Set());
   }
-  return makeCalls(run, message);
+  const barrier = calls.length > 1 ? calls.findIndex((call) => isSequential(run, call)) : -1;
+  const free = barrier < 0 ? calls.length : Math.max(1, barrier);
+  const first = calls.slice(0, Math.min(free, maxConcurrencyOf(run)));
+  const begins = first.flatMap((call, index) => (canRun(run, call) ? [index] : []));
+  return checkpointer.open(run, message, new Set(begins));
 }
 
-/** Whether the body of a call may run this time, and not only an answer be looked for or taken. */
-function canRun({ tools }: LoopRun, call: ParsedCall | undefined): boolean {
-  if (call === undefined || call.record !== undefined || call.suspension !== undefined) return false;
+/** Whether the body of a call may run this time, instead of only waiting for an answer or taking one. */
+function canRun({ tools }: LoopRun, call: ParsedCall): boolean {
+  if (call.record !== undefined || call.suspension !== undefined) return false;
   const tool = tools.offered(call.name);
-  const needsYes = approvalNeed(tool?.approval) === true && !call.journal?.approved;
-  return tool !== undefined && !hasWord(call) && !needsYes && tool.execution !== 'client';
+  const needsApproval = approvalNeed(tool?.approval) === true && !call.journal?.approved;
+  return tool !== undefined && !isDecided(call) && !needsApproval && tool.execution !== 'client';
 }
 
-/** Whether somebody has said how a call ends. */
-function hasWord({ journal }: ParsedCall): boolean {
+/** Whether an answer determines how a call ends. */
+function isDecided({ journal }: ParsedCall): boolean {
   const { refused, result, outcome } = journal ?? {};
   return refused !== undefined || result !== undefined || outcome?.status === 'done';
 }
 
 /** Makes every call of a message, and goes on with one outcome for each, in call order, whatever happens. */
-function makeCalls(
-  run: LoopRun,
-  message: CallingMessage,
-): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
   const withOutcomes = (outcomes: readonly CallOutcome[]) => answerOrSuspend(run, message, outcomes);
   if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(withOutcomes);
   const { calls } = message;
@@ -85,39 +78,68 @@ function makeCalls(
       ? outcome.then((ended) => withOutcomes([ended]))
       : withOutcomes([outcome]);
   }
-  const { isSequential, maxConcurrency } = orderIn(run);
-  const outcomes = runInOrder({
-    tasks: calls,
-    run: (call) => makeUnlessMade(run, scope, call),
-    isSequential,
-    maxConcurrency,
-    hold: (call) => call.record ?? waiting(call),
-    isOpen: isUnanswered,
-  });
+  const isOrdered = calls.some((call) => isSequential(run, call));
+  const outcomes = isOrdered ? makeInGroups(run, scope, calls) : makeParallel(run, scope, calls);
   return outcomes instanceof Promise ? outcomes.then(withOutcomes) : withOutcomes(outcomes);
 }
 
-function makeUnlessMade(
+function isSequential({ tools }: LoopRun, { name }: ParsedCall): boolean {
+  return tools.offered(name)?.sequential ?? false;
+}
+
+function maxConcurrencyOf({ config }: LoopRun): number {
+  return Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY);
+}
+
+/** A sequential call runs alone, after all before it, unless one of those waits: then it is held. */
+async function makeInGroups(
   run: LoopRun,
   scope: CallScope,
-  call: ParsedCall,
-): CallOutcome | Promise<CallOutcome> {
+  calls: readonly ParsedCall[],
+): Promise<readonly CallOutcome[]> {
+  const outcomes: CallOutcome[] = [];
+  for (let from = 0, to = 0; from < calls.length; from = to) {
+    const next = calls.findIndex((call, index) => index >= from && isSequential(run, call));
+    to = next === from ? from + 1 : next < 0 ? calls.length : next;
+    const group = calls.slice(from, to);
+    outcomes.push(
+      ...(outcomes.some(isUnanswered)
+        ? group.map((call) => call.record ?? waiting(call))
+        : await makeParallel(run, scope, group)),
+    );
+  }
+  return outcomes;
+}
+
+/** Makes calls side by side, as many at once as the config allows; outcomes are in the order of the calls. */
+function makeParallel(
+  run: LoopRun,
+  scope: CallScope,
+  calls: readonly ParsedCall[],
+): MaybePromise<readonly CallOutcome[]> {
+  const most = maxConcurrencyOf(run);
+  if (calls.length <= most) {
+    const outcomes = calls.map((call) => makeUnlessMade(run, scope, call));
+    const isLater = outcomes.some((outcome) => outcome instanceof Promise);
+    return isLater ? Promise.all(outcomes) : (outcomes as CallOutcome[]);
+  }
+  const outcomes = new Array<CallOutcome>(calls.length);
+  const queue = calls.entries();
+  const work = async (): Promise<void> => {
+    for (const [index, call] of queue) outcomes[index] = await makeUnlessMade(run, scope, call);
+  };
+  return Promise.all(Array.from({ length: most }, work)).then(() => outcomes);
+}
+
+function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
   if (call.record !== undefined) return call.record;
   if (call.suspension !== undefined) return waiting(call);
-  return run.sink === undefined ? perform(run, scope, call) : watchCall(run, run.sink, call);
+  return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
 }
 
 /** A call as it was suspended before. */
 function waiting(call: ParsedCall): CallOutcome {
   return { call, suspension: call.suspension, inner: call.inner };
-}
-
-/** Which calls of a run wait for each other. */
-function orderIn({ config, tools }: LoopRun) {
-  return {
-    isSequential: ({ name }: ParsedCall) => tools.offered(name)?.sequential ?? false,
-    maxConcurrency: Math.max(1, config.maxConcurrency ?? Number.POSITIVE_INFINITY),
-  };
 }
 
 function isTruncated({ finishReason }: CallingMessage): boolean {
@@ -138,8 +160,8 @@ async function answerTruncated(
   records: readonly CallRecord[],
 ): Promise<readonly CallRecord[]> {
   for (const record of records) {
-    await tellStart(sink, record);
-    await tellEnd(sink, record);
+    await emitStart(sink, record);
+    await emitEnd(sink, record);
   }
   return records;
 }
@@ -152,73 +174,71 @@ async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promi
     void sink({ type: 'call-progress', callId, tool, arguments: args, update });
     return scope.onUpdate?.(update, of);
   };
-  const outcome = await perform(run, new HistoryScope(scope, messages, onUpdate), call);
-  if (isUnanswered(outcome)) {
-    const pending = pendingOf(run, outcome, call);
-    await sink({ type: 'call-suspended', callId, tool, pending });
-  } else await tellEnd(sink, outcome);
+  const outcome = await makeCall(run, new HistoryScope(scope, messages, onUpdate), call);
+  if (isUnanswered(outcome))
+    await sink({ type: 'call-suspended', callId, tool, pending: pendingOf(run, outcome, call) });
+  else await emitEnd(sink, outcome);
   return outcome;
 }
 
-function tellStart(
-  sink: EventSink | undefined,
-  { id, name, rawArguments }: CallRecord,
-): void | Promise<void> {
-  return sink?.({ type: 'call-start', callId: id, tool: name, arguments: rawArguments });
+function emitStart(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
+  const { id: callId, name: tool, rawArguments } = record;
+  return sink?.({ type: 'call-start', callId, tool, arguments: rawArguments });
 }
 
-function tellEnd(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
-  const { id, name, result } = record;
-  return sink?.({ type: 'call-end', callId: id, tool: name, result, record });
+function emitEnd(sink: EventSink | undefined, record: CallRecord): void | Promise<void> {
+  const { id: callId, name: tool, result } = record;
+  return sink?.({ type: 'call-end', callId, tool, result, record });
 }
 
-function perform(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
-  return run.keeper === undefined ? invokeCall(run, scope, call) : makeKept(run, run.keeper, { scope, call });
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
+  return run.checkpointer === undefined
+    ? invokeCall(run, scope, call)
+    : makeSaved(run, run.checkpointer, { scope, call });
 }
 
-/** Who watches hears of the end of a call once that is kept; the run itself need not wait for it. */
-async function makeKept(
+/** The sink receives the end of a call once that is committed; the run itself need not wait for it. */
+async function makeSaved(
   run: LoopRun,
-  keeper: RunKeeper,
+  checkpointer: Checkpointer,
   { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
 ): Promise<CallOutcome> {
-  if (canRun(run, call)) await keeper.start(call);
-  const keepOnce = (done: OnceValue): Promise<void> => keeper.keepOnce(call, done);
-  const outcome = await invokeCall(run, scope, keeper.keepsOnce ? { ...call, keepOnce } : call);
-  const kept = keeper.keep(call, outcome);
-  if (run.sink !== undefined) await kept;
+  if (canRun(run, call)) await checkpointer.start(call);
+  const keepOnce = (done: OnceValue): Promise<void> => checkpointer.saveOnce(call, done);
+  const outcome = await invokeCall(run, scope, checkpointer.savesOnce ? { ...call, keepOnce } : call);
+  const saved = checkpointer.save(call, outcome);
+  if (run.sink !== undefined) await saved;
   return outcome;
 }
 
-function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): CallOutcome | Promise<CallOutcome> {
-  // What somebody has said of a call, as that it was done, counts for a run that ends, too.
-  if (scope.signal?.aborted && !hasWord(call)) return abortedCall(run, call);
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
+  // An answer to a call, as that it was done, counts for a run that ends, too.
+  if (scope.signal?.aborted && !isDecided(call)) return abortedCall(run, call);
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
   // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
-  const inner = synchronous.has(call.name) ? undefined : new InnerRuns(run, scope, call);
-  const made = inner ? innerRuns.run(inner, invoke, call, scope, attempt) : invoke(call, scope, attempt);
+  const children = synchronous.has(call.name) ? undefined : new ChildRuns(run, scope, call);
+  const made = children
+    ? childRuns.run(children, invoke, call, scope, attempt)
+    : invoke(call, scope, attempt);
   if (made instanceof Promise) {
     synchronous.delete(call.name);
-    return made.then((invocation) => {
-      const outcome = outcomeOf(call, invocation, inner);
-      return run.results === undefined ? outcome : keptWhole(run, call, outcome);
-    });
+    return made.then((invocation) => outcomeOf(run, call, { invocation, children }));
   }
-  if (inner !== undefined && made.status !== 'started') synchronous.add(call.name);
-  const outcome = outcomeOf(call, made, inner);
-  return run.results === undefined ? outcome : keptWhole(run, call, outcome);
+  if (children !== undefined && made.status !== 'started') synchronous.add(call.name);
+  return outcomeOf(run, call, { invocation: made, children });
 }
 
-function keptWhole(run: LoopRun, call: ParsedCall, outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
-  return !isUnanswered(outcome) && isToBeKept(run, outcome) ? keepResult(run, call, outcome) : outcome;
-}
-
-function outcomeOf(call: ParsedCall, invocation: Invocation, inner: InnerRuns | undefined): CallOutcome {
+function outcomeOf(
+  run: LoopRun,
+  call: ParsedCall,
+  { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
+): MaybePromise<CallOutcome> {
   if (invocation.status === 'suspended')
-    return { call, suspension: invocation.suspension, inner: inner?.close() ?? call.inner };
-  const record = inner ? inner.judge(invocation.record) : invocation.record;
-  return call.journal === undefined ? record : { ...record, ...givenAnswers(call) };
+    return { call, suspension: invocation.suspension, inner: children?.close() ?? call.inner };
+  let record = children ? children.finish(invocation.record) : invocation.record;
+  if (call.journal !== undefined) record = { ...record, ...givenAnswers(call) };
+  return run.results !== undefined && isToBeKept(run, record) ? keepResult(run, call, record) : record;
 }
 
 /** Who answered what the call waited for. */
@@ -232,25 +252,23 @@ function answerOrSuspend(
   run: LoopRun,
   message: CallingMessage,
   outcomes: readonly CallOutcome[],
-): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+): MaybePromise<LoopEnd | undefined> {
   if (!outcomes.some(isUnanswered)) return addAnswers(run, outcomes as readonly CallRecord[]);
   const closed = closedCall(run, outcomes);
   const end = closed === undefined ? suspended(run, message, outcomes) : undefined;
   if (end?.state !== undefined && run.budget?.question !== undefined)
     return tellQuestion(run, end.state).then(() => end);
-  return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notKept(run, call)));
+  return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notSaved(run, call)));
 }
 
 /** Adds the answers to the history. */
 function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
   const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
-  // Looking up an id reads all of it, and there is nearly never a note.
-  const notes = verdict?.notes.size ? verdict.notes : undefined;
   for (const record of records) {
-    const note = notes?.get(record.id);
-    const told = note === undefined ? notesOf(record) : [...notesOf(record), note];
-    const message = toolMessage(record.id, record.result, told);
+    const note = verdict?.notes?.get(record.id);
+    const notes = note === undefined ? notesOf(record) : [...notesOf(record), note];
+    const message = toolMessage(record.id, record.result, notes);
     // Most results are a text and nothing more.
     messages.push(
       record.result.details === undefined ? message : { ...message, ...foundBy(record), ...keptBy(record) },
@@ -271,22 +289,17 @@ function expiryError(records: readonly CallRecord[]): Error | undefined {
     | undefined;
 }
 
-/** Where every call was of a `returnDirect` tool and succeeded, the results are the answer. */
+/** If every call was of a `returnDirect` tool and succeeded, the results are the answer. */
 function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
-  const isDirect = records.every(
-    ({ name, status }) => status === 'success' && tools.offered(name)?.returnDirect,
-  );
-  if (!isDirect) return undefined;
+  for (const { name, status } of records)
+    if (status !== 'success' || !tools.offered(name)?.returnDirect) return undefined;
   const texts = records.map(({ result }) =>
     result.silent || !result.forUser ? resultText(result) : result.forUser,
   );
   return { status: 'completed', content: texts.join('\n') };
 }
 
-/**
- * Where a run ends anyway, nobody needs to be asked: what its unanswered calls are answered with. `undefined`
- * where it does not.
- */
+/** The answers to unanswered calls of a run that ends anyway, so that nobody needs to be asked; `undefined` if it does not. */
 function closedCall(
   run: LoopRun,
   outcomes: readonly CallOutcome[],
@@ -302,7 +315,7 @@ function closedCall(
   };
 }
 
-/** `undefined` where the run cannot be kept; then the history is as it was. */
+/** `undefined` if the run cannot be written as JSON; then the history is as it was. */
 function suspended(
   run: LoopRun,
   message: CallingMessage,
@@ -311,8 +324,8 @@ function suspended(
   const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
-  const kept = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
-  const state = suspendRun(run, run.budget === undefined ? kept : withQuestion(run, kept));
+  const stored = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
+  const state = suspendRun(run, run.budget === undefined ? stored : withQuestion(run, stored));
   if (state === undefined) {
     messages.push(...open);
     return undefined;
@@ -325,7 +338,7 @@ function recordsAmong(outcomes: readonly CallOutcome[]): readonly CallRecord[] {
   return outcomes.filter((outcome): outcome is CallRecord => !isUnanswered(outcome));
 }
 
-/** Who watches hears of the end of every call, also of those that are answered for. */
+/** The sink receives the end of every call, also of those that are answered for. */
 async function answerForUnanswered(
   run: LoopRun,
   outcomes: readonly CallOutcome[],
@@ -334,18 +347,22 @@ async function answerForUnanswered(
   const { sink } = run;
   const records: CallRecord[] = [];
   for (const outcome of outcomes) {
-    const record = isUnanswered(outcome) ? answerFor(withWaits(outcome)) : outcome;
+    if (!isUnanswered(outcome)) {
+      records.push(outcome);
+      continue;
+    }
+    const { call, suspension, inner } = outcome;
+    const record = answerFor({ ...call, ...(suspension ? { suspension } : {}), ...(inner ? { inner } : {}) });
     records.push(record);
-    if (!isUnanswered(outcome)) continue;
-    await run.keeper?.keep(outcome.call, record);
-    if (outcome.suspension === undefined) await tellStart(sink, record);
-    await tellEnd(sink, record);
+    await run.checkpointer?.save(call, record);
+    if (suspension === undefined) await emitStart(sink, record);
+    await emitEnd(sink, record);
   }
   return addAnswers(run, records);
 }
 
-/** What the model may try in another way: it is told. */
-function notKept(run: LoopRun, call: ParsedCall): CallRecord {
+/** The model may try it in another way. */
+function notSaved(run: LoopRun, call: ParsedCall): CallRecord {
   const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. ${unended(run, call)}`;
   return notRun(call, 'refused', failedResult('NotExecutableHere', message));
 }
@@ -356,9 +373,9 @@ function abortedCall(run: LoopRun, call: ParsedCall): CallRecord {
   return withKey(run, call, notRun(call, 'aborted', result));
 }
 
-/** With the key of what the call may have done, where the steps of the run are kept. */
-function withKey({ keeper }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
-  if (keeper === undefined || progressOf(call) !== 'begun') return record;
+/** With the key of what the call may have done, if the steps of the run are saved. */
+function withKey({ checkpointer }: LoopRun, call: ParsedCall, record: CallRecord): CallRecord {
+  if (checkpointer === undefined || progressOf(call) !== 'begun') return record;
   const { journal } = call;
   const edited = journal?.edited && { arguments: journal.arguments };
   return { ...record, ...edited, idempotencyKey: keyOfCall(call) };
@@ -381,11 +398,6 @@ function progressOf({
   const hasDone = inner.length > 0 || Boolean(journal?.once.length);
   if (hasBegun || hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
   return kinds.has('question') || journal?.answers.length ? 'asking' : 'unmade';
-}
-
-/** A call with what it waits for by now. */
-function withWaits({ call, suspension, inner }: Exclude<CallOutcome, CallRecord>): ParsedCall {
-  return { ...call, ...(suspension ? { suspension } : {}), ...(inner ? { inner } : {}) };
 }
 
 /** The record of a call that was answered without being made. */

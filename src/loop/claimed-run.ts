@@ -1,6 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
-import { CHECKPOINT_STORE, type CheckpointStore, type RunCheckpoint } from '../contract/run-checkpoint.js';
+import {
+  CHECKPOINT_STORE,
+  type CheckpointStore,
+  type KeptRun,
+  type RunCheckpoint,
+  type SeizeLease,
+} from '../contract/run-checkpoint.js';
 import type { RunClaim, RunState, RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
@@ -19,30 +25,31 @@ export const LEASE: OptionRule = {
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** Whose a run is to be, and where it is kept. */
-interface ClaimRequest<Store extends RunStore = RunStore> {
+/** A run to be claimed. */
+export interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly store: Store;
   readonly runId: string;
   readonly leaseMs: number;
 }
 
-/** One write about a claimed run; false where the claim no longer holds. */
-interface ClaimedWrite<Store> {
-  readonly write: (store: Store, claim: RunClaim) => boolean | Promise<boolean>;
+/** One write about a claimed run; false if the claim no longer holds. */
+interface ClaimedWrite {
+  readonly write: (claim: RunClaim) => boolean | Promise<boolean>;
   /** Whether a write was done that had seemed to fail, and now is refused. */
-  readonly wasDone?: (store: Store) => Promise<boolean>;
+  readonly wasDone?: () => Promise<boolean>;
 }
 
 /** A run whose holder this process is, as long as it renews its lease, which it does at every third of it. */
-export class ClaimedRun<Store extends RunStore = RunStore> {
+export class ClaimedRun {
   readonly claim: RunClaim;
-  readonly #request: ClaimRequest<Store>;
+  readonly leaseMs: number;
+  readonly #store: RunStore;
   readonly #lost = new AbortController();
   readonly #renewal: LeaseRenewal<boolean>;
 
-  constructor(request: ClaimRequest<Store>, claim: string = crypto.randomUUID()) {
-    const { store, runId, leaseMs } = request;
-    this.#request = request;
+  constructor({ store, runId, leaseMs }: ClaimRequest, claim: string = crypto.randomUUID()) {
+    this.#store = store;
+    this.leaseMs = leaseMs;
     this.claim = { runId, claim };
     this.#renewal = new LeaseRenewal({
       leaseMs,
@@ -58,13 +65,9 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
     });
   }
 
-  /** Aborted when the run is no longer this process's; the reason is the error that says why. */
+  /** Aborted when the run is no longer this process's; the reason is the error that states why. */
   get lost(): AbortSignal {
     return this.#lost.signal;
-  }
-
-  get leaseMs(): number {
-    return this.#request.leaseMs;
   }
 
   /** The run was claimed at this time, by `performance.now()`. */
@@ -73,102 +76,121 @@ export class ClaimedRun<Store extends RunStore = RunStore> {
   }
 
   /**
-   * Writes, again and again where the store fails, for as long as the lease. Throws where that was in vain or somebody
-   * else has the run; then it is lost.
+   * Writes, again and again if the store fails, for as long as the lease. Throws if that was in vain or another process
+   * has the run; then it is lost.
    */
-  async write({ write, wasDone }: ClaimedWrite<Store>): Promise<void> {
-    const { store, leaseMs } = this.#request;
+  async write({ write, wasDone }: ClaimedWrite): Promise<void> {
     const since = performance.now();
     let failed: unknown;
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
       this.lost.throwIfAborted();
       try {
-        if (await write(store, this.claim)) return;
-        if (failed !== undefined && (await wasDone?.(store))) return;
+        if (await write(this.claim)) return;
+        if (failed !== undefined && (await wasDone?.())) return;
         throw await this.#takenOver();
       } catch (cause) {
         this.lost.throwIfAborted();
         failed = cause;
-        if (performance.now() - since + wait >= leaseMs) throw this.#failed(cause);
+        if (performance.now() - since + wait >= this.leaseMs) {
+          const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
+          const error = new ToolwrightError('RunStoreFailed', message, { cause });
+          this.abandon(error);
+          throw error;
+        }
       }
       await pause(wait, undefined, { signal: this.lost }).catch(() => {});
     }
   }
 
-  /** Gives the run back with its new state; throws `RunClaimed` where it is somebody else's by now. */
+  /** Gives the run back with its new state; throws `RunClaimed` if another process has it by now. */
   async release(state: RunState): Promise<void> {
     this.leave();
-    if (!(await this.#request.store.release(this.claim, state))) throw await this.#takenOver();
+    if (!(await this.#store.release(this.claim, state))) throw await this.#takenOver();
   }
 
-  /**
-   * Gives the run back as it was, or with what it asks by now. A store that fails keeps it claimed until the lease ends,
-   * no longer.
-   */
+  /** Gives the run back as it was, or with this state. If the store fails, it stays claimed until the lease ends. */
   async giveBack(state?: RunState): Promise<void> {
     this.leave();
     try {
-      await this.#request.store.release(this.claim, state);
+      await this.#store.release(this.claim, state);
     } catch {}
   }
 
-  /** Forgets the run; throws `RunClaimed` where it is somebody else's by now. */
+  /** Removes the run; throws `RunClaimed` if another process has it by now. */
   async remove(): Promise<void> {
     this.leave();
-    if (!(await this.#request.store.remove(this.claim))) throw await this.#takenOver();
+    if (!(await this.#store.remove(this.claim))) throw await this.#takenOver();
   }
 
-  /** Leaves the run as it stands to whoever takes it over when the lease has ended; nothing more is written. */
+  /** Leaves the run to the process that takes it over when the lease has ended; nothing more is written. */
   abandon(reason: unknown): void {
     this.leave();
     this.#lost.abort(reason);
   }
 
-  /** Renews the lease no more. */
+  /** Stops renewing the lease. */
   leave(): void {
     this.#renewal.end();
   }
 
+  /** Another process has the run, or has ended it, as an operator does who cancels it. */
   async #takenOver(): Promise<ToolwrightError> {
-    const { store, runId } = this.#request;
-    const error = (await endedByAnother(store, runId)) ?? claimedByAnother(runId);
-    this.abandon(error);
-    return error;
-  }
-
-  #failed(cause: unknown): ToolwrightError {
-    const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
-    const error = new ToolwrightError('RunStoreFailed', message, { cause });
+    const { runId } = this.claim;
+    let error = claimedByAnother(runId);
+    if (CHECKPOINT_STORE.accepts(this.#store)) {
+      const store = this.#store as CheckpointStore;
+      const run = await (async () => store.read(runId))().catch(() => undefined);
+      const end = run?.entries.findLast((entry) => entry.type === 'end');
+      if (end !== undefined) {
+        const why = end.error === undefined ? '' : ` ${end.error.message}`;
+        const message = `Run '${runId}' has ended (${end.status}): somebody else had taken it over.${why}`;
+        error = new ToolwrightError('RunClaimed', message);
+      }
+    }
     this.abandon(error);
     return error;
   }
 }
 
-/** Where somebody else has ended the run, as an operator does who cancels it. A store that fails does not say. */
-async function endedByAnother(store: RunStore, runId: string): Promise<ToolwrightError | undefined> {
-  if (!CHECKPOINT_STORE.accepts(store)) return undefined;
-  const read = async () => (store as CheckpointStore).read(runId);
-  const run = await read().catch(() => undefined);
-  const end = run?.entries.findLast((entry) => entry.type === 'end');
-  if (end === undefined) return undefined;
-  const why = end.error === undefined ? '' : ` ${end.error.message}`;
-  const message = `Run '${runId}' has ended (${end.status}): somebody else had taken it over.${why}`;
-  return new ToolwrightError('RunClaimed', message);
-}
-
-/** Somebody else holds a run. */
+/** Another process holds a run. */
 export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
 }
 
-/** A lease, and who hears of it. */
+/** A run that this process has claimed as it stands. */
+export interface SeizedRun {
+  readonly claimed: ClaimedRun;
+  readonly run: KeptRun;
+}
+
+/**
+ * Claims a run, whatever its status.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517).
+ */
+export async function seizeRun({
+  from,
+  ...request
+}: ClaimRequest<CheckpointStore> & Pick<SeizeLease, 'from'>): Promise<SeizedRun> {
+  const { store, runId, leaseMs } = request;
+  const claimed = new ClaimedRun(request);
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs, from });
+  if (taken.status === 'missing')
+    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'taken') throw claimedByAnother(runId);
+  claimed.hold(since);
+  return { claimed, run: taken.run };
+}
+
+/** A lease, and what happens with it. */
 interface RenewedLease<Renewal> {
   readonly leaseMs: number;
   /** Asks the store for as much time again. */
   readonly renew: () => Renewal | Promise<Renewal>;
-  /** Hears what the store said; false where the lease is somebody else's by now. */
+  /** Receives what the store answered; false if another process has the lease by now. */
   readonly take: (renewal: Renewal) => boolean;
-  /** The store could not be asked for so long that the lease has ended: somebody else may have taken it. */
+  /** The store could not be asked for so long that the lease has ended: another process may have taken it. */
   readonly fail: (cause: unknown) => void;
 }
 
@@ -193,7 +215,7 @@ export class LeaseRenewal<Renewal> {
     this.#schedule();
   }
 
-  /** Renews it now; what the store says is taken only while the lease is not over. */
+  /** Renews it now; the answer of the store is taken only while the lease is not over. */
   async renew(): Promise<void> {
     const { leaseMs, renew, take, fail } = this.#lease;
     const now = performance.now();
@@ -225,19 +247,17 @@ export class LeaseRenewal<Renewal> {
   }
 }
 
-/** How long a conversation is waited for that somebody holds. */
+/** How long a conversation is waited for that another process holds. */
 const LOOK_FOR_MS = 3_000;
 
 /**
- * Makes a conversation due whose turn was ended from outside: where the turn waited for answers, nothing else would.
- * Who holds it may have looked at the run a moment before; one that runs the turn finds its run taken. Nothing is to be
- * done where the conversation knows that the turn is over.
+ * Makes a conversation due whose turn was ended from outside: if the turn waited for answers, nothing else would.
+ * Its holder may have looked at the run a moment before. Nothing is done if the conversation's turn is over.
  */
 export async function lookAgain(
   store: CheckpointStore,
-  run: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
+  { runId, turnOf: conversationId }: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
 ): Promise<void> {
-  const { runId, turnOf: conversationId } = run;
   const { conversations } = store as { readonly conversations?: unknown };
   if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
   const log = conversations as ConversationLog;

@@ -15,7 +15,14 @@ import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
 import { LOGGER, oneOf, optionTable, required } from '../kernel/options.js';
-import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
+import {
+  type ClaimedRun,
+  type ClaimRequest,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  lookAgain,
+  seizeRun,
+} from './claimed-run.js';
 import { type FoldedRun, foldRun } from './fold-run.js';
 import { keyOfCall } from './messages.js';
 import { TOOLS } from './options.js';
@@ -94,48 +101,34 @@ export async function compensateRun(
     return await compensateAll(run, claimed, { ...options, store });
   } finally {
     claimed.leave();
-    await claimed.write({ write: (kept, claim) => kept.end(claim, []) }).catch(() => {});
+    await claimed.write({ write: (claim) => store.end(claim, []) }).catch(() => {});
     await lookAgain(store, run);
   }
 }
 
-interface ClaimedEnd {
-  readonly run: FoldedRun;
-  readonly claimed: ClaimedRun<CheckpointStore>;
-}
-
-/** Claims a run that has ended; one that has not is ended first, as by somebody who cancels it. */
+/** Claims a run that has ended; one that has not is ended first, as if it was cancelled. */
 async function claimEnded(
-  request: ConstructorParameters<typeof ClaimedRun<CheckpointStore>>[0],
+  request: ClaimRequest<CheckpointStore>,
   scope: CallScope = {},
-): Promise<ClaimedEnd> {
-  const { store, runId, leaseMs } = request;
+): Promise<{ readonly run: FoldedRun; readonly claimed: ClaimedRun }> {
+  const { store, runId } = request;
   const known = await store.read(runId);
-  if (known === undefined) throw notFound(runId);
+  if (known === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
   const { owner } = known.state;
   checkOwner({ owner, isCertain: true }, { owner, ...scope });
   if (known.status !== 'ended') await endStoredRun({ store, runId, reason: WHY, from: 'nobody' });
-  const claimed = new ClaimedRun(request);
-  const since = performance.now();
-  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
-  if (taken.status === 'missing') throw notFound(runId);
-  if (taken.status === 'taken') throw claimedByAnother(runId);
-  claimed.hold(since);
+  const { claimed, run } = await seizeRun({ ...request, from: 'nobody' });
   try {
-    return { run: foldRun(taken.run), claimed };
+    return { run: foldRun(run), claimed };
   } catch (error) {
     await claimed.giveBack();
     throw error;
   }
 }
 
-function notFound(runId: string): ToolwrightError {
-  return new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-}
-
 async function compensateAll(
   run: FoldedRun,
-  claimed: ClaimedRun<CheckpointStore>,
+  claimed: ClaimedRun,
   { tools, scope, logger, store }: CompensateOptions & { readonly store: CheckpointStore },
 ): Promise<readonly Compensation[]> {
   const calls = callsToUndo(run);
@@ -156,7 +149,7 @@ async function compensateAll(
     }
     const result = await undo(found, undoing);
     const entry = { type: 'compensated', idempotencyKey, ...result } as const;
-    await claimed.write({ write: (store, claim) => store.append(claim, [entry]) });
+    await claimed.write({ write: (claim) => store.append(claim, [entry]) });
     done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
     if (result.isError) break;
   }

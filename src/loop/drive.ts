@@ -1,7 +1,7 @@
 import { logFailure } from '../call/failure-log.js';
-import type { InvokeOptions, Invoker } from '../call/invocation.js';
+import type { InvokeOptions } from '../call/invocation.js';
 import { jobsOf } from '../call/job-dispatch.js';
-import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import type { LLMResponse } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
@@ -13,12 +13,12 @@ import { answerCalls } from './answer-calls.js';
 import { hooksAround } from './around-requests.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
+import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
 import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
 import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { innerRuns, innerWaits, judgeCompletion } from './inner-runs.js';
 import { keepingOf } from './kept-results.js';
 import {
   abortedRun,
@@ -26,17 +26,17 @@ import {
   endRun,
   type LoopEnd,
   type LoopRun,
-  type LostRun,
   NO_USAGE,
+  type RunDeps,
+  type RunRecord,
   type RunStart,
-  type RunSurroundings,
-  watchedRun,
+  type RunWatcher,
 } from './loop-run.js';
 import { assistantMessage, parseCall, SentMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { requestReply } from './request.js';
-import { budgetOf, type RunBudget } from './run-budget.js';
+import { budgetOf } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
@@ -46,42 +46,74 @@ import { driveTraced, traceOfRun } from './trace-run.js';
 export async function driveLoop(
   config: ResumeConfig,
   start: RunStart,
-  surroundings: RunSurroundings,
+  deps: RunDeps,
 ): Promise<ToolLoopResult> {
-  let run = surroundings.run ?? beginRun(config, start, surroundings);
-  const { watcher } = run.tools;
-  if (watcher !== undefined && surroundings.run === undefined) run = watchedRun(run, watcher);
-  const { sink, resumed, keeper, trace } = run;
-  if (trace !== undefined && surroundings.run === undefined)
-    return driveTraced(run, trace, () => driveLoop(config, start, { ...surroundings, run }));
-  if ('lost' in start) replaySteps(run, start.lost);
-  if (keeper !== undefined) await keeper.begin(run);
+  const begun = beginRun(config, start, deps);
+  const { watcher } = begun.tools;
+  const run =
+    watcher !== undefined && 'aroundRun' in watcher ? watchedRun(begun, watcher as RunWatcher) : begun;
+  const { trace } = run;
+  return trace === undefined ? driveBegun(run, deps) : driveTraced(run, trace, () => driveBegun(run, deps));
+}
+
+async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> {
+  const { sink, record, checkpointer, signal, config } = run;
+  if (record?.steps !== undefined) replaySteps(run, record);
+  if (checkpointer !== undefined) await checkpointer.begin(run);
   await sink?.({ type: 'run-start' });
-  const resumedEnd = resumed?.open && (await resumeCalls(run, resumed.open, resumed.pending));
-  const end =
-    resumedEnd ?? (await (run.signal === undefined ? iterate(run) : iterateListening(run, run.signal)));
+  let end = record?.open && (await resumeCalls(run, record.open, record.pending));
+  if (end === undefined) {
+    // Listened to once for all calls: signals take long to add a listener.
+    const unfollow = signal && onAbort(signal, () => {});
+    try {
+      end = await iterate(run);
+    } finally {
+      unfollow?.();
+    }
+  }
   if (run.budget !== undefined) await run.budget.close();
-  const result = endRun(run, end);
-  if (result.state !== undefined || resumed !== undefined) innerRuns.getStore()?.note(result, resumed?.runId);
-  let kept = result;
-  if (keeper !== undefined) kept = await keeper.end(run, result);
-  else if (result.state !== undefined)
-    kept = await keepRun(result, result.state, surroundings.keep ?? config.store);
-  if (kept.status === 'failed') logFailedRun(run, kept.error);
-  await sink?.({ type: 'run-end', result: kept });
-  return kept;
+  let result = endRun(run, end);
+  const { state } = result;
+  if (state !== undefined || record !== undefined) childRuns.getStore()?.note(result, record?.runId);
+  if (checkpointer !== undefined) result = await checkpointer.end(run, result);
+  else if (state !== undefined)
+    try {
+      await (deps.saveTo ?? config.store)?.save(state);
+    } catch (cause) {
+      const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
+      const error = new ToolwrightError('RunStoreFailed', message, { cause });
+      result = { ...result, status: 'failed', error };
+    }
+  if (result.status === 'failed') {
+    // Whoever has the result may show its user nothing of why.
+    const { conversationId } = run.scope;
+    const at = { runId: run.runId, ...(conversationId === undefined ? {} : { conversationId }) };
+    const { error } = result;
+    logFailure(config.logger, { what: 'Run failed', error, at: { ...at, model: config.model } });
+  }
+  await sink?.({ type: 'run-end', result });
+  return result;
 }
 
-/** Whoever has the result may show its user nothing of why. */
-function logFailedRun({ config, runId, scope }: LoopRun, error: unknown): void {
-  const { conversationId } = scope;
-  const { model, logger } = config;
-  const at = { runId, ...(conversationId === undefined ? {} : { conversationId }), model };
-  logFailure(logger, { what: 'Run failed', error, at });
+/** The run with its watcher beside its own sink. Nobody streams from the model for a watcher alone. */
+function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
+  const { sink, hasReader = () => false } = run;
+  const watch = watcher.aroundRun(run);
+  if (sink === undefined) return { ...run, sink: watch, hasReader };
+  return {
+    ...run,
+    sink: (event) => {
+      watch(event);
+      return sink(event);
+    },
+  };
 }
 
-/** Guard, retries and budget have seen what was answered before the run was lost. */
-function replaySteps({ guard, retries, budget, tools }: LoopRun, { steps, uncounted }: LostRun): void {
+/** Guard, retries and budget see what was answered before the process died. */
+function replaySteps(
+  { guard, retries, budget, tools }: LoopRun,
+  { steps = [], uncounted = new Map() }: RunRecord,
+): void {
   budget?.countSettled([...uncounted.values()], (name) => tools.offered(name));
   for (const step of steps) {
     const records = step.map(restoredRecord);
@@ -90,17 +122,7 @@ function replaySteps({ guard, retries, budget, tools }: LoopRun, { steps, uncoun
   }
 }
 
-/** Asks until the run ends. Its signal is listened to once for all: signals take long to add a listener. */
-async function iterateListening(run: LoopRun, signal: AbortSignal): Promise<LoopEnd> {
-  const unfollow = onAbort(signal, () => {});
-  try {
-    return await iterate(run);
-  } finally {
-    unfollow();
-  }
-}
-
-/** Asks until the run ends. A run that nobody watches, and whose tools are synchronous, awaits the model only. */
+/** Asks until the run ends. A run without a sink whose tools are synchronous awaits the model only. */
 async function iterate(run: LoopRun): Promise<LoopEnd> {
   const { maxIterations, config, tools, sink, signal } = run;
   const { detector } = config;
@@ -109,38 +131,45 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
     const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
     if (!reply.ok) return endWithoutReply(run, reply);
     const { response } = reply;
-    const { toolCalls } = response;
     addUsage(run, response.usage);
-    // Most who watch need not be waited for.
-    const heard = sink?.(endedReply(run, response));
-    if (heard !== undefined) await heard;
-    let end: LoopEnd | undefined;
-    if (toolCalls.length === 0) {
-      const answer = answeredInText(run, response);
-      end = answer instanceof Promise ? await answer : answer;
-    } else {
-      const { runId, iterations: step } = run;
-      const parsed = numberCalls(toolCalls, run).map((call, index) =>
-        parseCall(call, { runId, step, index }),
-      );
-      const meant = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
-      const calls = run.output === undefined ? meant : await run.output.answered(meant);
-      const answering = answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
-      end =
-        (answering instanceof Promise ? await answering : answering) ??
-        (run.output && endWithAnswer(run, calls.length)) ??
-        run.budget?.ended;
-      run.isAskedAgain = false;
-    }
+    // Most sinks need not be waited for.
+    const taken = sink?.(endedReply(run, response));
+    if (taken !== undefined) await taken;
+    const ending = response.toolCalls.length === 0 ? answeredInText(run, response) : takeCalls(run, response);
+    const end = ending instanceof Promise ? await ending : ending;
     run.onStep?.(run, end);
-    const heardEnd = sink?.(endedStep(run, response));
-    if (heardEnd !== undefined) await heardEnd;
+    const stepTaken = sink?.(endedStep(run, response));
+    if (stepTaken !== undefined) await stepTaken;
     if (end !== undefined) return end;
   }
   return signal?.aborted ? abortedRun(signal) : atLimit(run);
 }
 
-/** The message at which the run was suspended: its calls, unless some are still to be answered. */
+type Ending = LoopEnd | undefined | Promise<LoopEnd | undefined>;
+
+/** Makes the calls of a reply and answers them. */
+function takeCalls(run: LoopRun, response: LLMResponse): Ending {
+  const { runId, iterations: step, output } = run;
+  run.isAskedAgain = false;
+  const parsed = numberCalls(response.toolCalls, run).map((call, index) =>
+    parseCall(call, { runId, step, index }),
+  );
+  const answer = (calls: typeof parsed): Ending =>
+    answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
+  if (output === undefined && run.budget === undefined && !run.offer?.hasOurs) return answer(parsed);
+  return (async () => {
+    const resolved = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
+    const calls = output === undefined ? resolved : await output.answered(resolved);
+    return (await answer([...calls])) ?? endAfterCalls(run, calls.length);
+  })();
+}
+
+/** Whether the run ends with the last calls: they were its final answer, or its budget is spent. */
+function endAfterCalls(run: LoopRun, calls: number): LoopEnd | undefined {
+  return (run.output && endWithAnswer(run, calls)) ?? run.budget?.ended;
+}
+
+/** Goes on with the message at which the run was suspended: its calls, unless some still wait. */
 async function resumeCalls(
   run: LoopRun,
   open: RunState['open'],
@@ -155,7 +184,7 @@ async function resumeCalls(
     );
   }
   const { runId, iterations: step } = run;
-  // A question of the run's budget stands behind the calls.
+  // A question of the run's budget is the last of the calls.
   const last = open.calls.at(-1);
   const hasQuestion = last?.status === 'waiting' && last.asks !== undefined;
   if (hasQuestion) await takeGrant(run, open.calls);
@@ -163,16 +192,13 @@ async function resumeCalls(
   const stored = hasQuestion ? withoutQuestion(open.calls) : open.calls;
   const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
   const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
-  const end = answered ?? (run.output && endWithAnswer(run, calls.length)) ?? run.budget?.ended;
+  const end = answered ?? endAfterCalls(run, calls.length);
   run.onStep?.(run, end);
   return end;
 }
 
-/** The model has said its last word, unless it has said nothing at all: then it is asked once more. */
-function answeredInText(
-  run: LoopRun,
-  response: LLMResponse,
-): LoopEnd | undefined | Promise<LoopEnd | undefined> {
+/** A reply without calls ends the run, unless it is empty: then the model is asked once more. */
+function answeredInText(run: LoopRun, response: LLMResponse): Ending {
   const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
     run.messages.push(assistantMessage(response, []));
@@ -218,7 +244,7 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   const { content } = response;
   addUsage(run, response.usage);
   await sink?.(endedReply(run, response));
-  // Calls that come although none were offered are left out, and what the provider keeps of them: nobody answers them.
+  // Calls that come although none were offered are left out, with the provider's items of them: nobody answers them.
   const { providerItems: _, ...spoken } = response;
   run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
   const end = { status: 'limit', content, error } as const;
@@ -227,20 +253,19 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   return end;
 }
 
-/** The calls of a reply are answered, and so much is spent by then. */
+/** The calls of a reply are answered. */
 function endedStep(run: LoopRun, response: LLMResponse): LoopEvent {
   const event = replyEvent('step-end', run, response);
   return run.budget === undefined ? event : ({ ...event, spent: run.budget.spending } as LoopEvent);
 }
 
-/** The reply is there, and what hooks did about its request. */
+/** The reply is there. */
 function endedReply(run: LoopRun, response: LLMResponse): LoopEvent {
   const event = replyEvent('reply-end', run, response);
   const notes = run.hooks?.takeNotes() ?? [];
   return notes.length === 0 ? event : ({ ...event, hooks: notes } as LoopEvent);
 }
 
-/** What came of a reply, when it is there and when its calls are answered. */
 function replyEvent(
   type: 'reply-end' | 'step-end',
   { iterations: iteration }: LoopRun,
@@ -250,56 +275,43 @@ function replyEvent(
   return rawFinishReason === undefined ? ended : { ...ended, rawFinishReason };
 }
 
-/** Keeps a suspended run in the store. A store that fails ends the run; its state is still in the result. */
-async function keepRun(
-  result: ToolLoopResult,
-  state: RunState,
-  store: RunSurroundings['keep'],
-): Promise<ToolLoopResult> {
-  try {
-    await store?.save(state);
-    return result;
-  } catch (cause) {
-    const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
-    return { ...result, status: 'failed', error: new ToolwrightError('RunStoreFailed', message, { cause }) };
-  }
-}
-
 const ITERATIONS = 20;
 /** Models without native calls get fewer requests. */
 const TEXT_ITERATIONS = 5;
 const TOOL_TIMEOUT_MS = 120_000;
+const NO_NAMES: readonly string[] = [];
+const NO_FALLBACK: readonly ProviderTarget[] = [];
 
 /**
- * Prepares a run; throws only what the author did wrong. No part of it is spread: it would be made key by key then, which
- * takes several times as long.
+ * Prepares a run; throws only for mistakes of its author. No part of the object is spread: it would be made key by key
+ * then, which takes several times as long.
  */
-function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroundings): LoopRun {
-  const { scope, sink, hasReader, onStep, keeper, onUnknown, turnOf, followUntil, resultsOf } = surroundings;
-  const lost = 'lost' in start ? start.lost : undefined;
-  const resumed = 'suspended' in start ? start.suspended : lost;
-  const before = 'progress' in start ? start.progress : resumed;
-  const model = before?.model ?? given.model ?? missingModel();
-  const tools = before?.tools ? onlyKnown(registryOf(given.tools), before.tools) : registryOf(given.tools);
-  const config = withDefaults(given, model, tools);
-  const messages =
-    'messages' in start ? givenHistory(start.messages, config.logger) : [...(before?.messages ?? [])];
+function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun {
+  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
+  const isNew = 'messages' in start;
+  const record = isNew ? undefined : start.record;
+  const model = record?.model ?? given.model ?? missingModel();
+  const tools = record?.tools ? onlyKnown(registryOf(given.tools), record.tools) : registryOf(given.tools);
+  const { logger = tools.logger } = given;
+  const isReady = model === given.model && logger === given.logger;
+  const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
+  const messages = isNew ? givenHistory(start.messages, logger) : [...start.record.messages];
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
-  const budget = budgetOf(config, { scope, before });
-  const runId = resumed?.runId ?? config.runId ?? crypto.randomUUID();
-  const owner = ownerOfRun(scope, 'messages' in start ? tools : undefined);
+  const budget = budgetOf(config, { scope, before: record });
+  const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
+  const owner = ownerOfRun(scope, isNew ? tools : undefined);
   const keeping = config.store && keepingOf(config, tools);
-  const standing = config.store && standingLookup(config.store, { runId, owner });
-  const options = callOptionsOf(keeping ? { ...config, ...keeping } : config, tools, { standing, budget });
-  const { telemetry = tools.telemetry } = config;
-  const invoke = tools.invoker(keeper ? { ...options, recordsKeys: true, onUnknown, followUntil } : options);
+  const options = callOptionsOf({ ...config, ...keeping }, tools, { runId, owner, budget });
+  const invoke = tools.invoker(
+    checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options,
+  );
   return {
     config,
     runId,
     owner,
-    turnOf: before?.turnOf ?? turnOf,
+    turnOf: record?.turnOf ?? turnOf,
     tools,
-    offered: before?.tools ?? NO_NAMES,
+    offered: record?.tools ?? NO_NAMES,
     results: keeping?.results,
     maxResultChars: keeping?.maxResultChars,
     resultsOf: resultsOf ?? runId,
@@ -307,10 +319,10 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     sink,
     hasReader,
     onStep,
-    keeper,
+    checkpointer,
     scope: { ...scope, signal },
-    retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: before?.retries }),
-    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, before?.guard),
+    retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, record?.guard),
     maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
     fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? NO_FALLBACK,
     failedOver: 0,
@@ -320,26 +332,19 @@ function beginRun(given: ResumeConfig, start: RunStart, surroundings: RunSurroun
     isAskedAgain: false,
     offer: undefined,
     sentFirst: undefined,
-    trace: telemetry && traceOfRun(telemetry, { runId, config, scope, before: before?.trace }),
+    trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
     hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksAround(tools, config, budget) : undefined,
-    invoke: budget === undefined ? invoke : invokerWithin(budget, invoke),
+    invoke: budget === undefined ? invoke : (...call) => budget.within(() => invoke(...call)),
     synchronous: new Set(),
-    resumed,
+    record,
     messages,
-    sent: new SentMessages(messages, config.logger),
-    toolCalls: before?.toolCalls.map(restoredRecord) ?? [],
-    iterations: before?.iterations ?? 0,
-    usage: before?.usage ?? NO_USAGE,
+    sent: new SentMessages(messages, logger),
+    toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
+    iterations: record?.iterations ?? 0,
+    usage: record?.usage ?? NO_USAGE,
     output: config.output === undefined ? undefined : new FinalAnswer(config.output),
   };
-}
-
-/** The config with the model that the run asks, and where it logs. */
-function withDefaults(given: ResumeConfig, model: string, tools: ToolRegistry): ToolLoopConfig {
-  const { logger = tools.logger } = given;
-  const isReady = model === given.model && logger === given.logger;
-  return (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
 }
 
 function missingModel(): never {
@@ -348,36 +353,30 @@ function missingModel(): never {
   ]);
 }
 
-const NO_NAMES: readonly string[] = [];
-const NO_FALLBACK: readonly ProviderTarget[] = [];
+/** The options of most runs: always the same object, so that a registry makes one invoker for all of them. */
+const PLAIN_OPTIONS: InvokeOptions = Object.freeze({
+  toolTimeoutMs: TOOL_TIMEOUT_MS,
+  innerWaits: childWaits,
+});
 
-/** Runs that a call begins spend from the budget of the run that makes it. */
-function invokerWithin(budget: RunBudget, invoke: Invoker): Invoker {
-  return (call, scope, attempt) => budget.within(() => invoke(call, scope, attempt));
-}
-
-/** What most runs say: always the same object, so that a registry makes one invoker for all of them. */
-const PLAIN_OPTIONS: InvokeOptions = Object.freeze({ toolTimeoutMs: TOOL_TIMEOUT_MS, innerWaits });
-
-/** Only what the run says: what it leaves out is the registry's. */
+/** What the run sets for its calls; the rest is the registry's. */
 function callOptionsOf(
   config: ToolLoopConfig,
   tools: ToolRegistry,
-  { standing, budget }: Pick<InvokeOptions, 'standing'> & { readonly budget: RunBudget | undefined },
+  { runId, owner, budget }: Pick<LoopRun, 'runId' | 'owner' | 'budget'>,
 ): InvokeOptions {
+  const standing = config.store && standingLookup(config.store, { runId, owner });
   const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
-  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry } = config;
+  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry, answerWithinMs } = config;
   const logger = config.logger === tools.logger ? undefined : config.logger;
-  const { answerWithinMs } = config;
   const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
-  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry);
-  const isUnlimited = answerWithinMs === undefined && maxResultChars === undefined;
-  if (isPlain && isUnlimited && standing === undefined)
-    return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { toolTimeoutMs, innerWaits };
+  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry || standing);
+  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined)
+    return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { ...PLAIN_OPTIONS, toolTimeoutMs };
   return {
     toolTimeoutMs,
-    innerWaits,
-    ...(onAsyncResult ? { onAsyncResult, judgeCompletion } : {}),
+    innerWaits: childWaits,
+    ...(onAsyncResult ? { onAsyncResult, judgeCompletion: finalizeCompletion } : {}),
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
     ...(telemetry ? { telemetry } : {}),

@@ -1,32 +1,44 @@
-import type { KeptRun, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
+import type { KeptRun, RunCheckpoint, RunEntry, StoredEnd } from '../contract/run-checkpoint.js';
 import type { RunState, StoredCall, StoredCallRecord } from '../contract/run-state.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { OptionRule } from '../kernel/options.js';
-import type { LostRun } from './loop-run.js';
 
 const NEWEST_VERSION = 5;
 
-/** A kept run with all that it has done since its checkpoint. */
-export interface FoldedRun extends LostRun {
-  /** How it ended, where it has; `open` then has calls of which nobody knows what came of them. */
+type Entry<Type extends RunEntry['type']> = Extract<RunEntry, { readonly type: Type }>;
+
+/** A stored run with all that it has done since its checkpoint. */
+export interface FoldedRun extends Omit<RunCheckpoint, 'status' | 'version' | 'open'> {
+  readonly open?: RunState['open'] | undefined;
+  /** The settled calls of each message since its checkpoint. */
+  readonly steps: readonly (readonly StoredCallRecord[])[];
+  /** Settled calls by their place, since the last count of what the run spent. */
+  readonly uncounted: ReadonlyMap<number, StoredCallRecord>;
+  /** How it ended, if it has; `open` then has calls whose outcome is unknown. */
   readonly end?: StoredEnd;
-  /** What became of its effects by their keys, where they were compensated. */
-  readonly compensated: ReadonlyMap<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
+  /** What became of its effects by their keys, if they were compensated. */
+  readonly compensated: ReadonlyMap<string, Entry<'compensated'>>;
 }
 
-type Growing = {
-  -readonly [Part in keyof Omit<
-    FoldedRun,
-    'messages' | 'toolCalls' | 'steps' | 'uncounted' | 'compensated'
-  >]: FoldedRun[Part];
-} & {
-  readonly messages: LostRun['messages'][number][];
+type Growing = { -readonly [Part in keyof FoldedRun]: FoldedRun[Part] } & {
+  readonly messages: FoldedRun['messages'][number][];
   readonly toolCalls: StoredCallRecord[];
   readonly steps: (readonly StoredCallRecord[])[];
   readonly uncounted: Map<number, StoredCallRecord>;
-  readonly compensated: Map<string, Extract<RunEntry, { readonly type: 'compensated' }>>;
+  readonly compensated: Map<string, Entry<'compensated'>>;
+};
+
+const KEPT_RUN: OptionRule = {
+  accepts: (value) =>
+    isRecord(value) &&
+    isRecord(value.state) &&
+    Array.isArray(value.entries) &&
+    // A newer version may have another form, and is refused for its version.
+    (Number(value.state.version) > NEWEST_VERSION ||
+      [value.state.messages, value.state.toolCalls].every(Array.isArray)),
+  fix: 'what `await store.read(runId)` gives, where the store has the run',
 };
 
 /**
@@ -36,27 +48,11 @@ type Growing = {
  * @throws ToolwrightError `InvalidState` (515) for a run that a newer version of this package keeps; InvalidOptionsError
  *   (521) for what is no kept run.
  */
-export function foldRun(run: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
-  checkArguments({ of: 'foldRun', given: { run }, rules: { run: KEPT_RUN } });
-  const { state, entries } = run;
-  return folded(state, entries);
-}
-
-const KEPT_RUN: OptionRule = {
-  accepts: (value) =>
-    isRecord(value) &&
-    isRecord(value.state) &&
-    Array.isArray(value.entries) &&
-    // What newer versions keep is theirs to say.
-    (Number(value.state.version) > NEWEST_VERSION ||
-      [value.state.messages, value.state.toolCalls].every(Array.isArray)),
-  fix: 'what `await store.read(runId)` gives, where the store has the run',
-};
-
-function folded(state: KeptRun['state'], entries: KeptRun['entries']): FoldedRun {
-  const { version, messages, toolCalls, ...others } = state;
+export function foldRun(kept: Pick<KeptRun, 'state' | 'entries'>): FoldedRun {
+  checkArguments({ of: 'foldRun', given: { run: kept }, rules: { run: KEPT_RUN } });
+  const { version, messages, toolCalls, ...others } = kept.state;
   if (version > NEWEST_VERSION)
-    throw new ToolwrightError('InvalidState', `Run '${state.runId}' is kept in version ${version}.`);
+    throw new ToolwrightError('InvalidState', `Run '${others.runId}' is kept in version ${version}.`);
   const run: Growing = {
     ...others,
     messages: [...messages],
@@ -65,15 +61,21 @@ function folded(state: KeptRun['state'], entries: KeptRun['entries']): FoldedRun
     uncounted: new Map(),
     compensated: new Map(),
   };
-  for (const entry of entries) apply(run, entry);
+  for (const entry of kept.entries) apply(run, entry);
   return run;
 }
 
 function apply(run: Growing, entry: RunEntry): void {
   switch (entry.type) {
-    case 'step':
-      if (entry.iterations > run.iterations) takeStep(run, entry);
+    case 'step': {
+      if (entry.iterations <= run.iterations) return;
+      const { type: _, messages, ...step } = entry;
+      closeMessage(run);
+      run.messages.push(...messages);
+      run.uncounted.clear();
+      Object.assign(run, step);
       return;
+    }
     case 'calls':
       for (const { index, call } of entry.calls) {
         putCall(run, index, () => call);
@@ -85,51 +87,39 @@ function apply(run: Growing, entry: RunEntry): void {
       return;
     case 'compensated':
       run.compensated.set(entry.idempotencyKey, entry);
-      if (!entry.isError) tellUndone(run, entry);
+      if (!entry.isError) noteCompensation(run, entry);
       return;
-    case 'end':
-      if (run.end === undefined) endRun(run, entry);
+    case 'end': {
+      if (run.end !== undefined) return;
+      const { type: _, messages, ...end } = entry;
+      const { iterations, usage, spent } = end;
+      closeMessage(run);
+      // The last request began no calls, so that no step has counted it.
+      if (iterations > run.iterations)
+        Object.assign(run, { iterations, usage, ...(spent === undefined ? {} : { spent }) });
+      run.messages.push(...messages);
+      if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
+      run.end = end;
+    }
   }
-}
-
-function takeStep(
-  run: Growing,
-  { type: _, messages, ...step }: Extract<RunEntry, { readonly type: 'step' }>,
-): void {
-  closeMessage(run);
-  run.messages.push(...messages);
-  run.uncounted.clear();
-  Object.assign(run, step);
-}
-
-function endRun(run: Growing, entry: Extract<RunEntry, { readonly type: 'end' }>): void {
-  const { type: _, messages, ...end } = entry;
-  const { iterations, usage, spent } = end;
-  closeMessage(run);
-  // The last request began no calls, so that no step has counted it.
-  if (iterations > run.iterations)
-    Object.assign(run, { iterations, usage, ...(spent === undefined ? {} : { spent }) });
-  run.messages.push(...messages);
-  if (run.open?.calls.every((call) => call.status === 'settled' || 'asks' in call)) run.open = undefined;
-  run.end = end;
 }
 
 /** The calls of the open message are answered: the next message came, or the end. */
 function closeMessage(run: Growing): void {
-  const records = (run.open?.calls ?? []).flatMap((call) => (call.status === 'settled' ? [call.record] : []));
-  if (run.open !== undefined) run.steps.push(records);
+  if (run.open === undefined) return;
+  const records = run.open.calls.flatMap((call) => (call.status === 'settled' ? [call.record] : []));
+  run.steps.push(records);
   run.toolCalls.push(...records);
 }
 
 function putCall(run: Growing, index: number, change: (call: StoredCall) => StoredCall): void {
-  const { open } = run;
-  if (open === undefined) return;
-  const calls = open.calls.map((call, at) => (at === index ? change(call) : call));
-  run.open = { ...open, calls } satisfies RunState['open'];
+  if (run.open === undefined) return;
+  const calls = run.open.calls.map((call, at) => (at === index ? change(call) : call));
+  run.open = { ...run.open, calls };
 }
 
 /** A value counts for the arguments that it was made for, as all of a journal does. */
-function withOnce(call: StoredCall, entry: Extract<RunEntry, { readonly type: 'once' }>): StoredCall {
+function withOnce(call: StoredCall, entry: Entry<'once'>): StoredCall {
   if (call.status !== 'begun') return call;
   const { type: _type, index: _index, arguments: args, ...done } = entry;
   const { journal } = call;
@@ -139,15 +129,14 @@ function withOnce(call: StoredCall, entry: Extract<RunEntry, { readonly type: 'o
   return { ...call, journal: { ...known, once } };
 }
 
-/** Whoever goes on from the history is to know: the result of the call says that something was done. */
-function tellUndone(
-  run: Growing,
-  { idempotencyKey, text }: Extract<RunEntry, { readonly type: 'compensated' }>,
+/** The history states that the effect of the call was undone. */
+function noteCompensation(
+  { messages, toolCalls }: Growing,
+  { idempotencyKey, text }: Entry<'compensated'>,
 ): void {
-  const { messages, toolCalls } = run;
   const index = toolCalls.findIndex((record) => record.idempotencyKey === idempotencyKey);
   const answers = messages.flatMap(({ role }, at) => (role === 'tool' ? [at] : []));
-  // Earlier turns have answers, too.
+  // Counted from the end: earlier turns have answers, too.
   const at = index === -1 ? undefined : answers.at(index - toolCalls.length);
   const message = at === undefined ? undefined : messages[at];
   if (at === undefined || message?.role !== 'tool') return;

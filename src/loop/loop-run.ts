@@ -11,60 +11,57 @@ import {
   type Usage,
 } from '../contract/llm-provider.js';
 import type { ResultStore } from '../contract/result-store.js';
-import type { RunCheckpoint } from '../contract/run-checkpoint.js';
-import type { RunState, RunStore, StoredCallRecord } from '../contract/run-state.js';
+import type { RunState, RunStore } from '../contract/run-state.js';
 import type { RequestTrace, RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type AskListeners, hasUsageParts, type Reply } from './ask-model.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
+import type { FoldedRun } from './fold-run.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { CallingMessage, CallOutcome, ParsedCall, SentMessages } from './messages.js';
 import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
 
-/** Keeps what a run does while it does it. What a promise here has told is committed, or the run is aborted. */
-export interface RunKeeper {
-  /** Values of `context.once` are kept at once. */
-  readonly keepsOnce: boolean;
-  /** The run is there; nothing has been asked. Rejects where it cannot be kept. */
+/** Writes the entries of a run to a store while it goes on. A promise here resolves once they are committed, or the run is lost. */
+export interface Checkpointer {
+  /** Values of `context.once` are saved at once. */
+  readonly savesOnce: boolean;
+  /** The run begins or goes on. Rejects if it cannot be saved. */
   begin(run: LoopRun): Promise<void>;
   /** A message was taken, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
   /** A call begins that was held. */
   start(call: ParsedCall): Promise<void>;
-  /** What came of a call. */
-  keep(call: ParsedCall, outcome: CallOutcome): Promise<void>;
-  /** A value of `context.once`; rejects where the run is lost. */
-  keepOnce(call: ParsedCall, done: OnceValue): Promise<void>;
-  /** The run has ended or is suspended; gives the result with the fault of the store, if there was one. */
+  /** The outcome of a call. */
+  save(call: ParsedCall, outcome: CallOutcome): Promise<void>;
+  /** A value of `context.once`; rejects if the run is lost. */
+  saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
+  /** The run has ended or is suspended; gives the result, with the error of the store if there was one. */
   end(run: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult>;
 }
 
 /** Where a run takes place, and who watches it. */
-export interface RunSurroundings {
+export interface RunDeps {
   readonly scope: CallScope;
-  /** The run itself, where it has begun to be recorded. */
-  readonly run?: LoopRun;
   readonly sink?: EventSink;
-  /** Keeps all that the run does. */
-  readonly keeper?: RunKeeper;
+  readonly checkpointer?: Checkpointer | undefined;
   /** What becomes of calls that had begun when their process died. */
   readonly onUnknown?: OnUnknown;
-  /** Id of the conversation whose turn a run that begins is. */
+  /** Id of the conversation whose turn a new run is. */
   readonly turnOf?: string;
-  /** Aborted where a kept run is no longer this process's to go on with: it is left as it stands, for others. */
+  /** Aborted when this process may not go on with a stored run: the run is left for other processes. */
   readonly left?: AbortSignal;
-  /** Aborted where nobody here hears any more what becomes of the jobs that its calls have started. */
+  /** Aborted when nobody in this process needs the results of started jobs any more. */
   readonly followUntil?: AbortSignal;
-  /** The run whose state has that of an agent: large results of the agent are kept as its own. */
+  /** The run whose state contains that of an agent: large results of the agent are stored as its own. */
   readonly resultsOf?: string;
-  /** Keeps the run where it is suspended; default: the config's store. */
-  readonly keep?: Pick<RunStore, 'save'>;
-  /** Whether anybody reads the text while it is written, asked before each request; default: where there is a sink. */
+  /** Where the run is saved when it is suspended; default: the config's store. */
+  readonly saveTo?: Pick<RunStore, 'save'> | undefined;
+  /** Whether anybody reads the text while it is written, asked before each request; default: if there is a sink. */
   readonly hasReader?: () => boolean;
-  /** Hears, at once, of every moment at which each call of the history has its answer; `end` where that is all. */
+  /** Called whenever every call of the history has its answer; `end` if the run ends there. */
   readonly onStep?: (run: LoopRun, end: LoopEnd | undefined) => void;
 }
 
@@ -86,30 +83,21 @@ export type RunProgress = Pick<
   | 'trace'
 >;
 
-/** A run that was under way when its process died, and how far it had come. */
-export interface LostRun extends Omit<RunCheckpoint, 'status' | 'version' | 'open'> {
-  readonly open?: RunState['open'] | undefined;
-  /** What came of the calls of each message since its checkpoint. */
-  readonly steps: readonly (readonly StoredCallRecord[])[];
-  /** By the places of their calls, those since its last count of what it spent. */
-  readonly uncounted: ReadonlyMap<number, StoredCallRecord>;
-}
-
 /**
- * What a run begins with: a history, how far it had come, where it was suspended, with the answers in its calls, or
- * where it was lost.
+ * A run is new, with a history, or continued from its record: a suspended state with the answers in its calls, the
+ * folded entries of a run whose process died, or the progress of a turn in this process.
  */
-export type RunStart =
-  | { readonly messages: readonly Message[] }
-  | { readonly progress: RunProgress }
-  | { readonly suspended: RunState }
-  | { readonly lost: LostRun };
+export type RunStart = { readonly messages: readonly Message[] } | { readonly record: RunRecord };
 
-/** Who is asked what, and who hears of the reply. */
+/** What a continued run starts from. A suspended run has `pending`; one whose process died has `steps`. */
+export type RunRecord = RunProgress &
+  Partial<Pick<RunState, 'runId' | 'revision' | 'pending'>> &
+  Partial<Pick<FoldedRun, 'open' | 'steps' | 'uncounted'>>;
+
+/** A request to a provider, and who is informed about the reply. */
 export interface Question extends AskListeners {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
-  /** Records it, and hears of what goes out. */
   readonly trace?: RequestTrace;
 }
 
@@ -117,18 +105,16 @@ export interface Question extends AskListeners {
 export interface RunHooks {
   /** Asks the provider once. */
   ask(run: LoopRun, question: Question): Promise<Reply>;
-  /** What was done about requests since this was asked last. */
+  /** What was done about requests since the last call. */
   takeNotes(): readonly HookNote[];
 }
 
 /** A run: what its steps need, and how far it has come. */
-export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'keeper'> {
+export interface LoopRun extends Pick<RunDeps, 'scope' | 'sink' | 'hasReader' | 'onStep' | 'checkpointer'> {
   readonly config: ToolLoopConfig;
   /** The same through its suspensions. */
   readonly runId: string;
-  /** On whose behalf it takes place. */
   readonly owner: unknown;
-  /** Id of the conversation whose turn it is, where that is one of several processes. */
   readonly turnOf: string | undefined;
   readonly tools: ToolRegistry;
   /** Names of the tools that it was offered before it was suspended. */
@@ -137,95 +123,85 @@ export interface LoopRun extends Pick<RunSurroundings, 'scope' | 'sink' | 'hasRe
   offer: OfferedTools | undefined;
   /** All that its requests carried until something changed. */
   sentFirst: readonly ToolSchema[] | undefined;
-  /** Where it keeps what is too large for the model, and from which length on. */
+  /** Where results are stored that are too large for the model, and from which length on. */
   readonly results?: ResultStore | undefined;
   readonly maxResultChars?: number | undefined;
-  /** The run as whose they are kept: of an agent, the outermost one around it. */
+  /** The run as whose they are stored: of an agent, the outermost one around it. */
   readonly resultsOf: string;
   readonly signal: AbortSignal | undefined;
   readonly retries: RetryBudget;
   readonly guard: LoopGuard | undefined;
-  /** The last that was given to a call without an id. */
+  /** The last number that was given to a call without an id. */
   lastNumber: number | undefined;
   readonly maxIterations: number;
-  /** Asked one after the other where the provider before has failed; so many of them have been turned to. */
+  /** Asked one after the other when the provider before has failed; `failedOver` of them have been turned to. */
   readonly fallback: readonly ProviderTarget[];
   failedOver: number;
   /** Requests that were made again, or of another provider. */
   providerRetries: number;
-  /** Where it is recorded. */
   readonly trace: RunTrace | undefined;
-  /** What surrounds its requests; absent where nothing does. */
   readonly hooks: RunHooks | undefined;
-  /** What it may spend; absent where that is not limited. */
+  /** Absent if nothing limits what the run may spend. */
   readonly budget: RunBudget | undefined;
-  /** Makes the calls of the run. */
   readonly invoke: Invoker;
   /** Names of tools whose last call was synchronous. */
   readonly synchronous: Set<string>;
-  /** Where the run was suspended or lost before. */
-  readonly resumed:
-    | (Pick<RunState, 'runId' | 'revision'> & Partial<Pick<LostRun & RunState, 'open' | 'pending'>>)
-    | undefined;
+  /** What the run was continued from. */
+  readonly record: RunRecord | undefined;
   /** Only ever appended to. */
   readonly messages: Message[];
-  /** The messages as requests carry them. */
   readonly sent: SentMessages;
   readonly toolCalls: CallRecord[];
   iterations: number;
   usage: Usage;
-  /** Where the run is to end with data. */
+  /** If the run is to end with data. */
   readonly output: FinalAnswer | undefined;
   /** The model has answered in another way, and was asked for the data. */
   isAnswerAsked: boolean;
-  /** The last reply said nothing, and the model is asked once more. */
+  /** The last reply was empty, and the model is asked once more. */
   isAskedAgain: boolean;
 }
 
 /** Sees the runs over a registry, too. */
 export interface RunWatcher extends CallWatcher {
-  /** A run begins or goes on; what hears of its events, at once, and changes nothing of it. */
+  /** A run begins or goes on. The listener is called at once with each event, and changes nothing of the run. */
   aroundRun(run: LoopRun): (event: LoopEvent) => void;
-}
-
-/** The run with its watcher's ear beside its own sink. Nobody streams from the model for a watcher alone. */
-export function watchedRun(run: LoopRun, watcher: CallWatcher): LoopRun {
-  if (!('aroundRun' in watcher)) return run;
-  const { sink, hasReader } = run;
-  const hear = (watcher as RunWatcher).aroundRun(run);
-  if (sink === undefined) return { ...run, sink: hear, hasReader: hasReader ?? (() => false) };
-  const both: EventSink = (event) => {
-    hear(event);
-    return sink(event);
-  };
-  return { ...run, sink: both };
 }
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
 
-/** Adds the tokens of one reply, where it told them. */
+/** Adds the tokens of one reply, if it reported them. */
 export function addUsage(run: LoopRun, usage: Usage | undefined): void {
   if (usage === undefined) return;
-  const { inputTokens, outputTokens, totalTokens } = run.usage;
-  const counts: Usage = {
-    inputTokens: sum(inputTokens, usage.inputTokens),
-    outputTokens: sum(outputTokens, usage.outputTokens),
-    totalTokens: sum(totalTokens, usage.totalTokens),
+  const before = run.usage;
+  const summed: Writable<Usage> = {
+    inputTokens: sum(before.inputTokens, usage.inputTokens),
+    outputTokens: sum(before.outputTokens, usage.outputTokens),
+    totalTokens: sum(before.totalTokens, usage.totalTokens),
   };
-  run.usage = hasUsageParts(usage) || hasUsageParts(run.usage) ? withParts(counts, run.usage, usage) : counts;
-}
-
-function withParts(counts: Usage, before: Usage, usage: Usage): Usage {
-  const summed: Record<string, unknown> = { ...counts };
-  for (const part of USAGE_PARTS) {
-    const told = usage[part] ?? before[part];
-    if (told !== undefined) summed[part] = sum(before[part] ?? 0, usage[part] ?? 0);
-  }
-  return summed as unknown as Usage;
+  if (hasUsageParts(usage) || hasUsageParts(before))
+    for (const part of USAGE_PARTS)
+      if ((usage[part] ?? before[part]) !== undefined)
+        summed[part] = sum(before[part] ?? 0, usage[part] ?? 0);
+  run.usage = summed;
 }
 
 function sum(count: number, added: number): number {
   return Math.min(count + added, Number.MAX_SAFE_INTEGER);
+}
+
+/** What was used between two counts. */
+export function usageSince(before: Usage, after: Usage): Usage {
+  const since: Writable<Usage> = {
+    inputTokens: after.inputTokens - before.inputTokens,
+    outputTokens: after.outputTokens - before.outputTokens,
+    totalTokens: after.totalTokens - before.totalTokens,
+  };
+  for (const part of USAGE_PARTS) {
+    const now = after[part];
+    if (now !== undefined) since[part] = now - (before[part] ?? 0);
+  }
+  return since;
 }
 
 /** How a run ends. */
@@ -240,17 +216,18 @@ export interface LoopEnd {
 }
 
 type Counted = Pick<ToolLoopResult, 'messages' | 'toolCalls' | 'iterations' | 'usage' | 'providerRetries'> &
-  Partial<Pick<LoopRun, 'runId' | 'keeper' | 'budget'>>;
+  Partial<Pick<LoopRun, 'runId' | 'checkpointer' | 'budget'>>;
 
 /** The outcome of a run that ends now. */
 export function endRun(
-  { messages, toolCalls, iterations, usage, providerRetries, keeper, runId, budget }: Counted,
+  run: Counted,
   { status, content = '', output, state, error }: LoopEnd,
 ): ToolLoopResult {
+  const { messages, toolCalls, iterations, usage } = run;
   const result: Writable<ToolLoopResult> = { content, iterations, status, messages, toolCalls, usage };
-  if (budget !== undefined) result.spent = budget.spending;
-  if (providerRetries) result.providerRetries = providerRetries;
-  if (keeper !== undefined) result.runId = runId;
+  if (run.budget !== undefined) result.spent = run.budget.spending;
+  if (run.providerRetries) result.providerRetries = run.providerRetries;
+  if (run.checkpointer !== undefined) result.runId = run.runId;
   if (output !== undefined) result.output = output;
   if (state !== undefined) {
     result.pending = state.pending;
@@ -260,7 +237,7 @@ export function endRun(
   return result;
 }
 
-type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
+export type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
 
 /** The outcome of a run that was aborted before it began. */
 export function abortedBefore(messages: readonly Message[], signal: AbortSignal | undefined): ToolLoopResult {
@@ -289,7 +266,7 @@ export class HistoryScope {
   readonly #length: number;
   #messages: readonly Message[] | undefined;
 
-  /** `history` only grows, so that its length says what it was. */
+  /** `history` only grows, so that its length identifies the part that there is now. */
   constructor(
     scope: CallScope,
     history: readonly Message[],

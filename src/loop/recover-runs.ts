@@ -2,7 +2,6 @@ import type { OnUnknown } from '../call/invocation.js';
 import { isExpired } from '../call/waits.js';
 import type { CallScope } from '../contract/call.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type KeptRun } from '../contract/run-checkpoint.js';
-import type { RunState } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener } from '../kernel/async.js';
@@ -17,14 +16,12 @@ import {
   required,
   SIGNAL,
 } from '../kernel/options.js';
-import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE } from './claimed-run.js';
+import { ClaimedRun, DEFAULT_LEASE_MS, LEASE, type SeizedRun, seizeRun } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
-import { foldRun } from './fold-run.js';
-import type { RunSurroundings } from './loop-run.js';
+import type { RunDeps } from './loop-run.js';
 import { type ResumeConfig, readResume } from './options.js';
-import { resumeWith } from './resume.js';
-import { driveClaimed } from './run.js';
 import { checkOwner } from './run-owner.js';
+import { driveSeizedRun } from './stored-run.js';
 
 /** What became of a run that was taken over. */
 export type RecoveredRun =
@@ -88,145 +85,89 @@ export async function recoverRuns(options: RecoverOptions): Promise<readonly Rec
   return recoverAll(options, undefined);
 }
 
-/** The same; where `left` is aborted, what goes on here is left as it stands, to other processes. */
+/** Suspended runs that one call looks at. */
+const MOST_EXPIRED = 1_000;
+
+/** The same; when `left` is aborted, what goes on here is left as it stands, to other processes. */
 export async function recoverAll(
   options: RecoverOptions,
   left: AbortSignal | undefined,
 ): Promise<readonly RecoveredRun[]> {
   checkOptions(options, RECOVER_OPTIONS);
-  const { maxConcurrency = 4, signal, onResult } = options;
+  const { store, maxConcurrency = 4, signal, onResult } = options;
   const recovered: RecoveredRun[] = [];
-  const report = async (taken: TakenOver): Promise<void> => {
-    const outcome = await recover(options, { ...taken, left });
-    recovered.push(outcome);
-    callListener(
-      () => onResult?.(outcome),
-      () => {},
-    );
+  /** Recovers the runs that `next` gives, until it gives none. */
+  const recoverEach = (next: () => Promise<SeizedRun | 'none' | 'skip'>): Promise<unknown> => {
+    const work = async (): Promise<void> => {
+      while (!signal?.aborted) {
+        const seized = await next();
+        if (seized === 'none') return;
+        if (seized === 'skip') continue;
+        const outcome = await recover(options, seized, left);
+        recovered.push(outcome);
+        callListener(
+          () => onResult?.(outcome),
+          () => {},
+        );
+      }
+    };
+    return Promise.all(Array.from({ length: maxConcurrency }, work));
   };
-  const recoverOthers = async (): Promise<void> => {
-    while (!signal?.aborted) {
-      const lost = await claimLost(options);
-      if (lost === undefined) return;
-      await report(lost);
-    }
-  };
-  await Promise.all(Array.from({ length: maxConcurrency }, recoverOthers));
-  const expired = [...((await options.store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [])];
-  const settleOthers = async (): Promise<void> => {
-    for (let next = expired.shift(); next !== undefined && !signal?.aborted; next = expired.shift()) {
-      const taken = await claimExpired(options, next.runId);
-      if (taken !== undefined) await report(taken);
-    }
-  };
-  await Promise.all(Array.from({ length: maxConcurrency }, settleOthers));
+  await recoverEach(() => claimLost(options));
+  const expired = [...((await store.expiredRuns?.({ of: 'others', limit: MOST_EXPIRED })) ?? [])];
+  await recoverEach(async () => {
+    const next = expired.shift();
+    return next === undefined ? 'none' : seizeExpired(options, next.runId);
+  });
   return recovered;
 }
 
-/** Suspended runs that are looked at by one call. */
-const MOST_EXPIRED = 1_000;
-
-/** A kept run that is to go on here, if nobody holds it, and who watches it. */
-interface LostRunOptions {
-  readonly store: CheckpointStore;
-  readonly runId: string;
-  readonly leaseMs: number;
-  readonly surroundings: Pick<RunSurroundings, 'scope' | 'sink' | 'onUnknown' | 'left'>;
-  /** Sees the run as nobody else can change it any more, before it goes on. */
-  readonly onTaken: (run: KeptRun) => Promise<void>;
-}
-
-/**
- * Goes on with one lost run, as {@link recoverRuns} does; `undefined` where it has ended or was suspended since
- * somebody saw it under way.
- *
- * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) where somebody holds it.
- */
-export async function driveLostRun(
-  config: ResumeConfig,
-  { store, runId, leaseMs, surroundings, onTaken }: LostRunOptions,
-): Promise<ToolLoopResult | undefined> {
-  const claimed = new ClaimedRun({ store, runId, leaseMs });
-  const since = performance.now();
-  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
-  if (taken.status === 'missing')
-    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-  if (taken.status === 'taken') throw claimedByAnother(runId);
-  if (taken.run.status !== 'running') {
-    await claimed.giveBack();
-    return undefined;
-  }
-  claimed.hold(since);
-  try {
-    await onTaken(taken.run);
-  } catch (error) {
-    await claimed.giveBack();
-    throw error;
-  }
-  return driveClaimed(config, () => ({ lost: foldRun(taken.run) }), {
-    claimed,
-    first: 'nothing',
-    surroundings,
-  });
-}
-
-/** A lost run that is this process's now. */
-interface TakenOver {
-  readonly run: KeptRun;
-  readonly claimed: ClaimedRun<CheckpointStore>;
-  readonly left?: AbortSignal | undefined;
-}
-
-async function claimLost({
-  store,
-  leaseMs = DEFAULT_LEASE_MS,
-}: RecoverOptions): Promise<TakenOver | undefined> {
+async function claimLost({ store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions): Promise<SeizedRun | 'none'> {
   const claim = crypto.randomUUID();
   const since = performance.now();
   const taken = await store.claimLost({ claim, leaseMs });
-  if (taken.status !== 'claimed') return undefined;
+  if (taken.status !== 'claimed') return 'none';
   const { run } = taken;
   const claimed = new ClaimedRun({ store, runId: run.runId, leaseMs }, claim);
   claimed.hold(since);
   return { run, claimed };
 }
 
-/** A suspended run of which an answer comes too late by this clock, too, and that nobody else has taken meanwhile. */
-async function claimExpired(
+/** A suspended run of which an answer comes too late by this clock, too, and that nobody has taken meanwhile. */
+async function seizeExpired(
   { store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions,
   runId: string,
-): Promise<TakenOver | undefined> {
+): Promise<SeizedRun | 'skip'> {
   const state = await store.load(runId);
-  if (!state?.pending.some((wait) => isExpired(wait))) return undefined;
-  const claimed = new ClaimedRun({ store, runId, leaseMs });
-  const since = performance.now();
-  const taken = await store.seize({ ...claimed.claim, leaseMs, from: 'nobody' });
-  if (taken.status !== 'claimed') return undefined;
-  if (taken.run.status !== 'suspended') {
-    await claimed.giveBack();
-    return undefined;
+  if (!state?.pending.some((wait) => isExpired(wait))) return 'skip';
+  try {
+    const seized = await seizeRun({ store, runId, leaseMs, from: 'nobody' });
+    if (seized.run.status === 'suspended') return seized;
+    await seized.claimed.giveBack();
+  } catch (error) {
+    if (!ToolwrightError.is(error) || !['RunNotFound', 'RunClaimed'].includes(error.name)) throw error;
   }
-  claimed.hold(since);
-  return { run: taken.run, claimed };
+  return 'skip';
 }
 
-async function recover(options: RecoverOptions, { run, claimed, left }: TakenOver): Promise<RecoveredRun> {
-  const { runId } = run;
-  const { onUnknown } = options;
+async function recover(
+  options: RecoverOptions,
+  seized: SeizedRun,
+  left: AbortSignal | undefined,
+): Promise<RecoveredRun> {
+  const { run, claimed } = seized;
+  const { runId, state } = run;
+  const { store, onUnknown } = options;
   try {
-    const config = await configOf(options, run);
-    const scope = await scopeOf(options, run);
+    const given = typeof options.config === 'function' ? await options.config(run) : options.config;
+    const config: ResumeConfig = { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
+    const own = (await options.scope?.(run)) ?? {};
+    const isOwned = own.owner === undefined && state.owner !== undefined;
+    const scope = isOwned ? { ...own, owner: state.owner } : own;
     readResume({ config, options: { scope } });
-    checkOwner({ owner: run.state.owner, isCertain: true }, scope);
-    const surroundings = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
-    const isSuspended = run.status === 'suspended';
-    const start = () =>
-      isSuspended
-        ? resumeWith(config, run.state as RunState, { answers: [], scope, isCertain: true })
-        : { lost: foldRun(run) };
-    const first = isSuspended ? 'checkpoint' : 'nothing';
-    const result = await driveClaimed(config, start, { claimed, first, surroundings });
-    return { runId, result };
+    checkOwner({ owner: state.owner, isCertain: true }, scope);
+    const deps = { scope, ...(onUnknown && { onUnknown }), ...(left && { left }) };
+    return { runId, result: await driveSeizedRun(config, seized, { store, deps }) };
   } catch (error) {
     // Freed at once, a lost run would be taken over at once again; a suspended one may still be answered.
     if (run.status === 'suspended') await claimed.giveBack();
@@ -235,13 +176,36 @@ async function recover(options: RecoverOptions, { run, claimed, left }: TakenOve
   }
 }
 
-async function configOf({ config }: RecoverOptions, run: KeptRun): Promise<ResumeConfig> {
-  const given = typeof config === 'function' ? await config(run) : config;
-  return { ...given, checkpoint: given.checkpoint === 'call' ? 'call' : 'step' };
+/** A lost run that is to go on here if nobody holds it, and who watches it. */
+interface LostRunOptions {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+  readonly leaseMs: number;
+  readonly deps: Pick<RunDeps, 'scope' | 'sink' | 'onUnknown' | 'left'>;
+  /** Sees the run before it goes on, when nobody else can change it any more. */
+  readonly onTaken: (run: KeptRun) => Promise<void>;
 }
 
-async function scopeOf({ scope }: RecoverOptions, run: KeptRun): Promise<CallScope> {
-  const given = (await scope?.(run)) ?? {};
-  const { owner } = run.state;
-  return given.owner === undefined && owner !== undefined ? { ...given, owner } : given;
+/**
+ * Goes on with one lost run, as {@link recoverRuns} does; `undefined` if it has ended or was suspended meanwhile.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) if another process holds it.
+ */
+export async function driveLostRun(
+  config: ResumeConfig,
+  { store, runId, leaseMs, deps, onTaken }: LostRunOptions,
+): Promise<ToolLoopResult | undefined> {
+  const seized = await seizeRun({ store, runId, leaseMs, from: 'nobody' });
+  const { claimed, run } = seized;
+  if (run.status !== 'running') {
+    await claimed.giveBack();
+    return undefined;
+  }
+  try {
+    await onTaken(run);
+  } catch (error) {
+    await claimed.giveBack();
+    throw error;
+  }
+  return driveSeizedRun(config, seized, { store, deps });
 }

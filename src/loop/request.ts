@@ -5,7 +5,7 @@ import type { RequestTrace } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
 import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
 import type { FinalAnswer } from './final-answer.js';
-import type { LoopRun } from './loop-run.js';
+import type { LoopRun, Writable } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
@@ -132,8 +132,6 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
 }
 
 const NO_SETTINGS: StepSettings = {};
-
-type Writable<Data> = { -readonly [Key in keyof Data]: Data[Key] };
 
 type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
 

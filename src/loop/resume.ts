@@ -1,25 +1,23 @@
 import { approverOf, mayApprove } from '../call/approver.js';
-import type { CheckedArguments } from '../call/edited-call.js';
 import { SafeLog } from '../call/log.js';
-import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { approvalWait, askedAgain, changedSince, GONE, isExpired, withAnswer } from '../call/waits.js';
 import type { Answer, CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { toolsOfAgents, waitsOf } from './inner-runs.js';
-import type { RunStart } from './loop-run.js';
+import { toolsOfAgents, waitsOf } from './child-runs.js';
 import type { ResumeConfig, ResumeOptions } from './options.js';
 import { checkOwner } from './run-owner.js';
 import { type Remembering, rememberAnswers } from './standing-approvals.js';
 import { isSignedWith, openWaits, signState, type ValidState, validateState } from './suspend.js';
 
-/** With what a run goes on. */
+/** What a run is continued with. */
 export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
-  /** The state is this process's own or out of a store: nobody else could change it. */
+  /** The state comes from this process or a store: nobody else could change it. */
   readonly isCertain?: boolean;
-  /** The answers are only looked at: nothing of them is kept, and without tools what needs them passes. */
+  /** The answers are only checked: nothing is stored, and without tools what needs them passes. */
   readonly isTrial?: boolean;
 }
 
@@ -28,13 +26,13 @@ type ResumedConfig = {
   readonly [Part in 'stateSecret' | 'tools' | 'store' | 'logger']?: ResumeConfig[Part] | undefined;
 };
 
-/** The state with the answers that it has, or with other questions; it is another one than before. */
+/** A changed state of a suspended run, signed as a later revision. */
 export function resigned(state: RunState, stateSecret: string | undefined): RunState {
   const changed = { ...state, revision: state.revision + 1 };
   return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
 }
 
-/** The run with the questions as they are asked now, where answers were refused because tools have changed. */
+/** The run with the questions as they are asked now, if answers were refused because tools have changed. */
 export function askedAnew(error: unknown, stateSecret: string | undefined): RunState | undefined {
   return error instanceof ToolsChanged ? resigned(error.state, stateSecret) : undefined;
 }
@@ -56,18 +54,17 @@ class ToolsChanged extends ToolwrightError {
 }
 
 /**
- * A run that goes on from its state, with the answers in its calls; a promise where calls were approved: by whom, and
+ * The state of a suspended run with the answers in its calls. A promise if calls were approved: who approved them, and
  * whether their tools still take them, is checked first.
  *
- * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for whoever may not approve a call,
+ * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for those who may not approve a call,
  *   `DefinitionChanged` (529), and `InvalidAnswer` (514), which names every answer that fits nothing.
  */
 export function resumeWith(
   config: ResumedConfig,
   given: unknown,
-  resumption: Resumption,
-): RunStart | Promise<RunStart> {
-  const { answeredBy, scope = {}, model, isCertain = false } = resumption;
+  { answers, answeredBy, scope = {}, model, isCertain = false, isTrial = false }: Resumption,
+): RunState | Promise<RunState> {
   const secret = config?.stateSecret;
   const valid = validateState(given, secret);
   const { state } = valid;
@@ -75,12 +72,12 @@ export function resumeWith(
   const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
   checkOwner({ owner: state.owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
   const approved = new Map<StoredCall, AskedApproval>();
-  const answered = applyAnswers(valid, { answers: resumption.answers, answeredBy, approved });
-  const startWith = (calls: readonly StoredCall[]): RunStart => ({
-    suspended: { ...withCalls(state, calls), ...(model === undefined ? {} : { model }) },
+  const answered = applyAnswers(valid, answers, { answeredBy, approved });
+  const withModel = (calls: readonly StoredCall[]): RunState => ({
+    ...withCalls(state, calls),
+    ...(model === undefined ? {} : { model }),
   });
-  if (approved.size === 0 && !needTools(answered)) return startWith(answered);
-  const { isTrial = false } = resumption;
+  if (approved.size === 0 && !needTools(answered)) return withModel(answered);
   const tools = toolsOf(config, state);
   const checking: Checking = {
     store: config?.store,
@@ -88,7 +85,7 @@ export function resumeWith(
     answeredBy,
     isTrial,
     tools,
-    // Whoever goes on with the run has the tools, and checks.
+    // The process that goes on with the run has the tools, and checks.
     isLeft: isTrial && tools === undefined,
     owner: state.owner,
     log: new SafeLog(config?.logger),
@@ -97,7 +94,7 @@ export function resumeWith(
     changes: new Map(),
     faults: [],
   };
-  return finishAnswers(state, answered, checking).then(startWith);
+  return finishAnswers(state, answered, checking).then(withModel);
 }
 
 /** A call as it waited for an approval. */
@@ -106,40 +103,35 @@ interface AskedApproval {
   readonly wait: Wait;
 }
 
-/** Answers by the ids of what they answer, who gave them, and what is wrong with them. */
+/** Answers by the ids of their waits, and what is wrong with them. */
 interface GivenAnswers {
   readonly answers: ReadonlyMap<string, Answer>;
   readonly answeredBy: unknown;
   /** The calls that they approve. */
   readonly approved: Map<StoredCall, AskedApproval>;
   readonly faults: string[];
-  /** The id that whoever answers knows. */
+  /** The id that the caller gave, for messages. */
   readonly label: (id: string) => string;
 }
 
-/**
- * Puts answers into the calls that wait for them, in any order, also in runs inside calls; the given state stays as it
- * is.
- *
- * @throws ToolwrightError `InvalidAnswer` (514), which names every answer that fits nothing.
- */
+/** Puts answers into the calls that wait for them, also in runs inside calls; the given state stays as it is. */
 function applyAnswers(
   valid: ValidState,
-  {
-    answers,
-    ...given
-  }: Pick<GivenAnswers, 'answeredBy' | 'approved'> & { readonly answers: readonly Answer[] },
+  answers: readonly Answer[],
+  given: Pick<GivenAnswers, 'answeredBy' | 'approved'>,
 ): readonly StoredCall[] {
   if (!Array.isArray(answers)) throw invalidAnswers(['they are no array']);
   const pending = new Set(valid.waits.map((open) => open.pending.id));
-  const answered = new Map<string, Answer>();
+  const byId = new Map<string, Answer>();
   const faults: string[] = [];
-  for (const answer of answers as readonly unknown[]) {
-    const fault = faultOf(answer, pending, answered);
-    if (fault === undefined) answered.set((answer as Answer).id, answer as Answer);
-    else faults.push(fault);
+  for (const answer of answers as readonly Answer[]) {
+    const id = Object(answer).id as unknown;
+    if (typeof id !== 'string') faults.push('an answer without an id');
+    else if (byId.has(id)) faults.push(`'${id}' is answered twice`);
+    else if (pending.has(id)) byId.set(id, answer);
+    else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
   }
-  const calls = answerOpen(valid, { ...given, answers: answered, faults, label: (id) => id });
+  const calls = answerOpen(valid, { ...given, answers: byId, faults, label: (id) => id });
   if (faults.length > 0) throw invalidAnswers(faults);
   return calls;
 }
@@ -151,7 +143,7 @@ function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly
     const answered = answerCall(call, own, given);
     return call.inner === undefined || answered.journal.refused !== undefined
       ? answered
-      : answerInner(answered, own, given);
+      : answerChildren(answered, own, given);
   });
 }
 
@@ -166,7 +158,10 @@ function answerCall(
     if (wait.inner !== undefined) continue;
     const answer = answers.get(pending.id);
     if (answer === undefined) {
-      if (isExpired(wait)) current = expired(current, wait);
+      if (!isExpired(wait)) continue;
+      // The call ends with that: it waits for nothing else.
+      const refused = { reason: `${UNANSWERED[wait.kind]} until ${wait.expiresAt}`, expired: true } as const;
+      current = { ...current, journal: { ...current.journal, refused }, waits: [] };
       continue;
     }
     const outcome = withAnswer({ wait, journal: current.journal }, answer);
@@ -185,8 +180,20 @@ function answerCall(
   return current;
 }
 
+const UNANSWERED: Readonly<Record<PendingKind, string>> = {
+  approval: 'nobody approved it',
+  question: 'nobody answered what it asks',
+  client: 'the client said nothing of it, also not whether it was done,',
+  outcome: 'nobody said what came of it',
+};
+
+function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unknown): CallJournal {
+  if (answeredBy === undefined) return journal;
+  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
+}
+
 /** The answers to what runs inside a call wait for; what they wait for then is what the call waits for. */
-function answerInner(
+function answerChildren(
   call: StoredWaitingCall,
   waits: ValidState['waits'],
   given: GivenAnswers,
@@ -201,60 +208,22 @@ function answerInner(
       if (answer !== undefined) answers.set(id, { ...answer, id });
     }
     const label = (id: string): string => given.label(ids.get(id) ?? id);
-    return { run, state: answeredState(state, { ...given, answers, label }) };
+    // It comes from outside, as the state around it does.
+    const valid = validateState(state, undefined);
+    return { run, state: withCalls(valid.state, answerOpen(valid, { ...given, answers, label })) };
   });
-  return {
-    ...call,
-    inner,
-    waits: [...call.waits.filter((wait) => wait.inner === undefined), ...waitsOf(inner)],
-  };
+  return withChildren(call, inner);
 }
 
-function answeredState(given: RunState, answers: GivenAnswers): RunState {
-  // It comes from outside, as the state around it does.
-  const valid = validateState(given, undefined);
-  return withCalls(valid.state, answerOpen(valid, answers));
+function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[]): StoredWaitingCall {
+  const own = call.waits.filter((wait) => wait.inner === undefined);
+  return { ...call, inner, waits: [...own, ...waitsOf(inner)] };
 }
 
 /** A state with these calls, and what they wait for. */
 function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
   const open = { ...state.open, calls };
   return { ...state, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
-}
-
-/** A call that nobody answered in time: nothing else of it is waited for. */
-function expired(call: StoredWaitingCall, wait: Wait): StoredWaitingCall {
-  const refused = { reason: expiryReason(wait), expired: true } as const;
-  return { ...call, journal: { ...call.journal, refused }, waits: [] };
-}
-
-/** What the model is told of a call that nobody answered in time. */
-function expiryReason({ kind, expiresAt = '' }: Pick<Wait, 'kind' | 'expiresAt'>): string {
-  return `${UNANSWERED[kind]} until ${expiresAt}`;
-}
-
-const UNANSWERED: Readonly<Record<PendingKind, string>> = {
-  approval: 'nobody approved it',
-  question: 'nobody answered what it asks',
-  client: 'the client said nothing of it, also not whether it was done,',
-  outcome: 'nobody said what came of it',
-};
-
-function faultOf(
-  answer: unknown,
-  pending: ReadonlySet<string>,
-  answered: ReadonlyMap<string, Answer>,
-): string | undefined {
-  if (typeof answer !== 'object' || answer === null || !('id' in answer) || typeof answer.id !== 'string')
-    return 'an answer without an id';
-  if (answered.has(answer.id)) return `'${answer.id}' is answered twice`;
-  if (pending.has(answer.id)) return undefined;
-  return `'${answer.id}' is not pending: it was answered before, or belongs to another run or call`;
-}
-
-function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unknown): CallJournal {
-  if (answeredBy === undefined) return journal;
-  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
 }
 
 function invalidAnswers(faults: readonly string[]): ToolwrightError {
@@ -265,28 +234,23 @@ function invalidAnswers(faults: readonly string[]): ToolwrightError {
   );
 }
 
-/** Whether answers need the tools of their calls: what was edited is checked, and what is to stand is worked out. */
+/** Whether answers need the tools of their calls: edits are checked, and standing approvals are worked out. */
 function needTools(calls: readonly StoredCall[]): boolean {
   return calls.some((call) => {
     if (call.status !== 'waiting') return false;
-    if (call.inner === undefined) return needsTool(call);
-    const states = call.inner.flatMap(({ state }) => state ?? []);
-    return needsTool(call) || states.some(({ open }) => needTools(open.calls));
+    const { remember, standing } = call.journal;
+    // What a policy remembers, it remembers when the call is made.
+    const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
+    if (isForStore || isUncheckedEdit(call)) return true;
+    return call.inner?.some(({ state }) => state !== undefined && needTools(state.open.calls)) ?? false;
   });
-}
-
-function needsTool(call: StoredWaitingCall): boolean {
-  const { remember, standing } = call.journal;
-  // What a policy keeps, it keeps when the call is made.
-  const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
-  return isForStore || isUncheckedEdit(call);
 }
 
 function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
   return edited !== undefined && edited.isChecked === undefined;
 }
 
-/** What the run was offered and is given now: nobody checks with tools that it may not use. */
+/** The tools that the run was offered, as far as they are given now. */
 function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
   if (tools === undefined) return undefined;
   const registry = registryOf(tools);
@@ -295,26 +259,17 @@ function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegi
 
 /** With what answers are finished, and what is found out about them. */
 interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'approved'> {
-  /** The tools are those of whoever goes on with the run, or of a tool that runs a model itself. */
+  /** The tools are those of the process that goes on with the run, or of a tool that runs a model itself. */
   readonly isLeft: boolean;
   readonly owner: unknown;
   readonly log: SafeLog;
-  /** Calls that whoever answers may not approve. */
+  /** Calls that may not be approved by this person. */
   readonly notAllowed: string[];
-  /** What of the tool of an approved call has changed; by the calls as they waited. */
-  readonly changes: Map<StoredCall, ChangedCall>;
+  /** Approved calls whose tool no longer takes them, as they waited, and the question as it is asked now. */
+  readonly changes: Map<StoredCall, { readonly asked: StoredCall; readonly change: string }>;
 }
 
-/** A call whose tool takes it no more, and the question about it as it is asked now. */
-interface ChangedCall {
-  readonly asked: StoredCall;
-  readonly change: string;
-}
-
-/**
- * Whoever answers hears of all that is wrong, before anything that is to stand for later calls is kept: that they may
- * not approve a call, that its tool has changed, or that edited arguments do not fit.
- */
+/** Everything that is wrong is reported before an approval for later calls is stored. */
 async function finishAnswers(
   state: RunState,
   calls: readonly StoredCall[],
@@ -323,18 +278,17 @@ async function finishAnswers(
   const checked = await checkedCalls(calls, checking);
   const { notAllowed, changes, faults, isLeft } = checking;
   if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
-  if (changes.size > 0) throw toolsChanged(state, changes);
+  if (changes.size > 0) {
+    const told = [...changes.values()].map(({ change }) => change).join(' ');
+    const asked = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
+    const message = `No answer was taken, and nothing has run. ${told}`;
+    throw new ToolsChanged(message, withCalls(state, asked));
+  }
   if (isLeft) return checked;
   const answered = { ...state, open: { ...state.open, calls: checked } };
   await rememberedCalls(answered, { ...checking, isTrial: true });
   if (faults.length > 0) throw invalidAnswers(faults);
   return rememberedCalls(answered, checking);
-}
-
-function toolsChanged(state: RunState, changes: Checking['changes']): ToolsChanged {
-  const told = [...changes.values()].map(({ change }) => change).join(' ');
-  const calls = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
-  return new ToolsChanged(`No answer was taken, and nothing has run. ${told}`, withCalls(state, calls));
 }
 
 function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise<readonly StoredCall[]> {
@@ -343,67 +297,54 @@ function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise
       if (call.status !== 'waiting') return call;
       const asked = checking.approved.get(call);
       if (asked !== undefined) return checkApproval(call, asked, checking);
-      return withInnerCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
+      return withChildCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
     }),
   );
 }
 
-/** Whether a call may be approved by whoever has done it, and whether its tool still takes its arguments. */
+/** Whether a call may be approved by the person who did, and whether its tool still takes its arguments. */
 async function checkApproval(
   call: StoredWaitingCall,
   { call: before, wait }: AskedApproval,
   checking: Checking,
 ): Promise<StoredCall> {
   const { tools, isLeft, changes } = checking;
-  const { name } = call;
+  const { name, journal } = call;
   const tool = tools?.offered(name);
   const isEdited = isUncheckedEdit(call);
   const isGone = tools !== undefined && tool === undefined;
-  const checked = isGone || isEdited ? undefined : await tools?.check(name, call.journal.arguments);
+  const checked = isGone || isEdited ? undefined : await tools?.check(name, journal.arguments);
   const problem = isGone ? GONE : checked?.ok === false ? checked.problem : undefined;
-  if (problem !== undefined) changes.set(before, changedCall(before, { wait, tool, problem }));
+  if (problem !== undefined) {
+    const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
+    const change = changedSince(name, problem);
+    const again = askedAgain(waitAsNow(before, wait, tool), change, wait.index);
+    changes.set(before, {
+      asked: { ...before, waits: before.waits.map((one) => (one === wait ? again : one)) },
+      change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
+    });
+  }
   const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;
   const refusal = approverFault(ready, { wait, tool }, checking);
   if (refusal !== undefined) checking.notAllowed.push(refusal);
   return ready;
 }
 
-/** What waits for a yes, and the tool as it is now. */
-interface AskingTool {
-  readonly wait: Wait;
-  readonly tool: ToolDefinition | undefined;
-}
-
-/** The same question, as the tool asks it by now. */
-function changedCall(
-  call: StoredWaitingCall,
-  { wait: before, tool, problem }: AskingTool & { readonly problem: string },
-): ChangedCall {
-  const { name, journal } = call;
-  const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
-  const change = changedSince(name, problem);
-  const asked = { arguments: journal.arguments, onError: () => {} };
-  // Of a tool that is gone, nothing is known but what was asked before.
-  const wait = tool === undefined ? before : { ...saidBeside(before), ...approvalWait(tool.approval, asked) };
-  const again = askedAgain(wait, change, before.index);
-  return {
-    asked: { ...call, waits: call.waits.map((one) => (one === before ? again : one)) },
-    change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
-  };
-}
-
-/** What does not come from the tool: why a policy asks, which is part of the id, and until when. */
-function saidBeside({ message, expiresAt }: Wait): Pick<Wait, 'message' | 'expiresAt'> {
+/** The question as the tool asks it now; why a policy asks, which is part of the id, and until when, stay. */
+function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefinition | undefined): Wait {
+  if (tool === undefined) return before;
+  const { message, expiresAt } = before;
   return {
     ...(message === undefined ? {} : { message }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...approvalWait(tool.approval, { arguments: journal.arguments, onError: () => {} }),
   };
 }
 
-/** Why whoever answers may not approve a call; it names nobody. What a function decides, its tool has to be there for. */
+/** Why this person may not approve a call; it names nobody. If a function decides that, its tool is needed. */
 function approverFault(
   { name, id, journal }: StoredWaitingCall,
-  { wait, tool }: AskingTool,
+  { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },
   { answeredBy, owner, isLeft, log }: Checking,
 ): string | undefined {
   if (tool === undefined && wait.approver === 'function')
@@ -421,43 +362,18 @@ function approverFault(
   return `The call of '${name}' (${id}) can be approved only by ${who}. Nothing has run.`;
 }
 
-async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
-  const calls = await rememberAnswers(state.open.calls, { ...checking, state });
-  return Promise.all(
-    calls.map((call) => (call.status === 'waiting' ? withInnerCalls(call, checking, rememberedCalls) : call)),
-  );
-}
-
-/** Does the same to the calls of the runs inside a call, with the tools of its agent. */
-async function withInnerCalls(
-  call: StoredWaitingCall,
-  checking: Checking,
-  work: (state: RunState, checking: Checking) => Promise<readonly StoredCall[]>,
-): Promise<StoredCall> {
-  if (call.inner === undefined) return call;
-  const tool = checking.tools?.offered(call.name);
-  const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
-  // Of a tool that runs a model itself nobody knows the tools before they run: the calls are checked then.
-  const isLeft = checking.isLeft || tools === undefined;
-  const done = await Promise.all(
-    call.inner.map(async (run) => {
-      const { state } = run;
-      return state === undefined
-        ? run
-        : { ...run, state: withCalls(state, await work(state, { ...checking, tools, isLeft })) };
-    }),
-  );
-  return {
-    ...call,
-    inner: done,
-    waits: [...call.waits.filter(({ inner }) => inner === undefined), ...waitsOf(done)],
-  };
-}
-
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {
   const { id, name, journal } = call;
   const checked = await tools?.check(name, journal.arguments, { transformed: true });
-  const problem = problemOf(checked) ?? unchangeable(tools?.offered(name));
+  // The tool may have changed its mind since the question was asked.
+  const approval = tools?.offered(name)?.approval;
+  const decisions = typeof approval === 'object' ? approval.decisions : undefined;
+  let problem: string | undefined;
+  if (checked === undefined) problem = 'they can be checked only where the tools are given';
+  else if (!checked.ok) problem = checked.problem;
+  // A person means what they write: what the tool does not know is reported instead of taken away.
+  else if (checked.removed.length > 0) problem = `there is no ${checked.removed.join(', ')}`;
+  else if (decisions?.includes('edit') === false) problem = 'its tool takes no edits';
   if (!checked?.ok || problem !== undefined) {
     faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
     return call;
@@ -467,15 +383,30 @@ async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): 
   return { ...call, journal: { ...journal, arguments: checked.arguments, edited } };
 }
 
-/** The tool may have changed its mind since the question was asked. */
-function unchangeable(tool: ToolDefinition | undefined): string | undefined {
-  const decisions = typeof tool?.approval === 'object' ? tool.approval.decisions : undefined;
-  return decisions === undefined || decisions.includes('edit') ? undefined : 'its tool takes no edits';
+async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
+  const calls = await rememberAnswers(state.open.calls, { ...checking, state });
+  return Promise.all(
+    calls.map((call) => (call.status === 'waiting' ? withChildCalls(call, checking, rememberedCalls) : call)),
+  );
 }
 
-function problemOf(checked: CheckedArguments | undefined): string | undefined {
-  if (checked === undefined) return 'they can be checked only where the tools are given';
-  if (!checked.ok) return checked.problem;
-  // A person means what they write: what the tool does not know is told instead of taken away.
-  return checked.removed.length > 0 ? `there is no ${checked.removed.join(', ')}` : undefined;
+/** Does the same to the calls of the runs inside a call, with the tools of its agent. */
+async function withChildCalls(
+  call: StoredWaitingCall,
+  checking: Checking,
+  work: (state: RunState, checking: Checking) => Promise<readonly StoredCall[]>,
+): Promise<StoredCall> {
+  if (call.inner === undefined) return call;
+  const tool = checking.tools?.offered(call.name);
+  const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
+  // The tools of a tool that runs a model itself are not known before they run: the calls are checked then.
+  const isLeft = checking.isLeft || tools === undefined;
+  const done = await Promise.all(
+    call.inner.map(async (run) => {
+      const { state } = run;
+      if (state === undefined) return run;
+      return { ...run, state: withCalls(state, await work(state, { ...checking, tools, isLeft })) };
+    }),
+  );
+  return withChildren(call, done);
 }

@@ -456,7 +456,7 @@ export class RunBudget {
 }
 
 /**
- * What a run may spend, by its config or within the call of another run that has a budget; `undefined` if neither says.
+ * What a run may spend: by its config, or within the call of another run that has a budget.
  *
  * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
  */
@@ -464,7 +464,7 @@ export function budgetOf(
   { budget, store, model, fallback = [] }: BudgetedConfig,
   start: BudgetStart,
 ): RunBudget | undefined {
-  if ((budget ?? surroundingBudget.getStore()) === undefined) return undefined;
+  if (budget === undefined && surroundingBudget.getStore() === undefined) return undefined;
   const made = new RunBudget(budget, { ...start, store });
   for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
   return made;

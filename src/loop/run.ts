@@ -5,12 +5,15 @@ import type { Message, Usage } from '../contract/llm-provider.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
 import { onAbort } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import { type RunOrigin, StepCheckpointer } from './checkpointer.js';
+import { type ChildRuns, childRuns, restoredRun } from './child-runs.js';
 import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
-import { type InnerRuns, innerRuns } from './inner-runs.js';
-import { NO_USAGE, type RunStart, type RunSurroundings } from './loop-run.js';
+import { NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
 import {
   checkRun,
   type ResumeConfig,
@@ -19,7 +22,6 @@ import {
   type ToolLoopConfig,
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
-import { StepKeeper } from './step-keeper.js';
 
 /**
  * Runs the loop of model and tools until the model answers without calls.
@@ -111,8 +113,8 @@ export async function resumeToolLoop(
   options: ResumeOptions | CallScope = {},
 ): Promise<ToolLoopResult> {
   const read = readResume({ config, options });
-  const start = await resumeWith(config, state, { ...read, answers });
-  return driveRun(config, start, { scope: read.scope ?? {} });
+  const record = await resumeWith(config, state, { ...read, answers });
+  return driveRun(config, { record }, { scope: read.scope ?? {} });
 }
 
 /**
@@ -136,85 +138,79 @@ export function streamResumedToolLoop(
 ): ToolLoopStream {
   return streamRun(() => {
     const read = readResume({ config, options });
-    const start = resumeWith(config, state, { ...read, answers });
+    const resumed = resumeWith(config, state, { ...read, answers });
     return {
       signal: config.signal,
       drive: async (signal, sink) =>
-        driveRun({ ...config, signal }, await start, { scope: read.scope ?? {}, sink }),
+        driveRun({ ...config, signal }, { record: await resumed }, { scope: read.scope ?? {}, sink }),
     };
   });
 }
 
-/** Drives a run that begins, or goes on in the caller's hands. Its steps are kept where the config says so. */
+/** Drives a run that is new, or that the caller continues. Its steps are saved if the config asks for it. */
 export async function driveRun(
   config: ResumeConfig,
   start: RunStart,
-  surroundings: RunSurroundings,
+  deps: RunDeps,
 ): Promise<ToolLoopResult> {
-  if (!keepsSteps(config)) {
-    if (!('messages' in start)) return driveLoop(config, start, surroundings);
-    const outer = innerRuns.getStore();
-    const job = outer === undefined ? RunIds.ofJob.getStore() : undefined;
-    if (job?.isOver === false && config.runId === undefined)
-      return driveLoop({ ...config, runId: job.nextOf(start.messages) }, start, surroundings);
-    if (outer === undefined) return driveLoop(config, start, surroundings);
-    return (await driveInner(outer, config, { start, surroundings })).result;
+  const isNew = 'messages' in start;
+  if (savesSteps(config)) {
+    if (!isNew) throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
+    const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID() } = config;
+    const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
+    return driveClaimed({ ...config, runId }, () => start, { claimed, from: 'new', deps });
   }
-  if ('suspended' in start)
-    throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
-  const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID() } = config;
-  const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
-  return driveClaimed({ ...config, runId }, () => start, { claimed, first: 'begin', surroundings });
+  if (!isNew) return driveLoop(config, start, deps);
+  const outer = childRuns.getStore();
+  if (outer !== undefined) return (await driveChild(outer, config, { start, deps })).result;
+  const job = RunIds.ofJob.getStore();
+  const isOfJob = job?.isOver === false && config.runId === undefined;
+  return driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
 }
 
-/** A run inside a call, and its surroundings. */
-interface InnerDrive {
-  readonly start: RunStart;
-  readonly surroundings: RunSurroundings;
+interface ChildStart {
+  readonly start: { readonly messages: readonly Message[] };
+  readonly deps: RunDeps;
 }
 
-/** What came of a run inside a call, and what it had used before this call was made. */
-interface InnerOutcome {
+/** The outcome of a run inside a call, and what it had used before this call was made. */
+interface ChildOutcome {
   readonly result: ToolLoopResult;
   readonly before: Usage;
 }
 
 /**
- * Drives a run that the tool of a call begins. Of a call that is made again, it goes on where it was; what had ended is
- * not done again. The state around it keeps it: no store of its own does.
+ * Drives a run that the tool of a call begins. If the call is made again, the run goes on where it was, and a run that
+ * had ended is not repeated. The state around it contains it: it is not saved to a store of its own.
  */
-export async function driveInner(
-  outer: InnerRuns,
+export async function driveChild(
+  outer: ChildRuns,
   config: ResumeConfig,
-  { start, surroundings }: InnerDrive,
-): Promise<InnerOutcome> {
+  { start, deps }: ChildStart,
+): Promise<ChildOutcome> {
   const run = outer.begin();
-  if (run === undefined) return { result: await driveLoop(config, start, surroundings), before: NO_USAGE };
+  if (run === undefined) return { result: await driveLoop(config, start, deps), before: NO_USAGE };
   const { state } = run;
-  const known = outer.endOf(run);
-  // Counted also where it has one, so that the next has that which it had.
-  const runId = config.runId ?? ('messages' in start ? outer.idOf(start.messages) : undefined);
+  const known = run.result && restoredRun(run.result);
+  // Counted also if it has an id, so that the next one gets the id that it had.
+  const runId = config.runId ?? outer.idOf(start.messages);
   if (known !== undefined) return { result: known, before: known.usage };
-  const { scope } = surroundings;
-  const resumed = state && (await resumeWith({}, state, { answers: [], scope, isCertain: true }));
-  const result = await driveLoop({ ...config, runId }, resumed ?? start, {
-    ...surroundings,
-    keep: { save: () => {} },
-  });
+  const resumption = { answers: [], scope: deps.scope, isCertain: true };
+  const from = state === undefined ? start : { record: await resumeWith({}, state, resumption) };
+  const result = await driveLoop({ ...config, runId }, from, { ...deps, saveTo: { save: () => {} } });
   outer.end(run, result);
   return { result, before: state?.usage ?? NO_USAGE };
 }
 
-/** Whether a config says that the steps of its run are kept. */
-export function keepsSteps(config: ResumeConfig | undefined): boolean {
-  const { checkpoint = 'suspend' } = config ?? {};
-  return checkpoint !== 'suspend';
+/** Whether the steps of a run with this config are saved. */
+export function savesSteps(config: ResumeConfig | undefined): boolean {
+  return (config?.checkpoint ?? 'suspend') !== 'suspend';
 }
 
 /**
  * A store as one of runs under way.
  *
- * @throws InvalidOptionsError (521) where it keeps suspended runs only.
+ * @throws InvalidOptionsError (521) if it stores suspended runs only.
  */
 export function checkpointStore(store: RunStore | undefined): CheckpointStore {
   if (CHECKPOINT_STORE.accepts(store)) return store as CheckpointStore;
@@ -226,44 +222,75 @@ function wrong(what: string, fix: string): InvalidOptionsError {
   return new InvalidOptionsError([{ where: 'the loop’s config', option: 'checkpoint', problem, fix }]);
 }
 
-/** A run that is to be held while it goes on. */
+/** A run that this process holds while it goes on. */
 interface HeldRun {
-  readonly claimed: ClaimedRun<CheckpointStore>;
-  readonly first: 'begin' | 'checkpoint' | 'nothing';
-  readonly surroundings: Omit<RunSurroundings, 'keep' | 'keeper'>;
+  readonly claimed: ClaimedRun;
+  readonly store?: RunStore;
+  readonly from: RunOrigin;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
 }
 
 /**
- * Drives a run whose steps are kept, from where it begins to its end or its suspension.
+ * Drives a run that is claimed in a store to its end or its suspension. If its steps are saved, the store keeps the run
+ * when it has ended; otherwise it is removed.
  *
- * @throws ToolwrightError `RunClaimed` (517) where somebody else has taken it over, `RunStoreFailed` (518), and
+ * @throws ToolwrightError `RunClaimed` (517) if another process has taken it over, `RunStoreFailed` (518), and
  *   what `start` throws, and then the run is free again, as it was.
  */
 export async function driveClaimed(
   config: ResumeConfig,
   start: () => RunStart | Promise<RunStart>,
-  { claimed, first, surroundings }: HeldRun,
+  { claimed, store = config.store, from, deps }: HeldRun,
 ): Promise<ToolLoopResult> {
-  const keeper = new StepKeeper({ claimed, first, keepsOnce: config.checkpoint === 'call' });
+  const checkpointer = savesSteps(config)
+    ? new StepCheckpointer({
+        ...{ claimed, from, store: checkpointStore(store) },
+        savesOnce: config.checkpoint === 'call',
+      })
+    : undefined;
+  const saveTo = checkpointer ? {} : { saveTo: { save: (state: RunState) => claimed.release(state) } };
   const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
-  // A throw at the limit would come before the end is kept.
+  // An error at the limit would come before the end is saved.
   const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
-  const { left } = surroundings;
-  const unfollow = left === undefined ? () => {} : onAbort(left, () => claimed.abandon(left.reason));
+  const { left } = deps;
+  const leave = () => claimed.abandon(checkpointer ? left?.reason : leftSuspended(claimed.claim.runId));
+  const unfollow = left === undefined ? () => {} : onAbort(left, leave);
   let result: ToolLoopResult;
   try {
-    result = await driveLoop({ ...config, signal, onLimit }, await start(), { ...surroundings, keeper });
+    result = await driveLoop({ ...config, signal, onLimit }, await start(), {
+      ...deps,
+      checkpointer,
+      ...saveTo,
+    });
   } catch (error) {
     claimed.lost.throwIfAborted();
-    if (keeper.isUnderWay) await keeper.fail(error);
+    if (checkpointer?.isUnderWay) await checkpointer.fail(error);
     // A lost run that cannot go on here is not given back: it would be taken over at once again.
-    else if (first === 'checkpoint') await claimed.giveBack(askedAnew(error, config.stateSecret));
+    else if (from === 'suspended') await claimed.giveBack(askedAnew(error, config.stateSecret));
     claimed.leave();
     throw error;
   } finally {
     unfollow();
   }
   claimed.lost.throwIfAborted();
+  if (checkpointer === undefined && result.state === undefined) result = await removeEnded(claimed, result);
   if (config.onLimit === 'throw' && result.status === 'limit') throw result.error;
   return result;
+}
+
+/** The answers can be given again, as if this process had died. */
+function leftSuspended(runId: string): ToolwrightError {
+  const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
+  return new ToolwrightError('RunClaimed', message);
+}
+
+async function removeEnded(claimed: ClaimedRun, result: ToolLoopResult): Promise<ToolLoopResult> {
+  try {
+    await claimed.remove();
+    return result;
+  } catch (cause) {
+    claimed.lost.throwIfAborted();
+    const message = `The run has ended (${result.status}), but the store could not forget it: ${errorMessage(cause)}`;
+    return { ...result, error: new ToolwrightError('RunStoreFailed', message, { cause }) };
+  }
 }

@@ -9,7 +9,7 @@ import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
 /** Whose calls these are, and where they are made. */
-interface Surroundings {
+interface Place {
   readonly runId: string;
   readonly owner: unknown;
   readonly conversationId: string | undefined;
@@ -19,72 +19,60 @@ interface Surroundings {
 type Standing = Pick<StandingApproval, 'id' | 'tool' | 'pattern' | 'scope' | 'subject' | 'owner'>;
 
 /**
- * What standing approvals a call may be let through by, one for each scope that its tool allows here. All of it is the
+ * The standing approvals that would let a call through, one for each scope that its tool allows here. All of it is the
  * server's own: a changed definition, another owner or other arguments make another id.
  */
 function standingsOf(
   tool: ToolDefinition,
   args: StandingCall['arguments'],
-  around: Surroundings,
+  place: Place,
 ): readonly Standing[] {
-  const { approval } = tool;
+  const { name, description, parameters, annotations, execution, approval } = tool;
   const remember = typeof approval === 'object' ? approval.remember : undefined;
   if (remember === undefined) return [];
-  const { by } = remember;
-  const pattern = plainJson(
-    typeof by === 'function'
-      ? by(args)
-      : by === undefined
-        ? args
-        : by.map((name) => [name, args[name] ?? null]),
-  );
+  const { by, scopes } = remember;
+  const parts = typeof by === 'function' ? by(args) : by?.map((part) => [part, args[part] ?? null]);
+  const pattern = plainJson(by === undefined ? args : parts);
   if (pattern === undefined) return [];
-  const { owner } = around;
-  return remember.scopes.flatMap((scope): Standing[] => {
-    const subject = subjectOf(scope, around);
+  const written = typeof by === 'function' ? String(by) : (by ?? null);
+  // What must not have changed since somebody approved: all that they could know of the tool.
+  const definition = plainJson({ description, parameters, annotations, execution, approval, by: written });
+  const { runId, owner, conversationId } = place;
+  const subjects: Readonly<Record<RememberScope, string | undefined>> = {
+    run: runId,
+    conversation: conversationId,
+    user: owner === undefined ? undefined : '',
+  };
+  return scopes.flatMap((scope): Standing[] => {
+    const subject = subjects[scope];
     if (subject === undefined) return [];
-    const facts = [tool.name, definitionOf(tool), pattern, scope, subject, owner ?? null];
+    const facts = [name, definition, pattern, scope, subject, owner ?? null];
     const id = nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
-    const about = { id, tool: tool.name, pattern, scope };
+    const about = { id, tool: name, pattern, scope };
     return [{ ...about, ...(subject === '' ? {} : { subject }), ...(owner === undefined ? {} : { owner }) }];
   });
 }
 
-/** What a scope is about; `undefined` where there is no such thing here. */
-function subjectOf(scope: RememberScope, { runId, owner, conversationId }: Surroundings): string | undefined {
-  if (scope === 'run') return runId;
-  if (scope === 'conversation') return conversationId;
-  return owner === undefined ? undefined : '';
-}
-
-/** What of a tool must not have changed since somebody said yes: all that they could know of it. */
-function definitionOf(tool: ToolDefinition): unknown {
-  const { description, parameters, annotations, execution, approval } = tool;
-  const by = typeof approval === 'object' ? approval.remember?.by : undefined;
-  const written = typeof by === 'function' ? String(by) : (by ?? null);
-  return plainJson({ description, parameters, annotations, execution, approval, by: written });
-}
-
-/** Looks for the standing approval of a call, where the store of the run keeps any. */
+/** Looks for the standing approval of a call, if the store of the run keeps any. */
 export function standingLookup(
   store: unknown,
-  { runId, owner }: Pick<Surroundings, 'runId' | 'owner'>,
+  { runId, owner }: Pick<Place, 'runId' | 'owner'>,
 ): ((call: StandingCall) => Promise<StandingYes | undefined>) | undefined {
   if (!keepsApprovals(store)) return undefined;
   return async ({ tool, arguments: args, conversationId, mayHaveGiven }) => {
     const ids = standingsOf(tool, args, { runId, owner, conversationId }).map(({ id }) => id);
     if (ids.length === 0) return undefined;
-    // Of several that stand, one may come from somebody who cannot approve this call.
+    // Of several that stand, one may come from a person who cannot approve this call.
     const groups = approverOf(tool.approval) === undefined ? [ids] : ids.map((id) => [id]);
     for (const group of groups) {
       const found = await store.approvals.findApproval(group);
-      if (found !== undefined && mayHaveGiven(found.answeredBy)) return yesOf(found);
+      if (found !== undefined && mayHaveGiven(found.answeredBy)) return approvalOf(found);
     }
     return undefined;
   };
 }
 
-function yesOf({ id, answeredBy }: StandingApproval): StandingYes {
+function approvalOf({ id, answeredBy }: StandingApproval): StandingYes {
   return { id, ...(answeredBy === undefined ? {} : { answeredBy }) };
 }
 
@@ -95,30 +83,31 @@ export interface Remembering {
   readonly store: unknown;
   readonly conversationId: string | undefined;
   readonly answeredBy: unknown;
-  /** Nothing is kept: only what is wrong is found out. */
+  /** Nothing is stored: only faults are collected. */
   readonly isTrial: boolean;
   readonly faults: string[];
 }
 
-/** Keeps the answers that are to stand, and lets those other calls through that wait for the same. */
+/** Stores the approvals that count for later calls, and lets those other calls through that wait for the same. */
 export async function rememberAnswers(
   calls: readonly StoredCall[],
   remembering: Remembering,
 ): Promise<readonly StoredCall[]> {
   const { store, faults, isTrial } = remembering;
-  const kept = new Map<string, StandingYes>();
+  const given = new Map<string, StandingYes>();
   const noted = calls.map((call) => ({ call, standing: standingFor(call, remembering) }));
   for (const { call, standing } of noted) {
     if (standing === undefined || call.status !== 'waiting') continue;
     if (!keepsApprovals(store))
       faults.push(`the yes to '${call.name}' (${call.id}): no store keeps standing ones`);
     else if (!isTrial && faults.length === 0) await store.approvals.addApproval(standing);
-    kept.set(standing.id, yesOf(standing));
+    given.set(standing.id, approvalOf(standing));
   }
   return noted.map(({ call, standing }) => {
     if (call.status !== 'waiting') return call;
-    if (standing !== undefined) return { ...call, journal: { ...call.journal, standing: yesOf(standing) } };
-    return letThrough(call, kept, remembering);
+    if (standing !== undefined)
+      return { ...call, journal: { ...call.journal, standing: approvalOf(standing) } };
+    return letThrough(call, given, remembering);
   });
 }
 
@@ -151,47 +140,45 @@ const WHY: Readonly<Record<RememberScope, string>> = {
   user: 'its tool is not given, or allows that no more, or the run has no owner',
 };
 
-function standingsFor({ name, journal }: StoredWaitingCall, remembering: Remembering): readonly Standing[] {
-  const tool = remembering.tools?.offered(name);
-  if (tool === undefined) return [];
-  const { state, conversationId } = remembering;
+function standingsFor(
+  { name, journal }: StoredWaitingCall,
+  { tools, state: { runId, owner }, conversationId }: Remembering,
+): readonly Standing[] {
+  const tool = tools?.offered(name);
   try {
-    return standingsOf(tool, journal.arguments, { runId: state.runId, owner: state.owner, conversationId });
+    return tool === undefined ? [] : standingsOf(tool, journal.arguments, { runId, owner, conversationId });
   } catch {
     return [];
   }
 }
 
-/** Calls beside the one that was answered, which wait for a yes of the same pattern. */
+/** A call beside the one that was answered, which waits for an approval of the same pattern. */
 function letThrough(
   call: StoredWaitingCall,
-  kept: ReadonlyMap<string, StandingYes>,
+  given: ReadonlyMap<string, StandingYes>,
   remembering: Remembering,
 ): StoredWaitingCall {
   const isAsked = ({ kind, inner, message }: StoredWaitingCall['waits'][number]): boolean =>
     kind === 'approval' && inner === undefined && message === undefined;
-  if (kept.size === 0 || !call.waits.some(isAsked)) return call;
-  const standing = standingsFor(call, remembering)
-    .map(({ id }) => kept.get(id))
-    .find((yes) => yes !== undefined);
-  if (standing === undefined || !couldApprove(call, standing, remembering)) return call;
+  if (given.size === 0 || !call.waits.some(isAsked)) return call;
+  const ids = standingsFor(call, remembering).map(({ id }) => id);
+  const standing = given.get(ids.find((id) => given.has(id)) ?? '');
+  if (standing === undefined) return call;
   const { answeredBy } = standing;
-  const given = { kind: 'approval', index: 0, answeredBy } as const;
-  const journal = {
-    ...call.journal,
-    approved: true as const,
-    standing,
-    ...(answeredBy === undefined ? {} : { given: [...(call.journal.given ?? []), given] }),
+  const { name, journal } = call;
+  const { tools, state } = remembering;
+  const request = { answeredBy, owner: state.owner, call: { tool: name, arguments: journal.arguments } };
+  // If an approver function fails, somebody is asked, and its failure is reported to them.
+  if (!mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {})) return call;
+  const by = { kind: 'approval', index: 0, answeredBy } as const;
+  return {
+    ...call,
+    journal: {
+      ...journal,
+      approved: true,
+      standing,
+      ...(answeredBy === undefined ? {} : { given: [...(journal.given ?? []), by] }),
+    },
+    waits: call.waits.filter((wait) => !isAsked(wait)),
   };
-  return { ...call, journal, waits: call.waits.filter((wait) => !isAsked(wait)) };
-}
-
-/** Where a tool decides itself and fails, somebody is asked, and its failure is reported to them. */
-function couldApprove(
-  { name, journal }: StoredWaitingCall,
-  { answeredBy }: StandingYes,
-  { tools, state: { owner } }: Remembering,
-): boolean {
-  const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
-  return mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {});
 }

@@ -9,8 +9,6 @@ import {
 import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../contract/run-state.js';
 import { checkArguments, checkOptions, invalidOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { onAbort } from '../kernel/async.js';
-import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
 import {
   FILLED_TEXT,
@@ -21,14 +19,22 @@ import {
   required,
   secret,
 } from '../kernel/options.js';
-import { ClaimedRun, claimedByAnother, DEFAULT_LEASE_MS, LEASE, lookAgain } from './claimed-run.js';
-import { driveLoop } from './drive.js';
+import {
+  ClaimedRun,
+  type ClaimRequest,
+  claimedByAnother,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  lookAgain,
+  type SeizedRun,
+  seizeRun,
+} from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { foldRun } from './fold-run.js';
-import type { RunSurroundings } from './loop-run.js';
+import type { RunDeps } from './loop-run.js';
 import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
 import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
-import { checkpointStore, driveClaimed, keepsSteps } from './run.js';
+import { checkpointStore, driveClaimed, savesSteps } from './run.js';
 import { isSameOwner } from './run-owner.js';
 
 /** A suspended run that a store keeps. */
@@ -82,91 +88,38 @@ export async function resumeStoredRun(
 ): Promise<ToolLoopResult> {
   const read = readResume({ config, options, others: invalidOptions(run, STORED_RUN) });
   const { scope = {} } = read;
-  return driveStoredRun(config, run, { resumption: { ...read, answers }, surroundings: { scope } });
+  return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
 }
 
 /** How a stored run goes on, and who watches it. */
 interface StoredResumption {
   readonly resumption: Resumption;
-  readonly surroundings: Omit<RunSurroundings, 'keep'>;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
 }
 
 /** The same as {@link resumeStoredRun}, watched. */
 export async function driveStoredRun(
   config: ResumeConfig,
   { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
-  resumption: StoredResumption,
+  { resumption, deps }: StoredResumption,
 ): Promise<ToolLoopResult> {
-  if (keepsSteps(config)) {
-    const { claimed, state } = await claimRun({ store: checkpointStore(store), runId, leaseMs });
-    const { surroundings } = resumption;
-    const start = () =>
-      resumeWith({ ...config, store }, state, { ...resumption.resumption, isCertain: true });
-    return driveClaimed(config, start, { claimed, first: 'checkpoint', surroundings });
-  }
-  const { claimed, state } = await claimRun({ store, runId, leaseMs });
-  const { left } = resumption.surroundings;
-  const unfollow = left === undefined ? () => {} : onAbort(left, () => claimed.abandon(leftSuspended(runId)));
-  const result = await drive({ ...config, store }, { claimed, state }, resumption).finally(unfollow);
-  claimed.lost.throwIfAborted();
-  if (result.state !== undefined) return result;
-  const ended = await forget(claimed, result);
-  if (config.onLimit === 'throw' && ended.status === 'limit') throw ended.error;
-  return ended;
-}
-
-/** Somebody may give the answers again: as where this process had died. */
-function leftSuspended(runId: string): ToolwrightError {
-  const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
-  return new ToolwrightError('RunClaimed', message);
-}
-
-async function drive(
-  config: ResumeConfig,
-  { claimed, state }: Claimed<RunStore>,
-  { resumption, surroundings }: StoredResumption,
-): Promise<ToolLoopResult> {
-  const signal = config?.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
-  // A throw at the limit would come after the calls have run; then the run must be forgotten first.
-  const onLimit = config?.onLimit === 'throw' ? 'return' : config?.onLimit;
-  try {
-    const start = await resumeWith(config, state, { ...resumption, isCertain: true });
-    return await driveLoop({ ...config, signal, onLimit }, start, {
-      ...surroundings,
-      keep: { save: (state) => claimed.release(state) },
-    });
-  } catch (error) {
-    // The answers, the owner, the state or the config are wrong: nothing has run.
-    await claimed.giveBack(askedAnew(error, config.stateSecret));
-    throw error;
-  }
-}
-
-async function forget(claimed: ClaimedRun, result: ToolLoopResult): Promise<ToolLoopResult> {
-  try {
-    await claimed.remove();
-    return result;
-  } catch (cause) {
-    claimed.lost.throwIfAborted();
-    const message = `The run has ended (${result.status}), but the store could not forget it: ${errorMessage(cause)}`;
-    return { ...result, error: new ToolwrightError('RunStoreFailed', message, { cause }) };
-  }
-}
-
-/** A suspended run that is this process's. */
-interface Claimed<Store extends RunStore> {
-  readonly claimed: ClaimedRun<Store>;
-  readonly state: RunState;
+  if (savesSteps(config)) checkpointStore(store);
+  const { claimed, state } = await claimSuspended({ store, runId, leaseMs });
+  const within = { ...config, store };
+  const start = async () => ({
+    record: await resumeWith(within, state, { ...resumption, isCertain: true }),
+  });
+  return driveClaimed(within, start, { claimed, from: 'suspended', deps });
 }
 
 /**
- * Claims a run.
+ * Claims a suspended run.
  *
- * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517).
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `RunNotSuspended`.
  */
-async function claimRun<Store extends RunStore>(
-  request: ConstructorParameters<typeof ClaimedRun<Store>>[0],
-): Promise<Claimed<Store>> {
+async function claimSuspended(
+  request: ClaimRequest,
+): Promise<{ readonly claimed: ClaimedRun; readonly state: RunState }> {
   const { store, runId, leaseMs } = request;
   const claimed = new ClaimedRun(request);
   const since = performance.now();
@@ -181,6 +134,31 @@ async function claimRun<Store extends RunStore>(
   if (outcome.status === 'taken') throw claimedByAnother(runId);
   claimed.hold(since);
   return { claimed, state: outcome.state };
+}
+
+/** How a seized run goes on. */
+interface SeizedDrive {
+  readonly store: RunStore;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+  /** Changes the state of a suspended run before it goes on. */
+  readonly prepare?: (state: RunState) => Promise<RunState>;
+}
+
+/** Goes on with a run as it was seized: from its state if it was suspended, otherwise from its entries. */
+export function driveSeizedRun(
+  config: ResumeConfig,
+  { claimed, run }: SeizedRun,
+  { store, deps, prepare }: SeizedDrive,
+): Promise<ToolLoopResult> {
+  const { scope } = deps;
+  if (run.status !== 'suspended')
+    return driveClaimed(config, () => ({ record: foldRun(run) }), { claimed, store, from: 'lost', deps });
+  const start = async () => {
+    const state = run.state as RunState;
+    const given = prepare === undefined ? state : await prepare(state);
+    return { record: await resumeWith(config, given, { answers: [], scope, isCertain: true }) };
+  };
+  return driveClaimed(config, start, { claimed, store, from: 'suspended', deps });
 }
 
 /** A suspended run of a store that keeps runs under way, too. */
@@ -213,11 +191,11 @@ const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
   tools: LOOP_RULES.tools,
 });
 
-/** How long others wait where this process dies in between. */
+/** How long other processes wait if this one dies in between. */
 const LEASE_MS = 10_000;
 
-/** Where answers to a run of a store were refused because tools have changed: the store keeps what is asked now. */
-export async function keepAskedAnew(
+/** Stores the questions as they are asked now, if answers were refused because tools have changed. */
+export async function saveAskedAnew(
   store: RunStore,
   error: unknown,
   stateSecret: string | undefined,
@@ -260,17 +238,16 @@ export async function answerStoredRun(
       `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
     );
   const { owner, answeredBy, stateSecret, tools } = options;
-  const { claimed, state } = await claimRun({ store, runId, leaseMs: LEASE_MS });
+  const { claimed, state } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
   try {
     const scope = owner === undefined ? {} : { owner };
     const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
-    const start = await resumeWith({ stateSecret, tools, store }, state, given);
-    const answered = ('suspended' in start ? start.suspended : state) as RunState;
-    const isKept =
+    const answered = await resumeWith({ stateSecret, tools, store }, state, given);
+    const isSaved =
       answered.pending.length > 0
         ? await store.release(claimed.claim, resigned(answered, stateSecret))
-        : await leaveToOthers(store, claimed.claim, answered);
-    if (!isKept) throw claimedByAnother(runId);
+        : await leaveToOthers(store, claimed, answered);
+    if (!isSaved) throw claimedByAnother(runId);
     claimed.leave();
     return answered.pending;
   } catch (error) {
@@ -282,7 +259,7 @@ export async function answerStoredRun(
 /** A run with all its answers is one under way; freed, it can be recovered. */
 async function leaveToOthers(
   store: CheckpointStore,
-  claim: Parameters<CheckpointStore['checkpoint']>[0],
+  { claim }: ClaimedRun,
   { pending: _pending, signature: _signature, ...state }: RunState,
 ): Promise<boolean> {
   const checkpoint: RunCheckpoint = { ...state, status: 'running' };
@@ -324,7 +301,7 @@ export async function cancelRun(options: CancelledRun): Promise<boolean> {
   return isEnded;
 }
 
-/** The same for those who tell its conversation themselves: `isEnded` is false where the run had ended before. */
+/** The same without a look at its conversation: `isEnded` is false if the run had ended before. */
 export async function endStoredRun({
   store,
   runId,
@@ -334,41 +311,30 @@ export async function endStoredRun({
   readonly isEnded: boolean;
   readonly turnOf?: string;
 }> {
-  const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
-  const since = performance.now();
-  const taken = await store.seize({ ...claimed.claim, leaseMs: LEASE_MS, from });
-  if (taken.status === 'taken') throw claimedByAnother(runId);
-  if (taken.status === 'missing')
-    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-  claimed.hold(since);
-  const { run } = taken;
+  const seized = await seizeRun({ store, runId, leaseMs: LEASE_MS, from });
+  const { claimed, run } = seized;
   if (run.status === 'ended') {
     await claimed.giveBack();
     return { isEnded: false };
   }
   const { owner, turnOf } = run.state;
   const scope = owner === undefined ? {} : { owner };
-  const config = { ...NOBODY, signal: AbortSignal.abort(new DOMException(reason, 'AbortError')) };
-  const isSuspended = run.status === 'suspended';
-  const suspended = async () =>
-    resumeWith(config, await withEntered(store, run.state as RunState), {
-      answers: [],
-      scope,
-      isCertain: true,
-    });
-  await driveClaimed(config, () => (isSuspended ? suspended() : { lost: foldRun(run) }), {
-    claimed,
-    first: isSuspended ? 'checkpoint' : 'nothing',
-    surroundings: { scope },
-  });
+  const config = {
+    provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
+    tools: [],
+    checkpoint: 'step' as const,
+    signal: AbortSignal.abort(new DOMException(reason, 'AbortError')),
+  };
+  const prepare = (state: RunState) => withEnteredAnswers(store, state);
+  await driveSeizedRun(config, seized, { store, deps: { scope }, prepare });
   return { isEnded: true, ...(turnOf === undefined ? {} : { turnOf }) };
 }
 
 /**
- * The state of a turn with what was said to its conversation of calls that nobody makes any more: that one was done, and
- * what it gave, or that it is not to be made. The history of a run that is ended tells it.
+ * The state of a turn with the answers in its conversation's inbox that end calls: a call was done, with its result, or
+ * is refused. The history of the ended run then states that.
  */
-async function withEntered(store: CheckpointStore, given: RunState): Promise<RunState> {
+async function withEnteredAnswers(store: CheckpointStore, given: RunState): Promise<RunState> {
   const { owner, turnOf } = given;
   const { conversations } = store as { readonly conversations?: unknown };
   if (turnOf === undefined || !CONVERSATION_LOG.accepts(conversations)) return given;
@@ -377,27 +343,17 @@ async function withEntered(store: CheckpointStore, given: RunState): Promise<Run
   for (const { content } of conversation?.inbox ?? []) {
     if (content.kind !== 'answers') continue;
     const { answers, answeredBy, owner: named } = content;
-    const ends = answers.filter((answer) => 'outcome' in answer || 'result' in answer || isNo(answer));
+    const ends = answers.filter(
+      (answer) => 'outcome' in answer || 'result' in answer || ('approved' in answer && !answer.approved),
+    );
     if (ends.length === 0 || !isSameOwner(owner, named)) continue;
     const scope = owner === undefined ? {} : { owner };
     try {
-      const start = await resumeWith({}, state, { answers: ends, answeredBy, scope, isCertain: true });
-      if ('suspended' in start) state = start.suspended as RunState;
+      state = await resumeWith({}, state, { answers: ends, answeredBy, scope, isCertain: true });
     } catch (error) {
-      // Whoever has the conversation tells that they were too late, or wrong.
+      // The holder of the conversation reports that they were too late, or wrong.
       if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') throw error;
     }
   }
   return state;
 }
-
-function isNo(answer: Answer): boolean {
-  return 'approved' in answer && !answer.approved;
-}
-
-/** An aborted run asks nobody. */
-const NOBODY = {
-  provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
-  tools: [],
-  checkpoint: 'step' as const,
-};

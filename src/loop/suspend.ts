@@ -3,7 +3,6 @@ import { storedResult } from '../call/result-text.js';
 import { createResultChecker, type ResultChecker } from '../checking/checker.js';
 import type { CallRecord, PendingCall, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredCallRecord, StoredWaitingCall } from '../contract/run-state.js';
-import type { ArgumentFault } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
@@ -14,82 +13,74 @@ import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './me
 import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
+let checker: ResultChecker | undefined;
+
+function stateFaults(state: unknown): ReturnType<ResultChecker> {
+  checker ??= createResultChecker(RUN_STATE_SCHEMA);
+  return checker(state);
+}
+
 /**
- * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` where JSON cannot say
- * it, as of arguments that a model nested too deep, or where it would be no state.
+ * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` if JSON cannot represent it,
+ * as with arguments that a model nested too deep, or if it would not be a valid state.
  */
 export function suspendRun(
   run: LoopRun,
   open: RunState['open'],
   pending?: readonly PendingCall[],
 ): RunState | undefined {
+  const { config, record, owner, runId, iterations } = run;
   try {
-    const state = writeState(run, open, pending);
-    // What nobody could resume is not given out: the calls are answered instead.
+    const written: RunState = {
+      version: versionOf(open),
+      runId,
+      revision: (record?.revision ?? 0) + 1,
+      ...progressOf(run),
+      open,
+      pending: pending ?? openWaits({ runId, iterations, open }).map((wait) => wait.pending),
+    };
+    const key = { secret: config.stateSecret, isOwned: owner !== undefined };
+    const state = signState(plainJson(written) as RunState, key);
+    // A state that could not be resumed is not given out: the calls are answered instead.
     return stateFaults(state).length === 0 ? state : undefined;
   } catch {
     return undefined;
   }
 }
 
-function writeState(run: LoopRun, open: RunState['open'], pending?: readonly PendingCall[]): RunState {
-  const { config, resumed, owner, runId, iterations } = run;
-  const state: RunState = {
-    version: versionOf(open),
-    runId,
-    revision: (resumed?.revision ?? 0) + 1,
-    ...progressOf(run),
-    open,
-    pending: pending ?? openWaits({ runId, iterations, open }).map((wait) => wait.pending),
-  };
-  const key = { secret: config.stateSecret, isOwned: owner !== undefined };
-  return signState(plainJson(state) as RunState, key);
-}
-
-/** What is kept of runs inside calls, and of budgets that ask, is nothing that an older version knows. */
+/** Older versions know neither runs inside calls (4) nor budgets that ask (5). */
 export function versionOf({ calls }: RunState['open']): 3 | 4 | 5 {
   if (calls.some((call) => 'asks' in call)) return 5;
   return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
 
-/** How far a run has come; what is in it is still the run's own. */
+/** How far a run has come; its parts are still the run's own. */
 export function progressOf(run: LoopRun): RunProgress {
-  const {
-    budget,
-    owner,
-    turnOf,
-    offered,
-    tools,
-    config,
-    messages,
-    toolCalls,
-    iterations,
-    usage,
-    retries,
-    guard,
-  } = run;
+  const { budget, owner, turnOf, tools, guard } = run;
   const place = run.trace?.place;
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(turnOf === undefined ? {} : { turnOf }),
     // Those that were registered while it went on are its own, too.
-    tools: [...new Set([...sentNames(run), ...offered, ...tools.list()])],
-    model: config.model,
-    messages,
-    toolCalls: toolCalls.map(storedRecord),
-    iterations,
-    usage,
+    tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
+    model: run.config.model,
+    messages: run.messages,
+    toolCalls: run.toolCalls.map(storedRecord),
+    iterations: run.iterations,
+    usage: run.usage,
     ...budget?.progress,
-    retries: retries.spent,
+    retries: run.retries.spent,
     ...(guard === undefined ? {} : { guard: guard.memory }),
     ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),
   };
 }
 
-/** What came of a call, as the state of a run keeps it. */
+/** The outcome of a call, as the state of a run contains it. */
 export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
-  const { id, name, providerItems, wire } = call;
-  const args = sentArguments(call);
+  const { id, name, providerItems, wire, text } = call;
+  // As the model sent them, whatever the tool has done to the object since. What JSON cannot represent is left out.
+  const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
+  const args = typeof sent === 'string' ? sent : ((plainJson(sent) ?? '') as ParsedCall['arguments']);
   const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
   if (!isUnanswered(outcome))
     return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
@@ -99,29 +90,27 @@ export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
   return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
 }
 
-/** A kept call, to be made again unless it has its answer. */
+/** A stored call, to be made again unless it has its answer. */
 export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
+  const wire = stored.wire ? { wire: stored.wire } : {};
   if (stored.status === 'settled') {
     const record = restoredRecord(stored.record);
     const { id, name, rawArguments } = record;
-    const { providerItems, wire } = stored;
-    const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'], providerItems };
-    return { ...parseCall(sent, place), record, wire };
+    const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'] };
+    return { ...parseCall({ ...sent, providerItems: stored.providerItems }, place), record, ...wire };
   }
-  const call: ParsedCall = { ...parseCall(stored, place), ...(stored.wire ? { wire: stored.wire } : {}) };
+  const call: ParsedCall = { ...parseCall(stored, place), ...wire };
   if (stored.status === 'held') return call;
-  const known = { ...call, ...(stored.inner === undefined ? {} : { inner: stored.inner }) };
-  if (stored.status === 'begun')
-    return {
-      ...known,
-      ...{ journal: stored.journal, hasBegun: true, asJob: stored.asJob ?? false },
-      ...(stored.readOnly ? { readOnly: true } : {}),
-    };
-  const { waits, journal } = stored;
-  return waits.length > 0 ? { ...known, journal, suspension: { waits, journal } } : { ...known, journal };
+  const { journal, inner } = stored;
+  const known = { ...call, journal, ...(inner === undefined ? {} : { inner }) };
+  if (stored.status === 'waiting')
+    return stored.waits.length > 0
+      ? { ...known, suspension: { waits: stored.waits, journal: stored.journal } }
+      : known;
+  const begun = { hasBegun: true, asJob: stored.asJob ?? false } as const;
+  return { ...known, ...begun, ...(stored.readOnly ? { readOnly: true } : {}) };
 }
 
-/** The record of a call as the state of a run keeps it. */
 function storedRecord(record: CallRecord): StoredCallRecord {
   const { rawArguments, arguments: args, result } = record;
   return {
@@ -135,16 +124,6 @@ function storedRecord(record: CallRecord): StoredCallRecord {
 /** The record of a call from the state of a run; its error, if it had one, is gone. */
 export function restoredRecord({ result, ...record }: StoredCallRecord): CallRecord {
   return { ...record, result: new ToolResult(result) };
-}
-
-/**
- * As the model sent them, whatever the tool has done to the object since. Arguments that JSON cannot say were
- * none that could be used.
- */
-function sentArguments({ arguments: args, text }: ParsedCall): ParsedCall['arguments'] {
-  if (typeof args === 'string') return args;
-  const sent = text === undefined ? plainJson(args) : JSON.parse(text);
-  return (sent ?? '') as ParsedCall['arguments'];
 }
 
 /** One wait of a suspended run, with the call that has it. */
@@ -163,12 +142,11 @@ export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>
   );
 }
 
-/** What a call of a run that goes on waits for; nothing where JSON cannot say it, because then it cannot wait. */
+/** What a call of a run under way waits for; nothing if JSON cannot represent it, because then it cannot wait. */
 export function pendingOf(run: LoopRun, outcome: CallOutcome, call: ParsedCall): readonly PendingCall[] {
   try {
-    return openWaits({ ...run, open: { content: '', calls: [storedCall(outcome, call)] } }).map(
-      ({ pending }) => pending,
-    );
+    const open = { content: '', calls: [storedCall(outcome, call)] };
+    return openWaits({ ...run, open }).map(({ pending }) => pending);
   } catch {
     return [];
   }
@@ -181,22 +159,16 @@ function pendingCall(
 ): PendingCall {
   const { kind, message, schema } = wait;
   const { arguments: args } = journal;
-  // The iteration: models use ids again, and a yes to one call must never count for a later one.
+  // The iteration: models use ids again, and an approval of one call must never count for a later one.
   const place = [state.runId, state.iterations, callId, tool, args, kind, index];
   const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
   const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
-  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...withoutEmpty(wait) };
+  const shown = Object.fromEntries(Object.entries(wait).filter(([, field]) => field !== undefined));
+  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...(shown as typeof wait) };
   if (inner === undefined) return asked;
   const { run: _, id: __, path = [], ...innermost } = inner;
   return { ...asked, ...innermost, path: [{ callId, tool }, ...path] };
 }
-
-/** A state shows nothing of what is undefined. */
-function withoutEmpty<Value extends object>(value: Value): Value {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Value;
-}
-
-let check: ResultChecker | undefined;
 
 /** A state that was validated, and what it waits for. */
 export interface ValidState {
@@ -205,10 +177,10 @@ export interface ValidState {
 }
 
 /**
- * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what
- * they are given.
+ * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what they are
+ * given. Versions 1 to 5 are read.
  *
- * @throws ToolwrightError `InvalidState` (515) where it is not a state, or where it was changed: with a secret
+ * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret
  *   anywhere, without one as far as `pending` shows it.
  */
 export function validateState(given: unknown, secret: string | undefined): ValidState {
@@ -230,17 +202,10 @@ export function validateState(given: unknown, secret: string | undefined): Valid
   return { state, waits };
 }
 
-/** What of a state is not as the loop relies on it. */
-function stateFaults(state: unknown): readonly ArgumentFault[] {
-  check ??= createResultChecker(RUN_STATE_SCHEMA);
-  return check(state);
-}
-
 function invalid(message: string): ToolwrightError {
   return new ToolwrightError('InvalidState', message);
 }
 
-/** Something that is kept outside and taken back. */
 interface Signable {
   readonly signature?: string;
 }
@@ -248,22 +213,21 @@ interface Signable {
 let madeSecret: string | undefined;
 
 /**
- * Signs what names owners where no secret is configured: what this process gave out is known here again, and
- * what comes from elsewhere counts as unsigned. Made when it is needed: Workers allow no randomness before that.
+ * Signs what names owners if no secret is configured: this process recognizes what it gave out, and
+ * the rest counts as unsigned. Made when it is needed: Workers allow no randomness before that.
  */
 function processSecret(): string {
   madeSecret ??= nodeCrypto().randomBytes(32).toString('base64url');
   return madeSecret;
 }
 
-/** With what something is signed. */
 interface SigningKey {
   readonly secret: string | undefined;
   /** It names owners: it is signed without a secret, too. */
   readonly isOwned: boolean;
 }
 
-/** The state with its signature; without one where it needs none and there is no secret. */
+/** The state with its signature; without one if it needs none and there is no secret. */
 export function signState<State extends Signable>(state: State, { secret, isOwned }: SigningKey): State {
   const { signature: _, ...unsigned } = state;
   const key = secret ?? (isOwned ? processSecret() : undefined);

@@ -1,22 +1,22 @@
 import { KNOWN_SECRETS } from '../call/redact.js';
-import type { LLMProvider, LLMRequest, Usage } from '../contract/llm-provider.js';
+import type { LLMProvider, LLMRequest } from '../contract/llm-provider.js';
 import type { TracePlace } from '../contract/ports.js';
 import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../contract/telemetry.js';
 import { type AskListeners, askModel, type PartListener, type Reply } from './ask-model.js';
 import type { ToolLoopResult } from './events.js';
-import type { LoopRun } from './loop-run.js';
+import { type LoopRun, usageSince } from './loop-run.js';
 
 /** What is known of a run when it begins, or goes on. */
 interface BeginningRun extends Pick<LoopRun, 'runId' | 'config' | 'scope'> {
   readonly before: TracePlace | undefined;
 }
 
-/** Records a run, where anybody records. */
+/** Records a run, if anybody records. */
 export function traceOfRun(
-  telemetry: Telemetry,
+  telemetry: Telemetry | undefined,
   { runId, config, scope, before }: BeginningRun,
 ): RunTrace | undefined {
-  if (!telemetry.isOn) return undefined;
+  if (!telemetry?.isOn) return undefined;
   const { agentName: agent, model } = config;
   const { conversationId } = scope;
   return telemetry.startRun({ runId, model, agent, conversationId, before });
@@ -28,9 +28,9 @@ export async function driveTraced(
   trace: RunTrace,
   drive: () => Promise<ToolLoopResult>,
 ): Promise<ToolLoopResult> {
-  const { iterations, usage, resumed } = run;
+  const { iterations, usage, record } = run;
   const calls = run.toolCalls.length;
-  const callIds = (resumed?.open?.calls ?? []).flatMap((call) =>
+  const callIds = (record?.open?.calls ?? []).flatMap((call) =>
     call.status === 'settled' ? [call.record.id] : [],
   );
   if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
@@ -53,14 +53,6 @@ export async function driveTraced(
     trace.end({ status: 'failed', error, ...counts() });
     throw error;
   }
-}
-
-function usageSince(now: Usage, before: Usage): Usage {
-  return {
-    inputTokens: now.inputTokens - before.inputTokens,
-    outputTokens: now.outputTokens - before.outputTokens,
-    totalTokens: now.totalTokens - before.totalTokens,
-  };
 }
 
 /** A request to be made, and who hears of it. */

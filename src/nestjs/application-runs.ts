@@ -14,7 +14,7 @@ import { anySignal } from '../kernel/async.js';
 import { canonicalJson } from '../kernel/json.js';
 import type { LoopEvent, ToolLoopStream } from '../loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
-import { keepsSteps } from '../loop/run.js';
+import { savesSteps } from '../loop/run.js';
 import { ownerOf } from '../loop/run-owner.js';
 import { isSignedWith, validateState } from '../loop/suspend.js';
 import type { RunningCalls } from './calls.js';
@@ -98,7 +98,7 @@ export class ApplicationRuns {
   async begin({ config, scope, request }: PreparedRun): Promise<RunParts> {
     // The lease of the module is that of its claims and its conversations, too.
     const { leaseMs: _leaseMs, ...unkept } = config;
-    return { config: await this.#limited(keepsSteps(config) ? config : unkept, request), scope };
+    return { config: await this.#limited(savesSteps(config) ? config : unkept, request), scope };
   }
 
   /** What the loop takes to let a run go on, as {@link answering} has it. */

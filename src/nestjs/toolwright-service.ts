@@ -143,8 +143,8 @@ export class ToolwrightService {
       const resumed = await this.#runs.resume(prepared, run, answeredBy);
       const config = { ...resumed.config, signal };
       const read = readResume(resumed);
-      const start = await resumeWith(config, state, { ...read, answers });
-      return driveRun(config, start, { scope: resumed.options.scope, sink });
+      const record = await resumeWith(config, state, { ...read, answers });
+      return driveRun(config, { record }, { scope: resumed.options.scope, sink });
     };
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
@@ -164,13 +164,9 @@ export class ToolwrightService {
     const { scope = {}, ...read } = readResume(resumed);
     const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };
-    const surroundings = { scope, left: this.#runs.leaving };
+    const deps = { scope, left: this.#runs.leaving };
     return this.#runs.track(
-      driveStoredRun(
-        resumed.config,
-        { store, runId, ...(leaseMs && { leaseMs }) },
-        { resumption, surroundings },
-      ),
+      driveStoredRun(resumed.config, { store, runId, ...(leaseMs && { leaseMs }) }, { resumption, deps }),
     );
   }
 
