@@ -390,8 +390,7 @@ export {
 } from './schema/strict/strict-schema.js';
 export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
 export type { ToolEmbedder } from './search/embedded-tools.js';
-export type { SearchedTool } from './search/terms.js';
-export { ToolIndex, type ToolQuery } from './search/tool-index.js';
+export { type SearchedTool, ToolIndex, type ToolQuery } from './search/tool-index.js';
 export {
   type ParsedText,
   parseToolRequest,

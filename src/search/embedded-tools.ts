@@ -1,4 +1,4 @@
-import type { SearchedTool } from './terms.js';
+import type { SearchedTool } from './tool-index.js';
 
 /**
  * Turns texts into vectors, so that tools are found by what they mean too; for example with `embedMany` of the AI SDK
@@ -24,15 +24,7 @@ export interface ToolEmbedder {
   ): Promise<readonly (readonly number[])[]>;
 }
 
-/** What is asked of an embedder. */
-interface EmbeddedQuery {
-  readonly query: string;
-  readonly tools: readonly SearchedTool[];
-  readonly limit: number;
-  readonly signal?: AbortSignal;
-}
-
-/** What vectors are known, by the texts that they stand for: no tool is asked for twice. */
+/** Finds tools by the vectors of an embedder, which are remembered by the texts that they stand for. */
 export class EmbeddedTools {
   readonly #embedder: ToolEmbedder;
   readonly #vectors = new Map<string, Float32Array>();
@@ -41,62 +33,56 @@ export class EmbeddedTools {
     this.#embedder = embedder;
   }
 
-  /** Names of the tools nearest to a query, the nearest one first. Rejects where the embedder does. */
-  async nearest({ query, tools, limit, signal }: EmbeddedQuery): Promise<readonly string[]> {
-    const texts = tools.map(textOf);
+  /** Names of the tools nearest to a query, the nearest one first. Rejects if the embedder does. */
+  async nearest(search: {
+    readonly query: string;
+    readonly tools: readonly SearchedTool[];
+    readonly limit: number;
+    readonly signal?: AbortSignal;
+  }): Promise<readonly string[]> {
+    const { query, tools, limit, signal } = search;
+    const texts = tools.map(({ name, description, namespace }) =>
+      [namespace, name, description].filter(Boolean).join('\n'),
+    );
     const missing = [...new Set(texts)].filter((text) => !this.#vectors.has(text));
-    const [asked] = await Promise.all([
+    const [[asked], made] = await Promise.all([
       this.#embed([query], { kind: 'query', signal }),
       missing.length === 0 ? [] : this.#embed(missing, { kind: 'tool', signal }),
-    ]).then(([query, made]) => {
-      made.forEach((vector, index) => {
-        this.#vectors.set(missing[index] as string, vector);
-      });
-      return query;
-    });
+    ]);
+    for (const [index, text] of missing.entries()) this.#vectors.set(text, made[index] as Float32Array);
     const near = tools.map(({ name }, index) => {
       const vector = this.#vectors.get(texts[index] as string);
-      return { name, nearness: vector && asked ? product(vector, asked) : 0 };
+      const nearness = vector?.reduce((sum, part, place) => sum + part * (asked?.[place] ?? 0), 0);
+      return { name, nearness: nearness ?? 0 };
     });
     near.sort((one, other) => other.nearness - one.nearness || (one.name < other.name ? -1 : 1));
     return near.slice(0, limit).map(({ name }) => name);
   }
 
+  /** Vectors of length 1. */
   async #embed(
     texts: readonly string[],
     about: Parameters<ToolEmbedder['embed']>[1],
   ): Promise<readonly Float32Array[]> {
     const vectors = await this.#embedder.embed(texts, about);
-    if (vectors.length === texts.length) return vectors.map(unit);
-    throw new Error(`the embedder gave ${vectors.length} vectors for ${texts.length} texts`);
+    if (vectors.length !== texts.length)
+      throw new Error(`the embedder gave ${vectors.length} vectors for ${texts.length} texts`);
+    return vectors.map((vector) => {
+      const length = Math.hypot(...vector) || 1;
+      return Float32Array.from(vector, (part) => part / length);
+    });
   }
-}
-
-function textOf({ name, description = '', namespace }: SearchedTool): string {
-  return [namespace, name, description].filter(Boolean).join('\n');
-}
-
-function unit(vector: readonly number[]): Float32Array {
-  const length = Math.hypot(...vector) || 1;
-  return Float32Array.from(vector, (part) => part / length);
-}
-
-function product(one: Float32Array, other: Float32Array): number {
-  let sum = 0;
-  for (let index = 0; index < one.length; index += 1) sum += (one[index] ?? 0) * (other[index] ?? 0);
-  return sum;
 }
 
 /** How much the first places count before the later ones. */
 const SMOOTHING = 20;
 
-/** One ranking out of two: by the places that tools have in each of them. */
+/** One ranking out of several: by the places that tools have in each of them. */
 export function mergeRankings(rankings: readonly (readonly string[])[], limit: number): readonly string[] {
   const scores = new Map<string, number>();
   for (const ranking of rankings)
-    ranking.forEach((name, place) => {
+    for (const [place, name] of ranking.entries())
       scores.set(name, (scores.get(name) ?? 0) + 1 / (SMOOTHING + place));
-    });
   return Array.from(scores)
     .sort(([one, score], [other, otherScore]) => otherScore - score || (one < other ? -1 : 1))
     .slice(0, limit)

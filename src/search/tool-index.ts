@@ -1,4 +1,15 @@
-import { kindredOf, type SearchedTool, termsOf, toolTerms } from './terms.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import { isRecord } from '../kernel/json.js';
+import { isWeak, synonymsOf, termsOf } from './terms.js';
+
+/** What of a tool is searched. */
+export interface SearchedTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters?: JsonSchema;
+  /** The toolset or the server that it belongs to, if that helps to find it. */
+  readonly namespace?: string;
+}
 
 /** What a search is to give. */
 export interface ToolQuery {
@@ -8,24 +19,61 @@ export interface ToolQuery {
   readonly accepts?: (name: string) => boolean;
 }
 
-/** One tool in the index. */
-interface Entry extends Candidate {
+const LIMIT = 5;
+/** So many tools are ranked a second time, by how well they complement each other. */
+const CANDIDATES = 64;
+
+/**
+ * How much a word counts in one part of a tool, how much less in a long one (`lengthWeight`, from 0 to 1), and how many
+ * words are usual: a constant, so that the score of a tool does not depend on other tools.
+ */
+const FIELDS = {
+  name: { weight: 2.5, lengthWeight: 0.15, usual: 3 },
+  namespace: { weight: 0.6, lengthWeight: 0.3, usual: 2 },
+  description: { weight: 1, lengthWeight: 0.6, usual: 10 },
+  parameters: { weight: 0.7, lengthWeight: 0.75, usual: 5 },
+  parameterTexts: { weight: 0.5, lengthWeight: 0.75, usual: 20 },
+  values: { weight: 0.8, lengthWeight: 0.75, usual: 4 },
+};
+
+type Texts = Readonly<Record<keyof typeof FIELDS, string[]>>;
+
+/** From here on it adds little how often a word is in a tool. */
+const SATURATION = 1.2;
+/** The factors of words that mean little, and of synonyms. */
+const WORDS = { weak: 0.4, synonym: 0.7 };
+/** How much a word counts more that a query repeats, at most. */
+const REPETITION = 0.5;
+/** How much more a tool counts if its whole name was asked for, or if it has all words of the query. */
+const BONUS = { name: 0.8, coverage: 0.6 };
+/** How much less a word counts for each tool that was chosen for it: queries may need several tools. */
+const FADE = 0.2;
+
+/** A tool in the index: its words, and how much each of them counts for it, from 0 to 1. */
+interface Entry {
+  readonly name: string;
   readonly place: number;
+  readonly terms: readonly string[];
+  readonly impacts: readonly number[];
 }
 
-/** The tools that one word says something of, by their places in the index. */
+/** The tools that have a word, by their places in the index. */
 interface Posting {
   readonly places: number[];
   readonly impacts: number[];
 }
 
-/** What a word counts that says little, and one that means the same as another. */
-const WORDS = { weak: 0.4, kindred: 0.7 };
-/** How many times a word counts that a query has again and again, at most: once and this much. */
-const REPETITION = { most: 0.5 };
-const LIMIT = 5;
-/** So many tools are looked at more closely. */
-const CANDIDATES = 64;
+interface Scored {
+  readonly entry: Entry;
+  readonly score: number;
+}
+
+/** A word of a query: what each word of the index weighs that means the same, and the largest of these weights. */
+interface QueryTerm {
+  readonly term: string;
+  readonly meanings: ReadonlyMap<string, number>;
+  readonly worth: number;
+}
 
 /**
  * Tools by their words: names, descriptions, parameters and values, ranked by BM25F. Adding, replacing and removing a
@@ -43,8 +91,6 @@ export class ToolIndex {
   readonly #places: (Entry | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #postings = new Map<string, Posting>();
-  /** By names in small letters. */
-  readonly #alike = new Map<string, Set<string>>();
   #scores = new Float64Array(256);
 
   get size(): number {
@@ -55,116 +101,68 @@ export class ToolIndex {
   add(tool: SearchedTool): void {
     const { name } = tool;
     this.remove(name);
-    const { terms, impacts } = toolTerms(tool);
+    const impactOf = impactsOf(tool);
+    const [terms, impacts] = [[...impactOf.keys()], [...impactOf.values()]];
     const place = this.#free.pop() ?? this.#places.length;
     const entry: Entry = { name, place, terms, impacts };
-    for (let index = 0; index < terms.length; index += 1)
-      this.#post(terms[index] as string, place, impacts[index] as number);
+    for (const [term, impact] of impactOf) {
+      const posting = this.#postings.get(term) ?? { places: [], impacts: [] };
+      this.#postings.set(term, posting);
+      posting.places.push(place);
+      posting.impacts.push(impact);
+    }
     this.#places[place] = entry;
     this.#entries.set(name, entry);
-    const key = name.toLowerCase();
-    const alike = this.#alike.get(key);
-    if (alike === undefined) this.#alike.set(key, new Set([name]));
-    else alike.add(name);
   }
 
   remove(name: string): void {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
-    const { place, terms } = entry;
-    for (const term of terms) {
+    for (const term of entry.terms) {
       const { places, impacts } = this.#postings.get(term) as Posting;
-      const index = places.indexOf(place);
-      // The order within a posting says nothing: the last one takes the place of the removed one.
-      const lastPlace = places.pop() as number;
-      const lastImpact = impacts.pop() as number;
+      const index = places.indexOf(entry.place);
+      // The order within a posting means nothing: the last one takes the place of the removed one.
+      const [lastPlace = 0, lastImpact = 0] = [places.pop(), impacts.pop()];
       if (index === places.length) continue;
       places[index] = lastPlace;
       impacts[index] = lastImpact;
     }
     this.#entries.delete(name);
-    this.#places[place] = undefined;
-    this.#free.push(place);
-    const key = name.toLowerCase();
-    const alike = this.#alike.get(key);
-    alike?.delete(name);
-    if (alike?.size === 0) this.#alike.delete(key);
+    this.#places[entry.place] = undefined;
+    this.#free.push(entry.place);
   }
 
   /** Names of the tools that fit a query best, the best one first. */
-  search(query: string, { limit = LIMIT, accepts = acceptAll }: ToolQuery = {}): readonly string[] {
-    const named = namesIn(query).flatMap((name) => [...(this.#alike.get(name) ?? [])].sort());
+  search(query: string, { limit = LIMIT, accepts = () => true }: ToolQuery = {}): readonly string[] {
+    const named = namesIn(query).flatMap((name) => {
+      const places = this.#postings.get(nameTerm(name))?.places ?? [];
+      return places.map((place) => (this.#places[place] as Entry).name).sort();
+    });
     const terms = this.#weigh(query);
-    const candidates = this.#best(terms, { count: Math.max(CANDIDATES, 2 * limit), accepts });
-    const ordered = orderCandidates(candidates, terms, limit);
-    return [...new Set([...named.filter(accepts), ...ordered])].slice(0, limit);
+    const candidates = this.#best(terms, { limit: Math.max(CANDIDATES, 2 * limit), accepts });
+    const chosen = chooseTools(candidates, terms, limit);
+    return [...new Set([...named.filter(accepts), ...chosen])].slice(0, limit);
   }
 
-  #post(term: string, place: number, impact: number): void {
-    let posting = this.#postings.get(term);
-    if (posting === undefined) {
-      posting = { places: [], impacts: [] };
-      this.#postings.set(term, posting);
-    }
-    posting.places.push(place);
-    posting.impacts.push(impact);
-  }
-
-  /** The words of a query that the index knows, and those that mean the same, with what they are worth. */
-  #weigh(query: string): QueryTerms {
+  /** The words of a query that the index has, and their synonyms, with their weights. */
+  #weigh(query: string): readonly QueryTerm[] {
     const counts = new Map<string, number>();
     for (const term of requestTerms(query)) counts.set(term, (counts.get(term) ?? 0) + 1);
-    const weighed: QueryTerms[number][] = [];
-    for (const [term, count] of counts) {
-      const often = (count * (REPETITION.most + 1)) / (count + REPETITION.most);
-      const weight = often * (isWeak(term) ? WORDS.weak : 1);
+    return Array.from(counts, ([term, count]) => {
+      const weight = ((count * (REPETITION + 1)) / (count + REPETITION)) * (isWeak(term) ? WORDS.weak : 1);
       const meanings = new Map<string, number>();
-      const add = (meaning: string, share: number): void => {
-        const rarity = this.#rarity(meaning);
-        if (rarity > 0) meanings.set(meaning, weight * share * rarity);
-      };
-      for (const kindred of kindredOf(term)) add(kindred, WORDS.kindred);
-      add(term, 1);
-      if (meanings.size > 0) weighed.push({ term, meanings, worth: Math.max(...meanings.values()) });
-    }
-    return weighed;
+      for (const meaning of new Set([...(synonymsOf(term) ?? []), term])) {
+        const found = this.#postings.get(meaning)?.places.length ?? 0;
+        if (found === 0) continue;
+        const rarity = Math.log(1 + (this.#entries.size - found + 0.5) / (found + 0.5));
+        meanings.set(meaning, weight * rarity * (meaning === term ? 1 : WORDS.synonym));
+      }
+      return { term, meanings, worth: Math.max(0, ...meanings.values()) };
+    }).filter(({ meanings }) => meanings.size > 0);
   }
 
-  /** How much a word tells tools apart; nothing where no tool has it. */
-  #rarity(term: string): number {
-    const count = this.#postings.get(term)?.places.length ?? 0;
-    return count === 0 ? 0 : Math.log(1 + (this.#entries.size - count + 0.5) / (count + 0.5));
-  }
-
-  /** The tools with the highest scores, the highest one first; where scores are equal, by name. */
-  #best(
-    terms: QueryTerms,
-    { count, accepts }: Required<Pick<ToolQuery, 'accepts'>> & { readonly count: number },
-  ): readonly Entry[] {
-    const touched = this.#score(terms);
-    const scores = this.#scores;
-    const best: { readonly entry: Entry; readonly score: number }[] = [];
-    let lowest = 0;
-    for (const place of touched) {
-      const score = scores[place] as number;
-      scores[place] = 0;
-      if (score < lowest) continue;
-      const entry = this.#places[place] as Entry;
-      const isFull = best.length >= count;
-      const last = best[best.length - 1];
-      if (isFull && last !== undefined && score === last.score && entry.name > last.entry.name) continue;
-      if (!accepts(entry.name)) continue;
-      if (isFull) best.pop();
-      let index = best.length;
-      while (index > 0 && isBefore({ entry, score }, best[index - 1])) index -= 1;
-      best.splice(index, 0, { entry, score });
-      if (best.length >= count) lowest = best[best.length - 1]?.score ?? 0;
-    }
-    return best.map(({ entry }) => entry);
-  }
-
-  /** Puts the score of every tool that the words say something of in its place, and gives those places. */
-  #score(terms: QueryTerms): readonly number[] {
+  /** The tools with the highest scores, the highest one first; if scores are equal, by name. */
+  #best(terms: readonly QueryTerm[], { limit, accepts }: Required<ToolQuery>): readonly Entry[] {
     if (this.#scores.length < this.#places.length) this.#scores = new Float64Array(2 * this.#places.length);
     const scores = this.#scores;
     const touched: number[] = [];
@@ -173,136 +171,127 @@ export class ToolIndex {
         const { places, impacts } = this.#postings.get(term) as Posting;
         for (let index = 0; index < places.length; index += 1) {
           const place = places[index] as number;
-          const score = scores[place] as number;
-          if (score === 0) touched.push(place);
-          scores[place] = score + weight * (impacts[index] as number);
+          if (scores[place] === 0) touched.push(place);
+          scores[place] = (scores[place] as number) + weight * (impacts[index] as number);
         }
       }
-    return touched;
+    const best: Scored[] = [];
+    for (const place of touched) {
+      const score = scores[place] as number;
+      scores[place] = 0;
+      const last = best.length < limit ? undefined : best[limit - 1];
+      if (last !== undefined && score < last.score) continue;
+      const scored = { entry: this.#places[place] as Entry, score };
+      if ((last !== undefined && !isBefore(scored, last)) || !accepts(scored.entry.name)) continue;
+      if (last !== undefined) best.pop();
+      let index = best.length;
+      while (index > 0 && isBefore(scored, best[index - 1] as Scored)) index -= 1;
+      best.splice(index, 0, scored);
+    }
+    return best.map(({ entry }) => entry);
   }
 }
 
-interface Scored {
-  readonly entry: Candidate;
-  readonly score: number;
-}
-
 /** By code units, which no locale changes. */
-function isBefore(one: Scored, other: Scored | undefined): boolean {
-  if (other === undefined) return false;
+function isBefore(one: Scored, other: Scored): boolean {
   return one.score === other.score ? one.entry.name < other.entry.name : one.score > other.score;
 }
 
-function acceptAll(): boolean {
-  return true;
-}
-
-/** A tool that may be what was asked for. */
-interface Candidate {
-  readonly name: string;
-  readonly terms: readonly string[];
-  /** How much each of its words says of it. */
-  readonly impacts: readonly number[];
-}
-
-/** The words of a query that are known: what each of their meanings weighs, and the most that one can be worth. */
-type QueryTerms = readonly {
-  readonly term: string;
-  readonly meanings: ReadonlyMap<string, number>;
-  readonly worth: number;
-}[];
-
-/** How much more a tool counts all of whose name was asked for, or that has all words of the query. */
-const BONUS = { name: 0.8, coverage: 0.6 };
-/** How much less a word counts for each tool that was chosen for it: queries may need several tools. */
-const ANSWERED = { fade: 0.2 };
-
-interface Judged {
-  readonly name: string;
-  readonly factor: number;
-  /** What each word of the query adds, by its index. */
-  readonly parts: readonly (readonly [index: number, score: number])[];
-}
-
 /** Chooses one tool after the other, each for what the tools before it leave open of the query. */
-function orderCandidates(
-  candidates: readonly Candidate[],
-  query: QueryTerms,
-  limit: number,
-): readonly string[] {
-  const left = judge(candidates, query);
+function chooseTools(candidates: readonly Entry[], query: readonly QueryTerm[], limit: number): string[] {
+  const asked = new Set(query.map(({ term }) => term));
+  const total = query.reduce((sum, { worth }) => sum + worth, 0);
+  const meaningsOf = new Map<string, { readonly index: number; readonly weight: number }[]>();
+  for (const [index, { meanings }] of query.entries())
+    for (const [term, weight] of meanings)
+      meaningsOf.set(term, [...(meaningsOf.get(term) ?? []), { index, weight }]);
+  const left = candidates.map(({ name, terms, impacts }) => {
+    const parts = query.map(() => 0);
+    terms.forEach((term, place) => {
+      for (const { index, weight } of meaningsOf.get(term) ?? [])
+        parts[index] = (parts[index] as number) + weight * (impacts[place] as number);
+    });
+    const covered = query.reduce((sum, { worth }, index) => (parts[index] === 0 ? sum : sum + worth), 0);
+    const nameTerms = [...new Set(termsOf(name))];
+    const named = nameTerms.filter((term) => asked.has(term)).length / Math.max(1, nameTerms.length);
+    return { name, parts, factor: (1 + BONUS.name * named) * (1 + (BONUS.coverage * covered) / total) };
+  });
   const open = query.map(() => 1);
   const chosen: string[] = [];
   while (chosen.length < limit && left.length > 0) {
-    let best = 0;
-    let bestScore = -1;
-    left.forEach(({ parts, factor }, index) => {
-      const score = factor * parts.reduce((sum, [term, part]) => sum + part * (open[term] ?? 1), 0);
-      // Sums of the same parts in another order differ by less than this.
-      if (score > bestScore * (1 + 1e-12)) {
-        best = index;
-        bestScore = score;
-      }
-    });
-    const [next] = left.splice(best, 1);
+    const scores = left.map(
+      ({ parts, factor }) =>
+        factor * parts.reduce((sum, part, index) => sum + part * (open[index] as number), 0),
+    );
+    const [next] = left.splice(scores.indexOf(Math.max(...scores)), 1);
     if (next === undefined) break;
     chosen.push(next.name);
-    for (const [term] of next.parts) open[term] = (open[term] ?? 1) * (1 - ANSWERED.fade);
+    next.parts.forEach((part, index) => {
+      if (part > 0) open[index] = (open[index] as number) * (1 - FADE);
+    });
   }
   return chosen;
 }
 
-function judge(candidates: readonly Candidate[], query: QueryTerms): Judged[] {
-  const asked = new Set(query.map(({ term }) => term));
-  const whole = query.reduce((sum, { worth }) => sum + worth, 0);
-  const meaningOf = new Map<string, (readonly [number, number])[]>();
-  query.forEach(({ meanings }, index) => {
-    for (const [term, weight] of meanings) {
-      const known = meaningOf.get(term);
-      if (known === undefined) meaningOf.set(term, [[index, weight]]);
-      else known.push([index, weight]);
-    }
-  });
-  return candidates.map(({ name, terms, impacts }) => {
-    const parts = new Map<number, number>();
-    terms.forEach((term, place) => {
-      for (const [index, weight] of meaningOf.get(term) ?? [])
-        parts.set(index, (parts.get(index) ?? 0) + weight * (impacts[place] ?? 0));
-    });
-    const sorted = [...parts].sort(([one], [other]) => one - other);
-    const covered = sorted.reduce((sum, [index]) => sum + (query[index]?.worth ?? 0), 0);
-    const nameTerms = new Set(termsOf(name));
-    let named = 0;
-    for (const term of nameTerms) if (asked.has(term)) named += 1;
-    const share = nameTerms.size === 0 ? 0 : named / nameTerms.size;
-    const factor = (1 + BONUS.name * share) * (1 + BONUS.coverage * (whole === 0 ? 0 : covered / whole));
-    return { name, factor, parts: sorted };
-  });
+/** The term by which a tool is found by its name, whatever its case. */
+function nameTerm(name: string): string {
+  return `=${name.toLowerCase()}`;
 }
 
-/** What stands in a query as the name of a tool would, in small letters: all of it, or a word that is written as one. */
-function namesIn(query: string): readonly string[] {
-  const written = (query.match(CHAIN) ?? []).flatMap(nameIn);
-  return [...new Set([query.trim(), ...written].map((name) => name.toLowerCase()))];
+/** How much each word counts for a tool, its name as a whole included. */
+function impactsOf(tool: SearchedTool): ReadonlyMap<string, number> {
+  const { name, description = '', namespace = '', parameters } = tool;
+  const texts: Texts = {
+    name: [name],
+    namespace: [namespace],
+    description: [description],
+    parameters: [],
+    parameterTexts: [],
+    values: [],
+  };
+  collectTexts(parameters, texts, 0);
+  const weights = new Map<string, number>();
+  for (const [field, { weight, lengthWeight, usual }] of Object.entries(FIELDS)) {
+    const terms = texts[field as keyof Texts].flatMap(termsOf);
+    const each = weight / (1 - lengthWeight + (lengthWeight * terms.length) / usual);
+    for (const term of terms) weights.set(term, (weights.get(term) ?? 0) + each);
+  }
+  for (const [term, weight] of weights) weights.set(term, weight / (SATURATION + weight));
+  return weights.set(nameTerm(name), 1);
+}
+
+/** Schemas of foreign servers may be as deep, and have as many values, as they like. */
+const MAX_DEPTH = 6;
+const MAX_VALUES = 50;
+
+/** Names of parameters, their descriptions and values. */
+function collectTexts(schema: unknown, texts: Texts, depth: number): void {
+  if (!isRecord(schema) || depth > MAX_DEPTH) return;
+  const { properties, items, enum: values, $defs, anyOf, oneOf, allOf, description } = schema;
+  if (depth > 0 && typeof description === 'string') texts.parameterTexts.push(description);
+  if (isRecord(properties)) texts.parameters.push(...Object.keys(properties));
+  for (const value of Array.isArray(values) ? values.slice(0, MAX_VALUES) : [])
+    if (typeof value === 'string') texts.values.push(value);
+  for (const parts of [properties, $defs, [items], anyOf, oneOf, allOf])
+    for (const part of isRecord(parts) || Array.isArray(parts) ? Object.values(parts) : [])
+      collectTexts(part, texts, depth + 1);
 }
 
 /** Never fails once it has begun: what is long is looked through once. */
 const CHAIN = /[A-Za-z0-9]+(?:[_\-.][A-Za-z0-9]+)*/g;
 
-/** From the first letter on what has several parts; of one part what is in camelCase. */
-function nameIn(chain: string): readonly string[] {
-  const letter = chain.search(/[A-Za-z]/);
-  if (letter < 0) return [];
-  const name = chain.slice(letter);
-  if (/[_\-.]/.test(name)) return [name];
-  const small = name.search(/[a-z]/);
-  const camel = small < 0 ? '' : name.slice(small);
-  return /[A-Z]/.test(camel) ? [camel] : [];
+/** The words of a query that are written like names of tools: `read_file`, `readFile`; and the whole query. */
+function namesIn(query: string): readonly string[] {
+  const names = new Set([query.trim().toLowerCase()]);
+  for (const chain of query.match(CHAIN) ?? []) {
+    const hasParts = /[_\-.]/.test(chain);
+    const [name = ''] = (hasParts ? /[A-Za-z].*/ : /[a-z].*/).exec(chain) ?? [];
+    if (hasParts || /[A-Z]/.test(name)) names.add(name.toLowerCase());
+  }
+  return [...names];
 }
 
 const MAX_REQUEST = 4_000;
-const ADDRESS = /^\W*https?:\/\//i;
-const ENDING = /\.(\w{1,8})\W*$/;
 
 /** The words of a request. An address or the path of a file counts as what it is, and not by the names in it. */
 function requestTerms(request: string): string[] {
@@ -310,42 +299,11 @@ function requestTerms(request: string): string[] {
     .slice(0, MAX_REQUEST)
     .split(/\s+/)
     .map((word) => {
-      if (ADDRESS.test(word)) return 'url';
-      if (!word.includes('/') && !word.includes('\\')) return word;
+      if (/^\W*https?:\/\//i.test(word)) return 'url';
+      if (!/[/\\]/.test(word)) return word;
       // An ending is short: a longer word need not be looked through.
-      const ending = ENDING.exec(word.slice(-16))?.[1];
+      const ending = /\.(\w{1,8})\W*$/.exec(word.slice(-16))?.[1];
       return ending === undefined ? word : `file ${ending}`;
     });
   return termsOf(words.join(' '));
-}
-
-/** Words that requests have for no reason of their own: what they say is in the words around them. */
-const WEAK = `
-able access actual additional ahead always amount another answer appropriate area ask aspect available aware
-back bad based basic become begin believe best better big bit bring care case certain chance check choose clear
-close come common complete comprehensive consider contain couple currently day deal decide depth detail detailed
-different difficult directly due easy effective efficient end engage enjoy ensure entire especially essential
-etc even ever every everything exact example excellent exist expect experience explain extra fact far feel few
-first follow form forward friend full fun further general give given go goal going good great happen hear high
-highly hope idea identify important include including individual information insight inspire instead interest
-interested interesting involve issue keep kind large last latest least leave less level little long look looking
-lot main major make many matter maybe mean meet mention method mind moment more most move much multiple near
-necessary never new next nice nothing now number obtain offer often open opinion option order overall part
-particular past perfect perform person personal piece plan point popular possible possibly potential prefer
-preferably preference process proper provide put quality question quick quickly quite range ready real really
-reason receive recent recently recommend recommendation regard regarding related relate relevant reliable
-request require requirement right say see seem seek several short similar simple since small something soon
-special specific specifically specify start step still stuff suggest suggestion suitable support sure surely
-suspect take talk term thing think thought time today tomorrow top topic toward try trying type understand
-unique upcoming valuable variety various visit wait way week well wide within without wonder wondering work
-world worry year yes yesterday yet tool app application assistant plugin chatbot bot system feature function
-root
-`;
-
-let weak: ReadonlySet<string> | undefined;
-
-/** Whether a word says little in a request. */
-function isWeak(term: string): boolean {
-  weak ??= new Set(termsOf(WEAK));
-  return weak.has(term);
 }
