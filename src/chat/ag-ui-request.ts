@@ -3,7 +3,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
-import { AgUiMessage } from './ag-ui-events.js';
+import type { AgUiMessage } from './ag-ui-encoder.js';
 import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
 import { hasAnswers } from './turn-readings.js';

@@ -1,14 +1,13 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
-import type { AgUiEvent, AgUiMessage } from './ag-ui-events.js';
+import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
-import { AgUiTeller } from './ag-ui-teller.js';
 import type { AskedChat, ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
 import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
 import type { DescribeError } from './shown-calls.js';
 import type { ReadEvent } from './turn-readings.js';
-import { type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
+import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { uiMessageHistory } from './ui-message-history.js';
 import { readUiMessageRequest } from './ui-message-request.js';
 
@@ -84,14 +83,13 @@ export async function* uiMessageFrames(
   events: AsyncIterable<ReadEvent>,
   { describeError, greets }: { readonly describeError: DescribeError; readonly greets: boolean },
 ): AsyncGenerator<string, undefined> {
-  let told = UNTOLD;
+  const encoder = new UiMessageEncoder(describeError);
   let isGreeted = !greets;
   for await (const { number, event, isNews } of events) {
-    const before = told;
-    const { chunks, ...after } = uiMessageChunks(told, event, describeError);
-    told = after.told;
+    const { messageId } = encoder;
+    const chunks = encoder.encode(event);
     if (!isNews) continue;
-    if (!isGreeted && before.messageId !== '') yield frame({ type: 'start', messageId: before.messageId });
+    if (!isGreeted && messageId !== '') yield frame({ type: 'start', messageId });
     isGreeted = true;
     if (event.type === 'answers-refused') yield frame({ type: 'error', errorText: refusalText(event) });
     for (const [index, chunk] of chunks.entries())
@@ -182,7 +180,7 @@ export async function* agUiFrames(
   run: AgUiRun,
 ): AsyncGenerator<string, undefined> {
   const { threadId, runId } = run;
-  const teller = new AgUiTeller(run);
+  const encoder = new AgUiEncoder(run);
   const given = new Set(run.given);
   yield runStarted(run);
   if (run.isWhole) yield frame({ type: 'MESSAGES_SNAPSHOT', messages: run.messages });
@@ -190,7 +188,7 @@ export async function* agUiFrames(
   /** How it has ended, unless more comes: a turn that is told again may have waited, and gone on. */
   let end: readonly AgUiEvent[] = [];
   for await (const { event, isNews } of events) {
-    const told = teller.tell(event);
+    const encoded = encoder.encode(event);
     // Whoever gave them is told.
     if (run.isWhole && event.type === 'answers-refused') continue;
     end = [];
@@ -200,8 +198,8 @@ export async function* agUiFrames(
       yield runRefused(refusalText(event));
     } else if (event.type === 'turn-suspended' || event.type === 'turn-end') {
       isOver = true;
-      end = told;
-    } else for (const each of told) if (!isGiven(each, given)) yield frame(each);
+      end = encoded;
+    } else for (const each of encoded) if (!isGiven(each, given)) yield frame(each);
   }
   for (const each of end)
     if (!isGiven(each, given))
@@ -232,9 +230,9 @@ async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
 }
 
 function messagesOfTurn(turn: PastTurn): readonly AgUiMessage[] {
-  const teller = new AgUiTeller({ describeError: () => '', messages: [] });
-  for (const event of turn.events) teller.tell(event);
-  const said = turn.events.length > 0 ? teller.messages : textsOf(turn);
+  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
+  for (const event of turn.events) encoder.encode(event);
+  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
   return [...promptMessage(turn), ...said];
 }
 

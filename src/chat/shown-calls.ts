@@ -46,6 +46,10 @@ export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject |
 /** Words for the error of a turn that failed. */
 export type DescribeError = (error: JsonObject) => string;
 
+/** Results of calls that a step or a turn leaves behind. */
+export const NOT_MADE = 'This call was not made.';
+export const NOT_ENDED = 'The turn ended before this call did.';
+
 /** What the user sees of a result: what is meant for them, or else what the model gets; of a silent one nothing. */
 export function userText(result: unknown): string {
   const { silent, forUser, forLLM } = isRecord(result) ? result : {};

@@ -1,7 +1,7 @@
 import { isRecord } from '../kernel/json.js';
 import type { AskedChat } from './chat-request.js';
 import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
-import { type UiMessageChunk, UNTOLD, uiMessageChunks } from './ui-message-chunks.js';
+import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,13 +20,9 @@ export async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMes
 }
 
 function messagesOfTurn(turn: PastTurn): readonly UiMessage[] {
-  let told = UNTOLD;
-  let message: UiMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
-  for (const event of turn.events) {
-    const { chunks, ...after } = uiMessageChunks(told, event, () => '');
-    told = after.told;
-    for (const chunk of chunks) message = withChunk(message, chunk);
-  }
+  const encoder = new UiMessageEncoder(() => '');
+  const begun: UiMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
+  const message = turn.events.flatMap((event) => encoder.encode(event)).reduce(withChunk, begun);
   // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
   const parts = turn.events.length > 0 ? message.parts : turn.messages.flatMap(textPart);
   return [...promptMessage(turn), { ...message, parts }];
