@@ -4,9 +4,9 @@ import type { Remember } from '../contract/standing-approvals.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { AgUiMessage } from './ag-ui-encoder.js';
-import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
+import { checkId, type Decision, HttpFault } from './chat-request.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
-import { hasAnswers } from './turn-readings.js';
+import { type AskedChat, hasAnswers } from './turn-readings.js';
 import { checkNames, objectsOf, turnOfMessage } from './ui-message-request.js';
 import {
   checkNewMessage,
@@ -42,7 +42,7 @@ export function readAgUiInput(body: unknown): AgUiInput {
   if (!Array.isArray(messages)) throw new HttpFault(400, 'messages must be a list.');
   if (!Array.isArray(resume) || !resume.every(isResumeEntry))
     throw new HttpFault(400, 'resume must be a list of { interruptId, status, payload }.');
-  if (resume.length > 0) checkInputNames(body);
+  if (resume.length > 0) checkNames(objectsOf(body), INPUT);
   return {
     threadId: checkId(threadId),
     runId: checkId(runId),
@@ -108,7 +108,13 @@ function answerOf(entry: ResumeEntry, wait: PendingCall): Answer {
   }
   if (!isRecord(payload) || typeof payload.approved !== 'boolean')
     throw new HttpFault(422, `The answer to ${id} must be { approved: true } or { approved: false }.`);
-  checkResumeNames({ ...entry }, wait);
+  checkNames({ ...entry }, RESUME_ENTRY);
+  // The arguments that it was asked about may be sent back: they change nothing.
+  const asked = canonicalJson(wait.arguments);
+  const changed = Object.entries(payload).filter(
+    ([name, value]) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
+  );
+  checkNames(Object.fromEntries(changed), PAYLOAD);
   const { approved, reason, editedArgs, remember } = payload;
   const edited = editedArgs === undefined ? {} : { arguments: editedArgs as JsonObject };
   const stands = remember === undefined ? {} : { remember: remember as Remember };
@@ -189,19 +195,13 @@ function textOf(content: unknown): string {
 /** A run as its client calls it, and what the client has. */
 export function agUiRunOf(input: AgUiInput) {
   const { threadId, runId, state, messages } = input;
-  return { threadId, runId, state, messages: clientMessages(messages), given: outputsIn(input) };
+  // They are given back to the client in snapshots, and to nobody else.
+  const known = messages.filter(({ id, role }) => typeof id === 'string' && ROLES.includes(String(role)));
+  const given = outputsIn(input);
+  return { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };
 }
 
 const ROLES = ['developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'];
-
-/** The messages of a client that are messages at all: they are given back to it in snapshots, and to nobody else. */
-function clientMessages(messages: unknown): readonly AgUiMessage[] {
-  if (!Array.isArray(messages)) return [];
-  return messages.filter(
-    (message): message is AgUiMessage =>
-      isRecord(message) && typeof message.id === 'string' && ROLES.includes(String(message.role)),
-  );
-}
 
 const PAYLOAD_EDITS = '`editedArgs` of the payload of its interrupt';
 const PAYLOAD_REMEMBER = '`remember` of the payload of its interrupt';
@@ -223,19 +223,3 @@ const PAYLOAD = {
   names: ['approved', 'reason', 'editedArgs', 'remember'],
   meant: { edits: PAYLOAD_EDITS, edited: PAYLOAD_EDITS, arguments: PAYLOAD_EDITS, args: PAYLOAD_EDITS },
 };
-
-/** The same of the input of AG-UI, which has none of them. */
-function checkInputNames(input: Fields): void {
-  checkNames(objectsOf(input), INPUT);
-}
-
-/** An entry of `resume` for an approval. The arguments that it was asked about may stand in it: they change nothing. */
-function checkResumeNames(entry: Fields, wait: PendingCall): void {
-  checkNames(entry, RESUME_ENTRY);
-  if (!isRecord(entry.payload)) return;
-  const asked = canonicalJson(wait.arguments);
-  const given = Object.entries(entry.payload).filter(
-    ([name, value]) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
-  );
-  checkNames(Object.fromEntries(given), PAYLOAD);
-}

@@ -1,7 +1,6 @@
 import type { Answer } from '../contract/call.js';
 import type { UserMessage } from '../contract/llm-provider.js';
-import type { ConversationView } from '../conversation/conversation-view.js';
-import type { EventSource, ReadEvent } from './turn-readings.js';
+import type { AskedChat, ReadEvent } from './turn-readings.js';
 
 /** What is to be done for a client, after a look at how its chat stands. */
 export type Decision =
@@ -15,12 +14,6 @@ export type Decision =
   | { readonly kind: 'answers'; readonly key: string; readonly answers: readonly Answer[] }
   /** It was sent before; what came of it is told again. */
   | { readonly kind: 'again'; readonly of: 'prompt' | 'answers'; readonly key: string };
-
-/** A chat that somebody asks something of. */
-export interface AskedChat {
-  readonly view: ConversationView | undefined;
-  readonly source: EventSource;
-}
 
 /** Events of a turn as frames of server-sent events. */
 export type WriteFrames = (

@@ -7,10 +7,8 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';
 import { withMethods } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
-import { onlyQuestions, readOwnAnswers, readQuestions } from './asked-questions.js';
 import { type ChatHandlerOptions, type ReadChatOptions, readChatOptions } from './chat-options.js';
 import {
-  type AskedChat,
   type ChatProtocol,
   type ChatRequest,
   HttpFault,
@@ -19,11 +17,15 @@ import {
 } from './chat-request.js';
 import { ANSWERED_ALREADY, ANY_ERROR, DEFAULT_HEARTBEAT_MS, frameStream, protocolOf } from './protocols.js';
 import {
+  type AskedChat,
   type EventSource,
   isOver,
+  onlyQuestions,
   type ReadEvent,
   readAnsweredTurn,
+  readOwnAnswers,
   readPromptedTurn,
+  readQuestions,
   readRest,
 } from './turn-readings.js';
 import { digestOf } from './user-messages.js';

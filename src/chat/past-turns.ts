@@ -1,7 +1,7 @@
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { HistoryTurn } from '../conversation/conversation-view.js';
-import type { AskedChat } from './chat-request.js';
+import type { AskedChat } from './turn-readings.js';
 import { messageIdOf } from './user-messages.js';
 
 /** A turn that has ended, and everything that is known of it. */
@@ -15,33 +15,29 @@ export interface PastTurn {
   readonly messages: readonly Message[];
 }
 
-/** The turns of a chat that have ended; those that were replaced are none of them. */
+/** The turns of a chat that have ended, up to the one that the open turn is to replace. */
 export async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn[]> {
   if (view === undefined) return [];
   const { history, turn, messages, lastEvent } = view;
+  const content = turn?.entry.content;
+  const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
+  const kept = history.findIndex(({ key }) => key === replaced);
   const events = await eventsOfTurns(
     { view, source },
     Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
   );
-  return history.map(({ number, key, begins }, index): PastTurn => {
+  const turns = history.map(({ number, key, begins }, index): PastTurn => {
     const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
     return { number, ...prompt, events: events.get(number) ?? [], messages: said };
   });
+  return kept < 0 ? turns : turns.slice(0, kept);
 }
 
 /** What the user said in the turn that is open. */
 export function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
   const entry = view?.turn?.entry;
   return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
-}
-
-/** Turns before those that the open one is to replace. */
-export function keptTurns({ view }: AskedChat, turns: readonly PastTurn[]): readonly PastTurn[] {
-  const content = view?.turn?.entry.content;
-  const replaces = content?.kind === 'prompt' ? content.replaces : undefined;
-  const gone = view?.history.find(({ key }) => key === replaces);
-  return gone === undefined ? turns : turns.filter(({ number }) => number < gone.number);
 }
 
 function promptOf(key: HistoryTurn['key'], content: unknown): Pick<PastTurn, 'prompt'> {

@@ -3,10 +3,10 @@ import { MAX_TIMER_MS } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
-import type { AskedChat, ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
-import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
+import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
+import { openPrompt, type PastTurn, pastTurns } from './past-turns.js';
 import type { DescribeError } from './shown-calls.js';
-import type { ReadEvent } from './turn-readings.js';
+import type { AskedChat, ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { uiMessageHistory } from './ui-message-history.js';
 import { readUiMessageRequest } from './ui-message-request.js';
@@ -225,7 +225,7 @@ function runRefused(message: string): string {
 
 /** What was said in a chat before its open turn, and what that was begun with. */
 async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
-  const turns = keptTurns(asked, await pastTurns(asked));
+  const turns = await pastTurns(asked);
   return [...turns.flatMap(messagesOfTurn), ...promptMessage(openPrompt(asked))];
 }
 

@@ -1,3 +1,4 @@
+import type { PendingCall } from '../contract/call.js';
 import type { LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ConversationView } from '../conversation/conversation-view.js';
@@ -8,6 +9,12 @@ export interface EventSource {
   readonly conversations: Pick<Conversations, 'events' | 'snapshot'>;
   readonly chatId: string;
   readonly signal: AbortSignal;
+}
+
+/** A chat that somebody asks something of. */
+export interface AskedChat {
+  readonly view: ConversationView | undefined;
+  readonly source: EventSource;
 }
 
 /** An event of a turn; one that is not `isNews` was before what the reader asked for. */
@@ -182,4 +189,50 @@ async function findTurn(
 
 function isPause({ type }: JsonObject): boolean {
   return type === 'turn-end' || type === 'turn-suspended';
+}
+
+/** A chat for somebody who may only answer what waits: without anything that was said. */
+export function onlyQuestions({ view, source }: AskedChat): AskedChat {
+  const { turn: _, ...rest } = view ?? {};
+  const shown = view && ({ ...rest, messages: [], history: [], inbox: [] } as unknown as ConversationView);
+  const conversations = { snapshot: async () => shown, async *events() {} };
+  return { view: shown, source: { ...source, conversations } };
+}
+
+/** What waits, as events of the turn that asks. */
+export async function* readQuestions(view: ConversationView): AsyncGenerator<ReadEvent, undefined> {
+  yield* questionsOf(view, view.pending);
+}
+
+/** Answers of such a reader, and whether they were taken. What else waits is told again. */
+export async function* readOwnAnswers(
+  source: EventSource,
+  { key, view }: { readonly key: string; readonly view: ConversationView },
+): AsyncGenerator<ReadEvent, undefined> {
+  for await (const { event, isNews } of readAnsweredTurn(source, { key, view })) {
+    if (!isNews) continue;
+    const ids = event.type === 'answers-taken' ? (event.ids as readonly unknown[]) : [];
+    const left = event.type === 'turn-end' ? [] : view.pending.filter(({ id }) => !ids.includes(id));
+    yield* questionsOf(view, left, event.type === 'answers-refused' ? [event] : []);
+    return;
+  }
+}
+
+function* questionsOf(
+  { turn, iteration, lastEvent: number }: ConversationView,
+  pending: readonly PendingCall[],
+  refused: readonly JsonObject[] = [],
+): Generator<ReadEvent, undefined> {
+  const asked = pending.map((wait) => {
+    const { callId, tool } = wait.path?.[0] ?? wait;
+    return { type: 'call-suspended', callId, tool, pending: [wait] };
+  });
+  const events = [
+    { type: 'turn-start', turn: { number: turn?.number } },
+    { type: 'step-start', iteration },
+    ...asked,
+    ...refused,
+    { type: 'turn-suspended', status: 'suspended', pending },
+  ];
+  for (const event of events) yield { number, event, isNews: true } as unknown as ReadEvent;
 }

@@ -1,6 +1,6 @@
 import { isRecord } from '../kernel/json.js';
-import type { AskedChat } from './chat-request.js';
-import { keptTurns, openPrompt, type PastTurn, pastTurns } from './past-turns.js';
+import { openPrompt, type PastTurn, pastTurns } from './past-turns.js';
+import type { AskedChat } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ interface UiMessage {
 
 /** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
 export async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
-  const turns = keptTurns(asked, await pastTurns(asked));
+  const turns = await pastTurns(asked);
   return [...turns.flatMap(messagesOfTurn), ...promptMessage(openPrompt(asked))];
 }
 

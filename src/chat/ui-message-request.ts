@@ -2,8 +2,9 @@ import type { Answer, PendingCall } from '../contract/call.js';
 import type { ConversationView, HistoryTurn } from '../conversation/conversation-view.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
-import { type AskedChat, checkId, type Decision, HttpFault } from './chat-request.js';
+import { checkId, type Decision, HttpFault } from './chat-request.js';
 import { type Asking, shownPendingId } from './shown-calls.js';
+import type { AskedChat } from './turn-readings.js';
 import {
   checkNewMessage,
   digestOf,
@@ -41,7 +42,8 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
   if (last.role === 'assistant') {
-    checkBodyNames(body);
+    // Applications send fields of their own in the body: only an object under a name like one of ours is a slip.
+    checkNames(objectsOf(body), BODY);
     const settled = settledIds(messages as readonly unknown[]);
     return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
   }
@@ -189,14 +191,18 @@ interface ClientWord {
  * that asks several things at once without their ids.
  */
 export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
-  const { outputs = {} } = word;
+  const { outputs = {}, edits = {}, remember = {} } = word;
   return asking.pending.flatMap((wait) => {
     if (Object.hasOwn(outputs, wait.id) && isOutput(wait)) return [outputAnswer(wait, outputs[wait.id])];
     const given = partsFor(wait, word, asking).flatMap((part) => answerIn(part, wait) ?? []);
     const [answer] = given;
     if (answer === undefined || given.some((other) => canonicalJson(other) !== canonicalJson(answer)))
       return [];
-    return isMeant(wait, word, asking) ? [withMore(answer, word)] : [];
+    if (!isMeant(wait, word, asking)) return [];
+    // What is wrong in these is refused with the answer.
+    const edited = Object.hasOwn(edits, wait.id) ? { arguments: edits[wait.id] } : {};
+    const stands = Object.hasOwn(remember, wait.id) ? { remember: remember[wait.id] } : {};
+    return [{ ...answer, ...edited, ...stands } as Answer];
   });
 }
 
@@ -231,34 +237,20 @@ function isOutput({ kind }: PendingCall): boolean {
   return kind === 'client' || kind === 'question';
 }
 
-/** What is wrong in them is refused with the answer. */
-function withMore(answer: Answer, { edits = {}, remember = {} }: ClientWord): Answer {
-  const { id } = answer;
-  const edited = Object.hasOwn(edits, id) ? { arguments: edits[id] } : {};
-  const stands = Object.hasOwn(remember, id) ? { remember: remember[id] } : {};
-  return { ...answer, ...edited, ...stands } as Answer;
-}
-
 function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
-  switch (wait.kind) {
-    case 'approval':
-      return approvalIn(part, wait);
-    case 'client':
-    case 'question':
-      return outputIn(part, wait);
-    // What came of a call whose process died is not the client's to say.
-    case 'outcome':
-      return undefined;
+  const { state, output, errorText, approval } = part;
+  if (isOutput(wait)) {
+    if (state === 'output-error')
+      return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
+    return state === 'output-available' ? outputAnswer(wait, output) : undefined;
   }
-}
-
-function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | undefined {
-  if (state !== 'approval-responded') return undefined;
+  // What came of a call whose process died is not the client's to say.
+  if (wait.kind !== 'approval' || state !== 'approval-responded') return undefined;
   if (!isRecord(approval)) throw noApproval(wait);
   const { id, approved, reason } = approval;
   if (id !== wait.id) return undefined;
   if (typeof approved !== 'boolean') throw noApproval(wait);
-  checkApprovalNames(approval);
+  checkNames(approval, APPROVAL);
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 
@@ -266,12 +258,6 @@ function approvalIn({ state, approval }: Fields, wait: PendingCall): Answer | un
 function noApproval({ id, tool }: PendingCall): HttpFault {
   const wanted = '{ approved: true } or { approved: false }';
   return new HttpFault(422, `The answer to '${id}' (${tool}) must be ${wanted}. Nothing was done.`);
-}
-
-function outputIn({ state, output, errorText }: Fields, wait: PendingCall): Answer | undefined {
-  if (state === 'output-error')
-    return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
-  return state === 'output-available' ? outputAnswer(wait, output) : undefined;
 }
 
 function outputAnswer({ id, kind }: PendingCall, output: unknown): Answer {
@@ -302,15 +288,7 @@ const APPROVAL: KnownNames = {
   meant: { edits: EDITS, editedArgs: EDITS, editedArguments: EDITS, arguments: EDITS, remember: REMEMBER },
 };
 
-/** Applications send fields of their own in the body: only an object under a name like one of ours is a slip. */
-function checkBodyNames(body: Fields): void {
-  checkNames(objectsOf(body), BODY);
-}
-
-function checkApprovalNames(approval: Fields): void {
-  checkNames(approval, APPROVAL);
-}
-
+/** Refuses a name that looks like a slip of a known one. */
 export function checkNames(given: Fields, { place, names, meant }: KnownNames): void {
   const known = [...names, ...Object.keys(meant)];
   for (const [name, value] of Object.entries(given)) {
