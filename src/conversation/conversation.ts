@@ -16,6 +16,7 @@ import type { ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
 import { ownerFaults } from '../loop/run-owner.js';
 import type { ConversationListener } from './events.js';
+import { MemoryTurns } from './memory-turns.js';
 import {
   ANSWER_OPTIONS,
   type AnswerOptions,
@@ -30,7 +31,6 @@ import {
   type TurnOptions,
 } from './options.js';
 import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
-import { Turns } from './turns.js';
 
 /**
  * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
@@ -58,7 +58,7 @@ import { Turns } from './turns.js';
 export class Conversation {
   /** Also the `conversationId` that tools see. */
   readonly id: string;
-  readonly #turns: Turns;
+  readonly #turns: MemoryTurns;
   /** What was left of it when it was closed. */
   #closed: ConversationSnapshot | undefined;
 
@@ -73,7 +73,7 @@ export class Conversation {
     const { id = crypto.randomUUID() } = config;
     const messages = givenHistory(config.messages ?? [], config.logger);
     this.id = id;
-    this.#turns = new Turns({ ...config, id, messages, tools: registryOf(config.tools) });
+    this.#turns = new MemoryTurns({ ...config, id, messages, tools: registryOf(config.tools) });
   }
 
   /**
@@ -134,7 +134,7 @@ export class Conversation {
 
   /** Work that tools have started and that has not completed. */
   get tasks(): readonly BackgroundTask[] {
-    return this.#turns.tasks.open;
+    return this.#turns.tasks;
   }
 
   /**
@@ -151,7 +151,10 @@ export class Conversation {
       ...invalidOptions(options, TURN_OPTIONS),
       ...ownerFaults(options?.scope),
     ]);
-    return this.#turns.prompt(content, options);
+    return this.#turns.enter(
+      { kind: 'prompt', content: typeof content === 'string' ? content : [...content] },
+      options,
+    );
   }
 
   /**
@@ -253,7 +256,7 @@ export class Conversation {
 
   /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` where there is none. */
   cancel(taskId: string, reason?: string): boolean {
-    return this.#turns.tasks.cancel(taskId, reason);
+    return this.#turns.cancel(taskId, reason);
   }
 
   /**

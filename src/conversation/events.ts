@@ -1,6 +1,6 @@
 import type { CompletedCall } from '../call/completion-entry.js';
 import type { UserMessage } from '../contract/llm-provider.js';
-import type { BackgroundTask, TaskEvent, ToolContext } from '../contract/tool-context.js';
+import type { TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { callListener } from '../kernel/async.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
@@ -69,17 +69,17 @@ export type ConversationEvent =
       readonly taskId?: string;
     };
 
-/** Hears what happens in a conversation; what it throws or returns changes nothing. */
+/** Receives what happens in a conversation; what it throws or returns changes nothing. */
 export type ConversationListener = (event: ConversationEvent) => unknown;
 
-/** Tells every listener of every event, in one order: what a listener sets off is told after what it hears. */
+/** Emits every event to every listener, in one order: what a listener sets off is emitted after the event it received. */
 export class EventHub {
   readonly #subscriptions = new Set<{ readonly listener: ConversationListener }>();
   readonly #waiting: ConversationEvent[] = [];
   readonly #onError: (error: unknown) => void;
-  #isTelling = false;
+  #isEmitting = false;
 
-  /** `onError` hears of listeners that threw. */
+  /** `onError` receives what listeners throw. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -88,7 +88,7 @@ export class EventHub {
     return this.#subscriptions.size > 0;
   }
 
-  /** The same listener may be subscribed twice, and is then told twice. */
+  /** A listener that is subscribed twice is called twice. */
   subscribe(listener: ConversationListener): () => void {
     const subscription = { listener };
     this.#subscriptions.add(subscription);
@@ -97,20 +97,17 @@ export class EventHub {
     };
   }
 
-  tell(event: ConversationEvent): void {
+  emit(event: ConversationEvent): void {
     this.#waiting.push(event);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
-      this.#tellAll(next);
-    this.#isTelling = false;
-  }
-
-  #tellAll(event: ConversationEvent): void {
-    for (const subscription of [...this.#subscriptions]) {
-      if (!this.#subscriptions.has(subscription)) continue;
-      callListener(() => subscription.listener(event), this.#onError);
+    if (this.#isEmitting) return;
+    this.#isEmitting = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      const emitted = next;
+      for (const subscription of [...this.#subscriptions])
+        if (this.#subscriptions.has(subscription))
+          callListener(() => subscription.listener(emitted), this.#onError);
     }
+    this.#isEmitting = false;
   }
 }
 
@@ -120,20 +117,15 @@ export function callOfContext(context: ToolContext | undefined): CompletedCall {
   return { tool: toolName, callId, taskId };
 }
 
-/** The call of a task. */
-export function callOfTask({ tool, callId, id }: BackgroundTask): CompletedCall {
-  return { tool, callId, taskId: id };
-}
-
-/** Tells what a result has to say to the user: `forUser`, unless it is silent or empty. */
-export function tellUser(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
+/** Emits what a result says to the user: `forUser`, unless it is silent or empty. */
+export function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
   if (!forUser || silent) return;
   const { tool, callId, taskId } = of;
   const task = taskId === undefined ? {} : { taskId };
-  events.tell({ type: 'user-message', text: forUser, tool, callId, ...task });
+  events.emit({ type: 'user-message', text: forUser, tool, callId, ...task });
 }
 
-/** What the model is told of what began a turn; nothing where it only goes on. */
+/** The message to the model of what began a turn; none if it only goes on. */
 export function turnMessage(origin: TurnOrigin): UserMessage | undefined {
   if (origin.kind === 'continue') return undefined;
   if (origin.kind === 'prompt') return { role: 'user', content: origin.content };

@@ -156,9 +156,3 @@ const SNAPSHOT_SCHEMA: JsonSchema = {
   ...SNAPSHOT,
   properties: { ...(SNAPSHOT.properties as object), turn: TURN },
 };
-
-/** The turn as a closing conversation leaves it: its run is aborted, and the end of a run takes it out of the store. */
-export function withoutStore(turn: StoredTurn | undefined): StoredTurn | undefined {
-  if (turn?.standing.status !== 'answered') return turn;
-  return { ...turn, standing: { ...turn.standing, isKept: false } };
-}

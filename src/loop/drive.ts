@@ -295,7 +295,8 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const { logger = tools.logger } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
-  const messages = isNew ? givenHistory(start.messages, logger) : [...start.record.messages];
+  const history = isNew ? start.messages : start.record.messages;
+  const messages = isNew && !start.isValid ? givenHistory(history, logger) : [...history];
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const budget = budgetOf(config, { scope, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();

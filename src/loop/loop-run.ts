@@ -87,7 +87,13 @@ export type RunProgress = Pick<
  * A run is new, with a history, or continued from its record: a suspended state with the answers in its calls, the
  * folded entries of a run whose process died, or the progress of a turn in this process.
  */
-export type RunStart = { readonly messages: readonly Message[] } | { readonly record: RunRecord };
+export type RunStart = NewRun | { readonly record: RunRecord };
+
+interface NewRun {
+  readonly messages: readonly Message[];
+  /** Every call of the history has its answer: it is not checked again. */
+  readonly isValid?: true;
+}
 
 /** What a continued run starts from. A suspended run has `pending`; one whose process died has `steps`. */
 export type RunRecord = RunProgress &

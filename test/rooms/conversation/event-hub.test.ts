@@ -20,12 +20,12 @@ describe('the events of a conversation', () => {
     hub.subscribe((heard) => {
       note('a')(heard);
       if (told.length === 1) {
-        hub.tell(event(2));
-        hub.tell(event(3));
+        hub.emit(event(2));
+        hub.emit(event(3));
       }
     });
     hub.subscribe(note('b'));
-    hub.tell(event(1));
+    hub.emit(event(1));
     expect(told).toEqual(['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
   });
 
@@ -36,8 +36,8 @@ describe('the events of a conversation', () => {
     });
     hub.subscribe(() => Promise.reject(new Error('rejected')));
     hub.subscribe(note('c'));
-    hub.tell(event(1));
-    hub.tell(event(2));
+    hub.emit(event(1));
+    hub.emit(event(2));
     await new Promise(setImmediate);
     expect(told).toEqual(['c1', 'c2']);
     expect(errors.map(String)).toEqual(
@@ -54,8 +54,8 @@ describe('the events of a conversation', () => {
       hub.subscribe(note('late'));
       first();
     });
-    hub.tell(event(1));
-    hub.tell(event(2));
+    hub.emit(event(1));
+    hub.emit(event(2));
     expect(told).toEqual(['b1', 'b1', 'b2', 'late2']);
     expect(hub.hasListeners).toBe(true);
   });
