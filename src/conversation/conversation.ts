@@ -71,7 +71,7 @@ export class Conversation {
         : []),
     ]);
     const { id = crypto.randomUUID() } = config;
-    const messages = givenHistory(config.messages ?? [], config.logger);
+    const messages = givenHistory({ messages: config.messages ?? [] }, config.logger);
     this.id = id;
     this.#turns = new MemoryTurns({ ...config, id, messages, tools: registryOf(config.tools) });
   }

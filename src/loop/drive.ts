@@ -295,8 +295,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const { logger = tools.logger } = given;
   const isReady = model === given.model && logger === given.logger;
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
-  const history = isNew ? start.messages : start.record.messages;
-  const messages = isNew && !start.isValid ? givenHistory(history, logger) : [...history];
+  const messages = isNew ? givenHistory(start, logger) : [...start.record.messages];
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
   const budget = budgetOf(config, { scope, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();

@@ -212,9 +212,19 @@ export function mendHistory(
   return mending.finish(findAnswer);
 }
 
-/** The history that a caller gives, mended; the caller may not know what it lacks, and the log says it. */
-export function givenHistory(given: readonly Message[], logger: Logger | undefined): Message[] {
-  if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
+/** The history that a run begins with. */
+export interface GivenHistory {
+  readonly messages: readonly Message[];
+  /** It was checked before, and is not looked through again. */
+  readonly isValid?: true;
+}
+
+/** The history that a caller gives, repaired; the caller may not know what it lacks, and the log reports it. */
+export function givenHistory(
+  { messages: given, isValid }: GivenHistory,
+  logger: Logger | undefined,
+): Message[] {
+  if (isValid || given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, mends } = mendHistory(given);
   if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
   return messages;

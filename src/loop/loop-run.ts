@@ -18,6 +18,7 @@ import { type AskListeners, hasUsageParts, type Reply } from './ask-model.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
+import type { GivenHistory } from './given-history.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
 import type { CallingMessage, CallOutcome, ParsedCall, SentMessages } from './messages.js';
 import type { OfferedTools } from './offered-tools.js';
@@ -87,13 +88,7 @@ export type RunProgress = Pick<
  * A run is new, with a history, or continued from its record: a suspended state with the answers in its calls, the
  * folded entries of a run whose process died, or the progress of a turn in this process.
  */
-export type RunStart = NewRun | { readonly record: RunRecord };
-
-interface NewRun {
-  readonly messages: readonly Message[];
-  /** Every call of the history has its answer: it is not checked again. */
-  readonly isValid?: true;
-}
+export type RunStart = GivenHistory | { readonly record: RunRecord };
 
 /** What a continued run starts from. A suspended run has `pending`; one whose process died has `steps`. */
 export type RunRecord = RunProgress &

@@ -6,7 +6,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { canonicalJson, isPlainObject, isRecord } from '../kernel/json.js';
 
 /** Whose a run is, as far as that is known. */
-export interface Ownership {
+interface Ownership {
   readonly owner?: unknown;
   /** The owner is certain: it is this process's own, out of a store, or signed. */
   readonly isCertain: boolean;
