@@ -33,7 +33,12 @@ interface PlacedFault extends ValueFault {
 export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
   const told = errors.slice(0, MAX_ERRORS);
   const faults = describeAll(told, schema);
-  const distinct = [...new Map(faults.map((fault) => [`${fault.path}\n${fault.message}`, fault])).values()];
+  const messages = new Map<string, Set<string>>();
+  const distinct = faults.filter(({ path, message }) => {
+    const before = messages.get(path) ?? new Set();
+    messages.set(path, before);
+    return before.size < before.add(message).size;
+  });
   const untold = Array<ValueFault>(errors.length - told.length).fill(UNTOLD);
   return [...schemaOrder(distinct, schema), ...untold];
 }
@@ -159,17 +164,16 @@ function digitsLost(sent: string): string {
 }
 
 function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
-  return { ...at(undefined, `must be one of: ${listed(allowed)}`), choice: { sent, allowed } };
+  let message = choiceMessages.get(allowed);
+  if (message === undefined) {
+    message = `must be one of: ${allowed.map((value) => JSON.stringify(value)).join(', ')}`;
+    choiceMessages.set(allowed, message);
+  }
+  return { ...at(undefined, message), choice: { sent, allowed } };
 }
 
 /** Many faults may be of one long enum. */
-const lists = new WeakMap<readonly unknown[], string>();
-
-function listed(values: readonly unknown[]): string {
-  const text = lists.get(values) ?? values.map((value) => JSON.stringify(value)).join(', ');
-  lists.set(values, text);
-  return text;
-}
+const choiceMessages = new WeakMap<readonly unknown[], string>();
 
 /** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
 function placeOf(pointer: string): At {
@@ -216,7 +220,7 @@ function faultLines(faults: readonly ArgumentFault[]): FaultLines {
   const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNTOLD);
   const more = faults.length - told.length;
   return {
-    told: told.map(({ path, message }) => oneLine(path === '' ? message : `${path}: ${message}`)),
+    told: told.map(({ path, message }) => oneLine(path === '' ? '' : `${path}: `, message)),
     more: more === 0 ? undefined : `… and ${more.toLocaleString('en-US')} more`,
   };
 }
@@ -226,9 +230,9 @@ function isCutInLine({ path, message }: ArgumentFault): boolean {
   return path.length + message.length + 2 > MAX_LINE;
 }
 
-function oneLine(text: string): string {
-  // What is cut off need not be looked at: a key may be as long as the model likes.
-  const start = text.slice(0, 2 * MAX_LINE);
+function oneLine(place: string, message: string): string {
+  // What is cut off need not be looked at: a key may be as long as the model likes, and an enum may be long.
+  const start = (place.slice(0, 2 * MAX_LINE) + message.slice(0, 2 * MAX_LINE)).slice(0, 2 * MAX_LINE);
   const line = start.replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
   return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line;
 }
@@ -295,12 +299,54 @@ function knownNames(steps: readonly string[], root: JsonSchema): readonly string
 function valueHints(faults: readonly ValueFault[]): readonly string[] {
   const cut = faults.slice(0, MAX_HINTS).filter((fault) => fault.choice !== undefined && isCutInLine(fault));
   return cut.flatMap(({ path, choice }) => {
-    const allowed = (choice?.allowed ?? []).filter((value) => typeof value === 'string');
-    const nearest = typeof choice?.sent === 'string' ? nearestName(choice.sent, allowed) : undefined;
+    const { sent, allowed = [] } = choice ?? {};
+    const nearest = typeof sent === 'string' ? nearestName(sent, textsNear(sent, allowed)) : undefined;
     return nearest === undefined
       ? []
       : [`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`];
   });
+}
+
+/** Longer lists are not compared text by text. */
+const MAX_COMPARED = 256;
+const NEIGHBORS = 16;
+
+interface SortedTexts {
+  readonly keyOf: (text: string) => string;
+  readonly entries: readonly { readonly key: string; readonly text: string }[];
+}
+
+const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
+
+/** Of a long list the texts that begin or end most like what was sent: a slip leaves one end as it is. */
+function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
+  const texts = (): string[] => allowed.filter((value) => typeof value === 'string');
+  if (allowed.length <= MAX_COMPARED) return texts();
+  const sorted = sortedTexts.get(allowed) ?? [lowerCase, backwards].map((keyOf) => sortTexts(texts(), keyOf));
+  sortedTexts.set(allowed, sorted);
+  return sorted.flatMap(({ keyOf, entries }) => {
+    const key = keyOf(sent.slice(0, MAX_NAME));
+    let [start, end] = [0, entries.length];
+    while (start < end) {
+      const middle = (start + end) >> 1;
+      if ((entries[middle]?.key ?? '') < key) start = middle + 1;
+      else end = middle;
+    }
+    return entries.slice(Math.max(0, start - NEIGHBORS), start + NEIGHBORS).map(({ text }) => text);
+  });
+}
+
+function sortTexts(texts: readonly string[], keyOf: SortedTexts['keyOf']): SortedTexts {
+  const entries = texts.map((text) => ({ key: keyOf(text), text }));
+  return { keyOf, entries: entries.sort((one, other) => (one.key < other.key ? -1 : 1)) };
+}
+
+function lowerCase(text: string): string {
+  return text.toLowerCase();
+}
+
+function backwards(text: string): string {
+  return Array.from(text.toLowerCase()).reverse().join('');
 }
 
 function excerptOf(sent: unknown): string | undefined {
