@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { homedir } from 'node:os';
 import { basename, isAbsolute, join } from 'node:path';
 import { errorMessage } from '../kernel/error-message.js';
+import { withFileLock } from '../kernel/file-lock.js';
 import { isRecord } from '../kernel/json.js';
-import { withFileLock } from '../toolbox/permissions/file-lock.js';
 import { UserFault } from './command.js';
 
 /** A session of `toolwright agent`: a conversation over a folder, with its store and its journal. */

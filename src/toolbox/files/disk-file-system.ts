@@ -2,7 +2,7 @@ import { closeSync, constants, mkdirSync, openSync, readdirSync, readlinkSync, r
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
-import { folderPath, isWithin, joinPath, splitPath } from '../paths/folder-path.js';
+import { folderPath, isWithin } from '../paths/folder-path.js';
 import {
   canHoldFolders,
   codeOf,
@@ -165,7 +165,7 @@ export class DiskFileSystem extends FileSystem {
         const inner = entered(folder, name);
         if (inner === undefined) continue;
         try {
-          if (!(await go(inner, joinPath(at, name)))) return false;
+          if (!(await go(inner, posix.join(at, name)))) return false;
         } finally {
           inner.close();
         }
@@ -276,7 +276,7 @@ export class DiskFileSystem extends FileSystem {
     let folder = openFolder(this.#root, this.#access);
     let at = '.';
     for (const name of path === '.' ? [] : path.split('/')) {
-      at = joinPath(at, name);
+      at = posix.join(at, name);
       try {
         const inner = step(folder, name, missingFolders);
         folder.close();
@@ -397,4 +397,9 @@ function realPathOf(path: string): string {
     if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
     return join(realPathOf(parent), basename(path));
   }
+}
+
+/** The folder of a path and its last name; `undefined` for the root. */
+function splitPath(path: string): { readonly folder: string; readonly name: string } | undefined {
+  return path === '.' ? undefined : { folder: posix.dirname(path), name: posix.basename(path) };
 }

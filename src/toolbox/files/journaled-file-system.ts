@@ -1,7 +1,6 @@
-import { isAbsolute } from 'node:path';
+import { isAbsolute, posix } from 'node:path';
 import { checkArguments, checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
-import { splitPath } from '../paths/folder-path.js';
 import {
   ChangeJournal,
   type ChangeStep,
@@ -260,7 +259,7 @@ class NotingFileSystem extends ReadingThrough {
   /** Folders that writing to a path makes, the outermost first. */
   async #missingFolders(path: string): Promise<readonly string[]> {
     const missing: string[] = [];
-    for (let at = splitPath(path)?.folder ?? '.'; at !== '.'; at = splitPath(at)?.folder ?? '.') {
+    for (let at = posix.dirname(path); at !== '.'; at = posix.dirname(at)) {
       if ((await this.#files.info(at)) !== undefined) break;
       missing.unshift(at);
     }

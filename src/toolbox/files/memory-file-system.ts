@@ -1,4 +1,5 @@
-import { folderPath, joinPath, splitPath } from '../paths/folder-path.js';
+import { posix } from 'node:path';
+import { folderPath } from '../paths/folder-path.js';
 import {
   alreadyThere,
   type ByteRange,
@@ -89,10 +90,10 @@ export class MemoryFileSystem extends FileSystem {
       const names = await visit({
         path: folder,
         entries: this.#entries(folder),
-        read: (name, most) => this.#files.get(joinPath(folder, name))?.bytes.slice(0, most),
+        read: (name, most) => this.#files.get(posix.join(folder, name))?.bytes.slice(0, most),
       });
       if (names === undefined) return;
-      rest.push(...names.map((name) => joinPath(folder, name)).reverse());
+      rest.push(...names.map((name) => posix.join(folder, name)).reverse());
     }
   }
 
@@ -161,8 +162,8 @@ export class MemoryFileSystem extends FileSystem {
   }
 
   #refuseBelowFile(path: string): void {
-    for (let place = splitPath(path); place !== undefined; place = splitPath(place.folder))
-      if (this.#files.has(place.folder)) throw wrongKind(place.folder, 'file', 'folder');
+    for (let folder = posix.dirname(path); folder !== '.'; folder = posix.dirname(folder))
+      if (this.#files.has(folder)) throw wrongKind(folder, 'file', 'folder');
   }
 
   #entries(folder: string): readonly FolderEntry[] {

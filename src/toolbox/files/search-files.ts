@@ -1,7 +1,7 @@
+import { posix } from 'node:path';
 import ignore from 'ignore';
 import { nextTurn } from '../../kernel/async.js';
 import { visibleLine } from '../../kernel/visible-text.js';
-import { joinPath, splitPath } from '../paths/folder-path.js';
 import {
   type FileKind,
   type FileSystem,
@@ -148,7 +148,7 @@ async function eachFile(
       const entries = ignored === undefined ? folder.entries : ignored.kept(folder);
       for (const { name, kind } of entries) {
         if (kind !== 'file') continue;
-        const at = joinPath(folder.path, name);
+        const at = posix.join(folder.path, name);
         if (fits !== undefined && !fits(at.slice(prefix))) continue;
         if (!visit({ path: at, read: (most) => folder.read(name, most) })) return undefined;
         if (performance.now() - rest < MOST_MS_AT_ONCE) continue;
@@ -183,7 +183,7 @@ export async function describeFolder(files: FileSystem, path: string, most: numb
   if (entries.length === 0) return `${known}: empty`;
   const lines: string[] = [];
   for (const { name, kind } of entries.slice(0, most)) {
-    const size = kind === 'file' ? `, ${(await files.info(joinPath(known, name)))?.size ?? 0} bytes` : '';
+    const size = kind === 'file' ? `, ${(await files.info(posix.join(known, name)))?.size ?? 0} bytes` : '';
     lines.push(visibleLine(name) + KINDS[kind] + size);
   }
   const rest = entries.length > most ? `\n(${entries.length - most} more)` : '';
@@ -250,11 +250,10 @@ class IgnoredPaths {
   static async above(files: FileSystem, start: string): Promise<IgnoredPaths> {
     const paths = new IgnoredPaths();
     const folders: string[] = [];
-    for (let place = splitPath(start); place !== undefined; place = splitPath(place.folder))
-      folders.unshift(place.folder);
+    for (let at = start; at !== '.'; at = posix.dirname(at)) folders.unshift(posix.dirname(at));
     let rules: readonly RulesOfFolder[] = [];
     for (const folder of folders) {
-      const text = await textOf(files, joinPath(folder, RULES_FILE));
+      const text = await textOf(files, posix.join(folder, RULES_FILE));
       if (text !== undefined) rules = [{ folder, rules: rulesIn(text) }, ...rules];
     }
     const isMeant = folders.concat(start).some((folder) => folder !== '.' && says(rules, folder, 'folder'));
@@ -273,9 +272,9 @@ class IgnoredPaths {
     if (own !== undefined)
       rules = [{ folder: path, rules: rulesIn(new TextDecoder().decode(own)) }, ...rules];
     const kept = entries.filter(
-      ({ name, kind }) => !ALWAYS.has(name) && !says(rules, joinPath(path, name), kind),
+      ({ name, kind }) => !ALWAYS.has(name) && !says(rules, posix.join(path, name), kind),
     );
-    for (const { name, kind } of kept) if (kind === 'folder') this.#known.set(joinPath(path, name), rules);
+    for (const { name, kind } of kept) if (kind === 'folder') this.#known.set(posix.join(path, name), rules);
     return kept;
   }
 }

@@ -1,4 +1,4 @@
-import { joinPath } from '../paths/folder-path.js';
+import { posix } from 'node:path';
 import { type ChangeStep, digestOf, type KeptFile } from './change-journal.js';
 import { type FileSystem, FileSystemError } from './file-system.js';
 import { encodeText } from './read-file.js';
@@ -102,7 +102,7 @@ async function planUnremove(
 /** A file system makes folders for what is written into them. */
 async function makeFolder(files: FileSystem, folder: string): Promise<void> {
   if ((await files.info(folder)) !== undefined) return;
-  const draft = joinPath(folder, '.undone.tmp');
+  const draft = posix.join(folder, '.undone.tmp');
   await files.write(draft, encodeText(''), { replaces: 'absent' });
   await files.remove(draft);
 }

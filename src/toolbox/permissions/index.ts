@@ -1,5 +1,4 @@
-export { rulesOfYes } from './access-of.js';
-export type { Permission, PermissionRule } from './permission-rule.js';
+export { type Permission, type PermissionRule, rulesOfYes } from './permission-rule.js';
 export {
   type PermissionMode,
   Permissions,

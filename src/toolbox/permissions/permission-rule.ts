@@ -14,21 +14,16 @@ import {
 import { foldedPath } from '../paths/folder-path.js';
 import { globMatcher, globReaches, textMatcher } from '../paths/glob.js';
 
-/** What becomes of a call: made, asked about, refused. */
+/** What happens to a call. */
 export type Permission = 'allow' | 'ask' | 'deny';
 
 /**
- * A rule about calls. All that it names has to fit; what it does not name may be anything. A rule with `action`,
- * `path`, `command` or `host` is about each single thing that a call touches, one without about all of the call.
+ * A rule about calls. Everything that it names has to fit. A rule with `action`, `path`, `command` or `host` is about
+ * each resource that a call would access, one without about the call as a whole.
  *
  * @example
  * ```ts
- * const rules: PermissionRule[] = [
- *   { decision: 'allow', action: 'write', path: 'src/**' },
- *   { decision: 'deny', path: '**\/.env*', reason: 'secrets stay where they are' },
- *   { decision: 'allow', command: 'npm run *' },
- *   { decision: 'ask', tool: 'place_order', arguments: { currency: 'EUR' } },
- * ];
+ * const rule: PermissionRule = { decision: 'deny', path: '**\/.env*', reason: 'secrets stay where they are' };
  * ```
  */
 export interface PermissionRule {
@@ -47,69 +42,88 @@ export interface PermissionRule {
   readonly command?: string;
   /** Pattern of names of hosts, as `*.example.com`; one that ends with a port, as `example.com:8080`, means that alone. */
   readonly host?: string;
-  /** Told to whoever is asked, and to the model where the rule denies. */
+  /** For whoever is asked, and for the model if the rule denies. */
   readonly reason?: string;
 }
 
 const PATTERN: OptionRule = {
-  accepts: (value) => FILLED_TEXT.accepts(value) && isPattern(String(value)),
+  accepts: (value) => {
+    try {
+      return FILLED_TEXT.accepts(value) && globMatcher(String(value)) !== undefined;
+    } catch {
+      return false;
+    }
+  },
   fix: "a pattern: 'src/**'",
   schema: { type: 'string', pattern: '\\S' },
 };
 
-function isPattern(text: string): boolean {
-  try {
-    globMatcher(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const SHAPE = {
-  decision: required(oneOf('allow', 'ask', 'deny')),
-  tool: PATTERN,
-  arguments: RECORD,
-  action: oneOf('read', 'write', 'run', 'open', 'unknown'),
-  path: PATTERN,
-  command: FILLED_TEXT,
-  host: PATTERN,
-  reason: TEXT,
-};
 const EXAMPLE = "{ decision: 'allow', path: 'src/**' }";
-const MEANT = { allow: "decision: 'allow'", deny: "decision: 'deny'" };
 
 /** What rules may be. */
 export const RULES: OptionRule = listOf(
-  objectOf<PermissionRule>(SHAPE, { fix: EXAMPLE, meant: MEANT }),
+  objectOf<PermissionRule>(
+    {
+      decision: required(oneOf('allow', 'ask', 'deny')),
+      tool: PATTERN,
+      arguments: RECORD,
+      action: oneOf('read', 'write', 'run', 'open', 'unknown'),
+      path: PATTERN,
+      command: FILLED_TEXT,
+      host: PATTERN,
+      reason: TEXT,
+    },
+    { fix: EXAMPLE, meant: { allow: "decision: 'allow'", deny: "decision: 'deny'" } },
+  ),
   `[${EXAMPLE}]`,
 );
 
 /** As {@link RULES}; a rule that allows everything has to state it. */
-export const SAID_RULES: OptionRule = {
+export const EXPLICIT_RULES: OptionRule = {
   ...RULES,
-  accepts: (value) => RULES.accepts(value) && !(value as readonly unknown[]).some(allowsUnsaid),
-  explain: (value, option) => [
-    ...(RULES.explain?.(value, option) ?? []),
-    ...(Array.isArray(value) ? value : []).flatMap((rule: unknown, index) => {
+  accepts: (value) => RULES.accepts(value) && !(value as readonly unknown[]).some(allowsImplicitly),
+  explain: (value, option) => {
+    const fix = `${option}: [${EXAMPLE}], or [{ decision: 'allow', tool: '*' }] where everything is meant`;
+    const implicit = (Array.isArray(value) ? value : []).flatMap((rule: unknown, index) => {
       const problem = `${option}[${index}] allows everything without saying so`;
-      const fix = `${option}: [${EXAMPLE}], or [{ decision: 'allow', tool: '*' }] where everything is meant`;
-      return allowsUnsaid(rule) ? [{ option, problem, fix }] : [];
-    }),
-  ],
+      return allowsImplicitly(rule) ? [{ option, problem, fix }] : [];
+    });
+    return [...(RULES.explain?.(value, option) ?? []), ...implicit];
+  },
 };
 
-function allowsUnsaid(rule: unknown): boolean {
+function allowsImplicitly(rule: unknown): boolean {
   if (!isRecord(rule) || rule.decision !== 'allow') return false;
   const { decision: _1, reason: _2, ...about } = rule;
   return Object.values(about).every((part) => part === undefined);
+}
+
+/** The rules that an approval of a call stands for: the same paths, and for everything else the same call. */
+export function rulesOfYes(
+  tool: string,
+  args: Readonly<Record<string, unknown>>,
+  accesses: readonly ResourceAccess[],
+): readonly Omit<PermissionRule, 'decision'>[] {
+  const literal = (text: string): string => text.replace(/[*?[\]{}\\]/g, '\\$&');
+  const exact = Object.entries(args).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value.replace(/[*\\]/g, '\\$&') : value,
+  ]);
+  const sameCall = { tool: literal(tool), arguments: Object.fromEntries(exact) };
+  const rules = accesses.map((access): Omit<PermissionRule, 'decision'> => {
+    if (access.action !== 'read' && access.action !== 'write') return sameCall;
+    const path = literal(access.path) + (access.isDeep ? '/**' : '');
+    return { tool: literal(tool), action: access.action, path };
+  });
+  const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  return rules.length === 0 ? [sameCall] : [...byText.values()];
 }
 
 /** What a rule is compared with: a call, and one of the resources that it would access. */
 export interface Subject {
   readonly tool: string;
   readonly arguments: JsonObject;
-  /** Nothing where the call as such is meant. */
+  /** `undefined` for the call as a whole. */
   readonly access?: ResourceAccess;
   /** The tool has stated that it accesses nothing. */
   readonly accessesNothing?: boolean;
@@ -121,28 +135,27 @@ type Fit = 'yes' | 'maybe' | 'no';
 /** A rule that is ready to be compared with calls. */
 export interface ReadyRule {
   readonly rule: PermissionRule;
-  /** The higher, the more it says of what it is about. */
+  /** The higher, the more specific. */
   readonly weight: number;
   fits(subject: Subject): Fit;
 }
 
-/** Makes a rule ready. A rule that denies or asks also fits other capitals and forms of the same name. */
+/** Makes a rule ready. A rule that denies or asks also fits other capitals and Unicode forms of the same name. */
 export function readyRule(rule: PermissionRule): ReadyRule {
-  const isStrict = rule.decision === 'allow';
-  const tool = textMatcher(rule.tool ?? '*');
+  const fitsTool = textMatcher(rule.tool ?? '*');
   const args = Object.entries(rule.arguments ?? {}).map(
-    ([name, value]) => [name, valueMatcher(value)] as const,
+    ([name, wanted]) => [name, valueMatcher(wanted)] as const,
   );
   const isAboutAccess = [rule.action, rule.path, rule.command, rule.host].some((part) => part !== undefined);
-  const fitAccess = isAboutAccess ? accessMatcher(rule, isStrict) : () => 'yes' as const;
+  const fitAccess = accessMatcher(rule);
   return {
     rule,
     weight: weightOf(rule),
-    fits: ({ tool: name, arguments: given, access }) => {
-      const isOfCall =
-        tool(name) && args.every(([key, fits]) => Object.hasOwn(given, key) && fits(given[key]));
-      if (!isOfCall || (isAboutAccess && access === undefined)) return 'no';
-      return access === undefined ? 'yes' : fitAccess(access);
+    fits: ({ tool, arguments: given, access }) => {
+      if (!fitsTool(tool)) return 'no';
+      if (!args.every(([name, fits]) => Object.hasOwn(given, name) && fits(given[name]))) return 'no';
+      if (!isAboutAccess) return 'yes';
+      return access === undefined ? 'no' : fitAccess(access);
     },
   };
 }
@@ -166,77 +179,66 @@ function valueMatcher(wanted: unknown): (value: unknown) => boolean {
   return (value) => JSON.stringify(plainJson(value)) === text;
 }
 
-function accessMatcher(rule: PermissionRule, isStrict: boolean): (access: ResourceAccess) => Fit {
-  const path = rule.path === undefined ? undefined : pathMatcher(rule.path, isStrict);
-  const command = rule.command === undefined ? undefined : commandMatcher(rule.command, isStrict);
-  const host = rule.host === undefined ? undefined : hostMatcher(rule.host, isStrict);
-  const isHost = (url: string): boolean =>
-    (url.includes('://') || rule.host?.includes('.') === true) && host?.(url) === 'yes';
-  // A program may do anything with the paths and hosts that it is given.
-  const isOfAction = (access: ResourceAccess): boolean => {
-    if (rule.action === undefined || rule.action === access.action) return true;
-    if (access.action !== 'run' || isStrict) return false;
-    if (rule.action === 'open') return host !== undefined;
-    return path !== undefined && (rule.action === 'read' || access.isReadOnly !== true);
-  };
+/** Of `path`, `command` and `host`, the first that the rule names decides. */
+function accessMatcher(rule: PermissionRule): (access: ResourceAccess) => Fit {
+  const isStrict = rule.decision === 'allow';
+  const { action } = rule;
+  const fitPart =
+    (rule.path !== undefined && pathMatcher(rule.path, isStrict)) ||
+    (rule.command !== undefined && commandMatcher(rule.command, isStrict)) ||
+    (rule.host !== undefined && hostMatcher(rule.host, isStrict)) ||
+    (() => 'yes' as const);
   return (access) => {
-    if (!isOfAction(access)) return 'no';
-    if (path !== undefined) return path(access);
-    if (command !== undefined) return access.action === 'run' ? command(access.words) : 'no';
-    if (host === undefined) return 'yes';
-    if (access.action === 'open') return host(access.url);
-    // A hint: what a program opens by itself is not among its words.
-    const isNamed = access.action === 'run' && !isStrict && access.words.flatMap(addressesIn).some(isHost);
-    return isNamed ? 'yes' : 'no';
+    if (action === undefined || action === access.action) return fitPart(access);
+    // A program may do anything with the paths and hosts that it is given.
+    if (access.action !== 'run' || isStrict) return 'no';
+    const isOfAction =
+      action === 'open'
+        ? rule.host !== undefined
+        : rule.path !== undefined && (action === 'read' || access.isReadOnly !== true);
+    return isOfAction ? fitPart(access) : 'no';
   };
-}
-
-/** `--url=http://a/b`, `git@a:b`, `a.test`. */
-function addressesIn(word: string | undefined): readonly string[] {
-  return (word ?? '').split(/[\s=@,'"]+/).map((part) => part.replace(/:(?![/\\\d]).*$/s, ''));
 }
 
 /** Pattern and address are brought into the one form that the URL standard has for them. */
-function hostMatcher(pattern: string, isStrict: boolean): (url: string) => Fit {
+function hostMatcher(pattern: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const fits = textMatcher(plainPattern(pattern.toLowerCase()));
-  return (url) => {
-    if (WITHOUT_HOST.test(url)) return 'no';
+  const fitUrl = (url: string): Fit => {
+    if (/^(file|data|blob|about):/i.test(url)) return 'no';
     const given = hostOf(isStrict || BEGINS_WITH_SCHEME.test(url) ? url : `http://${url}`);
     if (given === undefined) return isStrict ? 'no' : 'maybe';
     const { host, port } = given;
     if (fits(host) || (port !== '' && fits(`${host}:${port}`))) return 'yes';
-    // Some programs fill that in by themselves.
+    // Some programs expand that themselves.
     return !isStrict && /[{}*,]/.test(host) ? 'maybe' : 'no';
+  };
+  return (access) => {
+    if (access.action === 'open') return fitUrl(access.url);
+    if (access.action !== 'run' || isStrict) return 'no';
+    // A hint: what a program opens by itself is not among its words. `--url=http://a/b`, `git@a:b`, `a.test`.
+    const addresses = access.words
+      .flatMap((word = '') => word.split(/[\s=@,'"]+/))
+      .map((part) => part.replace(/:(?![/\\\d]).*$/s, ''))
+      .filter((address) => address.includes('://') || pattern.includes('.'));
+    return addresses.some((address) => fitUrl(address) === 'yes') ? 'yes' : 'no';
   };
 }
 
-const WITHOUT_HOST = /^(file|data|blob|about):/i;
 const BEGINS_WITH_SCHEME = /^([a-z][a-z0-9+.-]*:)[/\\]/i;
-const PORTS: Readonly<Record<string, string>> = {
-  'http:': '80',
-  'https:': '443',
-  'ws:': '80',
-  'wss:': '443',
-};
+const PORTS = new Map(Object.entries({ 'http:': '80', 'https:': '443', 'ws:': '80', 'wss:': '443' }));
 
+/** Without the dot of the root; an IPv4 address in the form of IPv6 is that IPv4 address. */
 function hostOf(url: string): { readonly host: string; readonly port: string } | undefined {
   const scheme = BEGINS_WITH_SCHEME.exec(url)?.[1]?.toLowerCase();
   // The standard does not normalize the host of a scheme that it does not know.
-  const isOther = scheme !== undefined && PORTS[scheme] === undefined;
+  const isOther = scheme !== undefined && !PORTS.has(scheme);
   const web = isOther ? `http:${url.slice(scheme.length)}` : url;
   const { hostname = '', port, protocol = '' } = URL.canParse(web) ? new URL(web) : {};
   if (hostname === '') return undefined;
-  return { host: plainHost(hostname), port: port || (isOther ? '' : (PORTS[protocol] ?? '')) };
-}
-
-/** Without the dot of the root; an address of IPv4 that is written as one of IPv6 is that. */
-function plainHost(hostname: string): string {
-  const [, high, low] = /^\[::ffff:([0-9a-f]+):([0-9a-f]+)\]$/.exec(hostname) ?? [];
-  if (high === undefined || low === undefined) return hostname.replace(/\.$/, '');
-  return [high, low]
-    .map((part) => Number.parseInt(part, 16))
-    .flatMap((part) => [part >> 8, part & 255])
-    .join('.');
+  const mapped = /^\[::ffff:([\da-f]+):([\da-f]+)\]$/.exec(hostname)?.slice(1) ?? [];
+  const bytes = mapped.map((part) => Number.parseInt(part, 16)).flatMap((part) => [part >> 8, part & 255]);
+  const host = bytes.length > 0 ? bytes.join('.') : hostname.replace(/\.$/, '');
+  return { host, port: port || (isOther ? '' : (PORTS.get(protocol) ?? '')) };
 }
 
 function plainPattern(pattern: string): string {
@@ -253,7 +255,7 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
   const fits = globMatcher(form(pattern));
   const reaches = globReaches(form(pattern));
   const fitPath = (path: string, isDeep = false): Fit => {
-    // What is allowed within the folder is not allowed elsewhere; what is denied is, where it may be anywhere.
+    // What is allowed within the folder is not allowed elsewhere; what is denied is denied wherever it may be.
     if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
     const names = form(path).replace(/^\//, '');
     if (fits(names)) return 'yes';
@@ -266,27 +268,25 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
       return isElsewhere ? fitPath(access.absolute, access.isDeep) : fit;
     }
     if (access.action !== 'run' || isStrict) return 'no';
-    const found = (access.mentions ?? []).map((path) =>
-      fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')),
-    );
+    const { mentions = [], words, isSandboxed = false } = access;
+    const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')));
     if (found.includes('yes')) return 'yes';
-    const isMaybe = found.includes('maybe') || access.words.includes(undefined);
-    // A sandbox keeps away what only may fit.
-    return isMaybe && access.isSandboxed !== true ? 'maybe' : 'no';
+    // A sandbox closes what only may fit.
+    return !isSandboxed && (found.includes('maybe') || words.includes(undefined)) ? 'maybe' : 'no';
   };
 }
 
-type Words = Extract<ResourceAccess, { action: 'run' }>['words'];
-
 /** A rule that allows fits all words, or with ` *` at its end the first ones; one that asks or denies, the first ones. */
-function commandMatcher(command: string, isStrict: boolean): (words: Words) => Fit {
+function commandMatcher(command: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const given = command.trim().split(/\s+/);
   const isPrefix = given.length > 1 && /^\*{1,2}$/.test(given.at(-1) ?? '');
-  const wanted = (isPrefix ? given.slice(0, -1) : given).map((word) => {
-    const fits = textMatcher(isStrict ? word : foldedPath(word));
-    return (text: string) => fits(isStrict ? text : foldedPath(text));
-  });
-  return (words) => {
+  const form = isStrict ? (word: string) => word : foldedPath;
+  const wanted = (isPrefix ? given.slice(0, -1) : given).map((word) => textMatcher(form(word)));
+  // `/bin/rm` and `./rm` are `rm`, for a rule that denies it.
+  const byName = !isStrict && given[0]?.includes('/') === false;
+  return (access) => {
+    if (access.action !== 'run') return 'no';
+    const { words } = access;
     if (isStrict && (words.includes(undefined) || (!isPrefix && words.length > wanted.length))) return 'no';
     let places = new Set([0]);
     let isMaybe = false;
@@ -294,14 +294,10 @@ function commandMatcher(command: string, isStrict: boolean): (words: Words) => F
       if (!isStrict && index > 0) passOptions(places, words);
       const next = new Set<number>();
       for (const at of places) {
-        const word = words[at];
+        const word = index === 0 && byName ? words[at]?.split('/').at(-1) : words[at];
+        if (word !== undefined && fits(form(word))) next.add(at + 1);
         // It may be any word, or several, or none.
         if (word === undefined) isMaybe ||= at < words.length;
-        // `/bin/rm` and `./rm` are `rm`, for what denies it.
-        else if (
-          fits(index > 0 || isStrict || given[0]?.includes('/') ? word : (word.split('/').at(-1) ?? ''))
-        )
-          next.add(at + 1);
       }
       places = next;
       if (places.size === 0) return isMaybe && !isStrict ? 'maybe' : 'no';
@@ -310,8 +306,8 @@ function commandMatcher(command: string, isStrict: boolean): (words: Words) => F
   };
 }
 
-/** Options may stand between the words of what asks or denies; which of them take the next word, programs say. */
-function passOptions(places: Set<number>, words: Words): void {
+/** Options may stand between the words of what asks or denies; only the program knows which of them take the next word. */
+function passOptions(places: Set<number>, words: readonly (string | undefined)[]): void {
   const isOption = (at: number): boolean => /^[-+]/.test(words[at] ?? '');
   for (const at of places) {
     if (!isOption(at)) continue;

@@ -5,42 +5,35 @@ import type { ResourceAccess } from '../../contract/touch.js';
 import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
 import { errorMessage } from '../../kernel/error-message.js';
 import { isRecord } from '../../kernel/json.js';
-import {
-  FILLED_TEXT,
-  FUNCTION,
-  oneOf,
-  optionTable,
-  protecting,
-  RECORD,
-  required,
-} from '../../kernel/options.js';
+import { FILLED_TEXT, FUNCTION, oneOf, optionTable, protecting } from '../../kernel/options.js';
+import { visibleLine } from '../../kernel/visible-text.js';
 import { PROTECTED_NAMES } from '../paths/folder-path.js';
-import { accessOf, describeAccess, rulesOfYes } from './access-of.js';
 import {
+  EXPLICIT_RULES,
   type Permission,
   type PermissionRule,
   type ReadyRule,
   RULES,
   readyRule,
-  SAID_RULES,
+  rulesOfYes,
   type Subject,
 } from './permission-rule.js';
 import { type StandingApproval, StandingApprovals, type YesScope } from './standing-approval.js';
 
 /**
- * What holds where no rule says something. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
+ * What holds if no rule decides. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
  * is allowed, the rest asks. `auto`: all is allowed, commands only in a sandbox (`sandboxShell`, or a shell that states
  * `sandbox: 'external'`); without one they are denied. What is outside of the folder asks in every mode.
  */
 export type PermissionMode = 'read-only' | 'ask' | 'auto';
 
-/** What {@link Permissions} are made from. */
+/** Options of {@link Permissions}. */
 export interface PermissionsOptions {
   /** Default: `ask`. */
   readonly mode?: PermissionMode;
-  /** Those of the user or the application. */
+  /** Rules of the user or the application. */
   readonly rules?: readonly PermissionRule[];
-  /** Those that the folder itself brings, of which nobody knows who wrote them: they deny and ask, and never allow. */
+  /** Rules that the folder brings, whoever wrote them: they deny and ask, and never allow. */
   readonly folderRules?: readonly PermissionRule[];
   /** Where standing approvals are stored; default: in memory. It belongs to the user, not into the folder. */
   readonly file?: string;
@@ -53,7 +46,7 @@ export interface PermissionsOptions {
 /** Why one resource that a call would access is allowed, asked about or denied. */
 export interface Reason {
   readonly decision: Permission;
-  /** Nothing where it is about the call as such. */
+  /** `undefined` for the call as a whole. */
   readonly touch?: ResourceAccess;
   readonly by: 'rule' | 'folder rule' | 'standing yes' | 'mode' | 'always';
   readonly rule?: PermissionRule;
@@ -61,7 +54,7 @@ export interface Reason {
   readonly text: string;
 }
 
-/** What becomes of a call, and why. */
+/** What happens to a call, and why. */
 export interface Verdict {
   readonly decision: Permission;
   /** One for each resource that it would access; those that decided first. */
@@ -73,7 +66,7 @@ export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
   'Permissions',
   {
     mode: protecting(oneOf('read-only', 'ask', 'auto')),
-    rules: protecting(SAID_RULES),
+    rules: protecting(EXPLICIT_RULES),
     folderRules: protecting(RULES),
     file: protecting(FILLED_TEXT),
     sessionOf: FUNCTION,
@@ -86,29 +79,18 @@ export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
   },
 );
 
-const REQUEST = optionTable<PolicyRequest>('Permissions.explain', {
-  tool: required({
-    accepts: (value) => isRecord(value) && 'name' in value,
-    fix: "a definition: registry.get('place_order')",
-  }),
-  arguments: required(RECORD),
-  context: required({ ...RECORD, fix: "{ callId: 'c' }" }),
+/** Writing there asks, unless a rule names it. */
+const PROTECTED = PROTECTED_NAMES.flatMap((name) => [`**/${name}`, `**/${name}/**`]).map((path) => {
+  const reason = 'programs that are named there run by themselves';
+  return readyRule({ decision: 'ask', action: 'write', path, reason });
 });
 
-/** It asks, unless a rule names it. */
-const PROTECTED = PROTECTED_NAMES.flatMap((name): PermissionRule[] =>
-  [`**/${name}`, `**/${name}/**`].map((path) => ({
-    ...({ decision: 'ask', action: 'write', path } as const),
-    reason: 'programs that are named there run by themselves',
-  })),
-);
-
-const RANK: Readonly<Record<Permission, number>> = { allow: 0, ask: 1, deny: 2 };
+const RANK = { allow: 0, ask: 1, deny: 2 };
 
 /**
  * One policy for all tools: rules, a mode, and standing approvals. Of the rules that fit, one that denies wins;
- * otherwise the one that says most; where two say as much, the one that asks. A call is allowed where everything that
- * it would access is.
+ * otherwise the most specific one; of two that are as specific, the one that asks. A call is allowed if everything
+ * that it would access is.
  *
  * @example
  * ```ts
@@ -117,24 +99,30 @@ const RANK: Readonly<Record<Permission, number>> = { allow: 0, ask: 1, deny: 2 }
  * ```
  */
 export class Permissions {
-  readonly #mode: PermissionMode;
+  /** The mode that holds if no rule decides. */
+  readonly mode: PermissionMode;
   readonly #rules: readonly ReadyRule[];
   readonly #folderRules: readonly ReadyRule[];
-  readonly #protected = PROTECTED.map(readyRule);
   readonly #approvals: StandingApprovals;
-  readonly #sessionOf: (context: ToolContext) => string | undefined;
-  readonly #userOf: (context: ToolContext) => string | undefined;
+  readonly #whose: (context: ToolContext) => { readonly session?: string; readonly user?: string };
 
-  /** @throws InvalidOptionsError (521) naming everything that is wrong, also with what the file says. */
+  /** @throws InvalidOptionsError (521) naming everything that is wrong, also in the file. */
   constructor(options: PermissionsOptions = {}) {
     checkOptions(options, PERMISSIONS_OPTIONS);
-    const { mode = 'ask', rules = [], folderRules = [], file } = options;
-    this.#mode = mode;
+    const { mode = 'ask', rules = [], folderRules = [], file, userOf } = options;
+    const { sessionOf = ({ conversationId, chatId }) => conversationId ?? chatId } = options;
+    this.mode = mode;
     this.#rules = rules.map(readyRule);
     this.#folderRules = folderRules.filter(({ decision }) => decision !== 'allow').map(readyRule);
-    this.#approvals = readable(new StandingApprovals(file));
-    this.#sessionOf = options.sessionOf ?? (({ conversationId, chatId }) => conversationId ?? chatId);
-    this.#userOf = options.userOf ?? (() => undefined);
+    this.#approvals = new StandingApprovals(file);
+    this.#whose = (context) => ({ session: sessionOf(context), user: userOf?.(context) });
+    try {
+      this.#approvals.all();
+    } catch (cause) {
+      const problem = errorMessage(cause).replace(/\.$/, '');
+      const fix = 'a file that is whole, or is not there yet';
+      throw new InvalidOptionsError([{ where: 'Permissions', option: 'file', problem, fix }]);
+    }
   }
 
   /** For the loop, a registry, MCP: whatever takes a policy. */
@@ -149,51 +137,52 @@ export class Permissions {
   };
 
   /**
-   * What becomes of a call, and why. Nothing is done.
+   * What happens to a call, and why. Nothing is done.
    *
-   * @throws InvalidOptionsError (521) where the tool is no definition, but its name.
+   * @throws InvalidOptionsError (521) if the tool is not a definition, but its name.
    */
   async explain(request: PolicyRequest): Promise<Verdict> {
-    checkOptions(request, REQUEST);
+    if (!isRecord(request.tool)) {
+      const fix = "tool: registry.get('place_order')";
+      const problem = `tool is ${visibleLine(String(request.tool))}, and not a definition`;
+      throw new InvalidOptionsError([{ where: 'Permissions.explain', option: 'tool', problem, fix }]);
+    }
     const stated = await accessOf(request);
     const accesses = stated === 'as annotated' ? [] : stated;
     const call = { tool: request.tool.name, arguments: request.arguments };
     const subjects: Subject[] = accesses.map((access) => ({ ...call, access }));
     if (accesses.length === 0) subjects.push({ ...call, accessesNothing: stated !== 'as annotated' });
-    const approved = this.#approvedRules(request.context);
-    const reasons = subjects.map((subject) => this.#decide(subject, request, approved));
+    const { session, user } = this.#whose(request.context);
+    const approved = this.#approvals
+      .all()
+      .filter(({ scope }) => ('session' in scope ? scope.session === session : scope.user === user))
+      .map(({ rule }) => readyRule(rule));
+    const reasons = subjects.map((subject) => this.#decide(subject, request.tool, approved));
     reasons.sort((one, other) => RANK[other.decision] - RANK[one.decision]);
     return { decision: reasons[0]?.decision ?? 'deny', reasons };
   }
 
-  /** Whether a call is denied whatever it touches and whose it is: then it need not be offered. */
+  /** Whether a call is denied whatever it accesses and whose it is: then it need not be offered. */
   denies({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
     const subject = { tool: tool.name, arguments: args, accessesNothing: tool.touches !== undefined };
-    return this.#decide(subject, { tool }, []).decision === 'deny';
+    return this.#decide(subject, tool, []).decision === 'deny';
   }
 
-  /** The mode that holds where no rule says something. */
-  get mode(): PermissionMode {
-    return this.#mode;
-  }
-
-  /**
-   * Patterns of paths that a rule denies or asks about, whatever the tool: a sandbox keeps them away from commands,
-   * which run without a question. `unwritable` may be read.
-   */
+  /** Patterns of paths that a rule denies or asks about, whatever the tool, for a sandbox; `unwritable` may be read. */
   closedPaths(): { readonly unreadable: readonly string[]; readonly unwritable: readonly string[] } {
-    const closed = [...this.#rules, ...this.#folderRules]
-      .map(({ rule }) => rule)
-      .filter(({ decision, tool = '*', arguments: args }) => decision !== 'allow' && tool === '*' && !args);
     const pathsOf = (isWrite: boolean): readonly string[] =>
-      closed.flatMap(({ action, path = [] }) => ((action === 'write') === isWrite ? path : []));
+      [...this.#rules, ...this.#folderRules].flatMap(({ rule }) => {
+        const { decision, tool = '*', arguments: args, action, path = [] } = rule;
+        const isClosed = decision !== 'allow' && tool === '*' && !args && (action === 'write') === isWrite;
+        return isClosed ? path : [];
+      });
     return { unreadable: pathsOf(false), unwritable: pathsOf(true) };
   }
 
   /**
-   * Lets through from now on what fits a rule, for a session or a user. It is kept in the file, if there is one.
+   * Allows from now on what fits a rule, for a session or a user. It is stored in the file, if there is one.
    *
-   * @throws InvalidOptionsError (521) where the rule is not one that allows.
+   * @throws InvalidOptionsError (521) if the rule does not allow.
    */
   remember(
     rule: Omit<PermissionRule, 'decision'>,
@@ -218,82 +207,70 @@ export class Permissions {
   }
 
   /** Whoever answers decides whether the approval stands, and for whom. */
-  #rememberFor(
-    { tool, arguments: args, context }: PolicyRequest,
-    asked: readonly Reason[],
-  ): PolicyRemember | undefined {
-    const { session, user } = this.#whose(context);
-    const scopes: RememberScope[] = [
-      ...(session === undefined ? [] : ['conversation' as const]),
-      ...(user === undefined ? [] : ['user' as const]),
-    ];
-    if (this.#mode === 'read-only' || scopes.length === 0) return undefined;
-    return {
-      scopes,
-      keep: ({ scope, expires }) => {
-        const whose = scope === 'user' ? user && { user } : session && { session };
-        if (!whose) return;
-        const touches = asked.flatMap(({ touch }) => touch ?? []);
-        const until = expires === undefined ? {} : { until: new Date(expires) };
-        for (const rule of rulesOfYes(tool.name, args, touches)) this.remember(rule, { ...whose, ...until });
-      },
+  #rememberFor(request: PolicyRequest, asked: readonly Reason[]): PolicyRemember | undefined {
+    const { session, user } = this.#whose(request.context);
+    const scopes: RememberScope[] = [];
+    if (session !== undefined) scopes.push('conversation');
+    if (user !== undefined) scopes.push('user');
+    if (this.mode === 'read-only' || scopes.length === 0) return undefined;
+    const touches = asked.flatMap(({ touch }) => touch ?? []);
+    const rules = rulesOfYes(request.tool.name, request.arguments, touches);
+    const keep: PolicyRemember['keep'] = ({ scope, expires }) => {
+      const whose = scope === 'user' ? user && { user } : session && { session };
+      const until = expires === undefined ? {} : { until: new Date(expires) };
+      if (whose) for (const rule of rules) this.remember(rule, { ...whose, ...until });
     };
+    return { scopes, keep };
   }
 
-  #whose(context: ToolContext): { readonly session: string | undefined; readonly user: string | undefined } {
-    return { session: this.#sessionOf(context), user: this.#userOf(context) };
-  }
-
-  #approvedRules(context: ToolContext): readonly ReadyRule[] {
-    const { session, user } = this.#whose(context);
-    return this.#approvals
-      .all()
-      .filter(({ scope }) => ('session' in scope ? scope.session === session : scope.user === user))
-      .map(({ rule }) => readyRule(rule));
-  }
-
-  #decide(subject: Subject, { tool }: Pick<PolicyRequest, 'tool'>, approved: readonly ReadyRule[]): Reason {
-    const own = this.#decideByOwn(subject, tool, approved);
-    const folder = strongest(this.#folderRules, subject);
-    if (folder === undefined || RANK[folder.decision] <= RANK[own.decision]) return own;
-    // It may make it stricter, never looser. An approval was given in view of the question of the folder.
-    return own.by === 'standing yes' && folder.decision === 'ask'
-      ? own
-      : reasonOf(subject, { ...folder, by: 'folder rule' });
-  }
-
-  #decideByOwn(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Reason {
+  #decide(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Reason {
+    const own = this.#byOwnRules(subject, tool, approved);
+    const folder = mostSpecific(this.#folderRules, subject);
+    // Rules of the folder only restrict. A standing approval already answered what they ask.
+    const isAnswered = own.by === 'standing yes' && folder?.decision === 'ask';
+    const isStricter = folder !== undefined && RANK[folder.decision] > RANK[own.decision];
+    const { decision, by, rule, because }: Cause =
+      isStricter && !isAnswered ? { ...folder, by: 'folder rule' } : own;
     const { access } = subject;
-    const rule = strongest(this.#rules, subject);
-    if (rule?.decision === 'deny') return reasonOf(subject, { ...rule, by: 'rule' });
+    const what = access === undefined ? `calls ${subject.tool}` : describeAccess(access);
+    const source = by === 'folder rule' ? 'a rule of the folder' : `a ${by}`;
+    const text = `${what}: ${because ?? rule?.reason ?? `${source} ${VERBS[decision]}`}`;
+    return { decision, by, text, ...(access && { touch: access }), ...(rule && { rule }) };
+  }
+
+  #byOwnRules(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Cause {
+    const { access } = subject;
+    const rule = mostSpecific(this.#rules, subject);
+    if (rule?.decision === 'deny') return { ...rule, by: 'rule' };
     const mayBeDenied = rule?.weight === Number.POSITIVE_INFINITY && access?.action === 'run';
     const isCovered = !mayBeDenied && access?.action !== 'unknown' && alwaysAsks(access, true) === undefined;
+    const isOfSameCall = ({ tool, arguments: args = {} }: PermissionRule): boolean =>
+      tool !== undefined && Object.keys(subject.arguments).every((name) => Object.hasOwn(args, name));
     const approval = approved.find(
-      (one) => one.fits(subject) === 'yes' && (isCovered || isSameCall(one.rule, subject)),
+      ({ fits, rule }) => fits(subject) === 'yes' && (isCovered || isOfSameCall(rule)),
     );
-    if (approval !== undefined && this.#mode !== 'read-only')
-      return reasonOf(subject, { decision: 'allow', rule: approval.rule, by: 'standing yes' });
+    if (approval !== undefined && this.mode !== 'read-only')
+      return { decision: 'allow', rule: approval.rule, by: 'standing yes' };
     const base = this.#byRuleOrMode(subject, tool, rule);
-    // Of what is not understood, the reason says more than the mode.
+    // A sandbox prevents whatever would ask.
+    if (this.mode === 'auto' && isSandboxed(access)) return base;
+    // The reason why an access is unknown says more than the mode.
     const isUnknown = access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
-    // A sandbox keeps a command away from whatever would ask.
-    const isKeptIn = this.#mode === 'auto' && isSandboxed(access);
-    if (isKeptIn || (base.decision !== 'allow' && !isUnknown)) return reasonOf(subject, base);
+    if (base.decision !== 'allow' && !isUnknown) return base;
     const because = alwaysAsks(access, rule?.rule.path !== undefined);
-    if (because !== undefined) return reasonOf(subject, { decision: 'ask', by: 'always', because });
-    const guarded = this.#protected.find((one) => one.fits(subject) === 'yes');
-    return guarded !== undefined && (rule === undefined || rule.weight < guarded.weight)
-      ? reasonOf(subject, { decision: 'ask', rule: guarded.rule, by: 'always' })
-      : reasonOf(subject, base);
+    if (because !== undefined) return { decision: 'ask', by: 'always', because };
+    const guarded = PROTECTED.find((one) => one.fits(subject) === 'yes');
+    const isGuarded = guarded !== undefined && (rule === undefined || rule.weight < guarded.weight);
+    return isGuarded ? { decision: 'ask', rule: guarded.rule, by: 'always' } : base;
   }
 
-  #byRuleOrMode(subject: Subject, tool: PolicyRequest['tool'], rule: Decided | undefined): Because {
+  #byRuleOrMode(subject: Subject, tool: PolicyRequest['tool'], rule: RuleDecision | undefined): Cause {
     const decision = this.#byMode(subject, tool);
-    // A rule that only may fit does not make it looser than the mode.
+    // A rule that only may fit is not laxer than the mode.
     const isByMode = decision === 'deny' && !this.#rules.some((one) => one.fits(subject) === 'yes');
     if (rule !== undefined && !isByMode) return { ...rule, by: 'rule' };
-    const needsSandbox = this.#mode === 'auto' && decision === 'deny';
-    const because = needsSandbox ? NEEDS_SANDBOX : `mode '${this.#mode}' ${VERBS[decision]}`;
+    const needsSandbox = this.mode === 'auto' && decision === 'deny';
+    const because = needsSandbox ? NEEDS_SANDBOX : `mode '${this.mode}' ${VERBS[decision]}`;
     return { decision, by: 'mode', because };
   }
 
@@ -302,31 +279,39 @@ export class Permissions {
       access === undefined
         ? accessesNothing === true || annotations?.readOnly === true
         : access.action === 'read' || (access.action === 'run' && access.isReadOnly === true);
-    if (isReading) return 'allow';
-    if (this.#mode === 'auto' && isSandboxed(access)) return 'allow';
-    if (access?.action === 'unknown' || this.#mode === 'ask') return 'ask';
-    if (this.#mode === 'read-only' || access?.action === 'run') return 'deny';
+    if (isReading || (this.mode === 'auto' && isSandboxed(access))) return 'allow';
+    if (access?.action === 'unknown' || this.mode === 'ask') return 'ask';
+    if (this.mode === 'read-only' || access?.action === 'run') return 'deny';
     return access === undefined && annotations?.destructive === true ? 'ask' : 'allow';
   }
-}
-
-function isSandboxed(access: ResourceAccess | undefined): boolean {
-  return access !== undefined && 'isSandboxed' in access && access.isSandboxed === true;
 }
 
 const NEEDS_SANDBOX =
   "mode 'auto' runs commands only in a sandbox: use sandboxShell() of toolwright/toolbox/sandbox, { sandbox: 'external' } in a container, or mode 'ask'";
 
-/** A file that cannot be understood would stop every call later. */
-function readable(approvals: StandingApprovals): StandingApprovals {
-  try {
-    approvals.all();
-    return approvals;
-  } catch (cause) {
-    const problem = errorMessage(cause).replace(/\.$/, '');
-    const fix = 'a file that is whole, or is not there yet';
-    throw new InvalidOptionsError([{ where: 'Permissions', option: 'file', problem, fix }]);
+const VERBS = { allow: 'allows it', ask: 'asks about it', deny: 'denies it' };
+
+/** Why a call is decided as it is. */
+type Cause = Pick<Reason, 'decision' | 'by' | 'rule'> & { readonly because?: string };
+
+/** What rules decide about one access. */
+type RuleDecision = Omit<Cause, 'by'> & { readonly rule: PermissionRule; readonly weight: number };
+
+function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecision | undefined {
+  let best: RuleDecision | undefined;
+  for (const { rule, weight, fits } of rules) {
+    const fit = fits(subject);
+    if (fit === 'no' || (fit === 'maybe' && rule.decision === 'allow')) continue;
+    if (rule.decision === 'deny' && fit === 'yes') return { decision: 'deny', rule, weight };
+    const because = 'it may be something that a rule denies';
+    const one: RuleDecision =
+      rule.decision === 'deny'
+        ? { decision: 'ask', rule, weight: Number.POSITIVE_INFINITY, because }
+        : { decision: rule.decision, rule, weight };
+    const isMoreSpecific = one.weight > (best?.weight ?? -1);
+    if (isMoreSpecific || (one.weight === best?.weight && one.decision === 'ask')) best = one;
   }
+  return best;
 }
 
 /** Why something asks whatever the mode, unless a rule that names it allows it. */
@@ -335,61 +320,50 @@ function alwaysAsks(access: ResourceAccess | undefined, isNamed: boolean): strin
   if (access?.action === 'read' || access?.action === 'write')
     return access.path.startsWith('/') && !isNamed ? 'it is outside of the folder' : undefined;
   if (access?.action !== 'run') return undefined;
-  const outside = (access.mentions ?? []).find((path) => path.startsWith('/'));
+  const outside = access.mentions?.find((path) => path.startsWith('/'));
   if (outside !== undefined) return `it is given '${outside}', which is outside of the folder`;
   return access.words.includes(undefined) ? 'some of its words are not known before it runs' : undefined;
 }
 
-function isSameCall(rule: PermissionRule, { arguments: args }: Subject): boolean {
-  return (
-    rule.tool !== undefined && Object.keys(args).every((name) => Object.hasOwn(rule.arguments ?? {}, name))
-  );
+function isSandboxed(access: ResourceAccess | undefined): boolean {
+  return access !== undefined && 'isSandboxed' in access && access.isSandboxed === true;
 }
 
-interface Because {
-  readonly decision: Permission;
-  readonly by: Reason['by'];
-  readonly rule?: PermissionRule;
-  readonly because?: string;
-}
-
-/** What rules decide about one thing. */
-type Decided = Omit<Because, 'by'> & { readonly rule: PermissionRule; readonly weight: number };
-
-function strongest(rules: readonly ReadyRule[], subject: Subject): Decided | undefined {
-  let best: Decided | undefined;
-  for (const { rule, weight, fits: fitsOf } of rules) {
-    const fits = fitsOf(subject);
-    if (fits === 'no' || (fits === 'maybe' && rule.decision === 'allow')) continue;
-    if (rule.decision === 'deny' && fits === 'yes') return { decision: 'deny', rule, weight };
-    const one: Decided =
-      rule.decision === 'deny'
-        ? { decision: 'ask', rule, weight: Number.POSITIVE_INFINITY, because: MAY_BE_DENIED }
-        : { decision: rule.decision, rule, weight };
-    const isStronger = one.weight > (best?.weight ?? -1);
-    if (isStronger || (one.weight === best?.weight && one.decision === 'ask')) best = one;
+/** Fails closed: if a tool cannot state what it would access, that is unknown. */
+async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess[] | 'as annotated'> {
+  if (request.tool.touches === undefined) return 'as annotated';
+  let problem = '';
+  try {
+    const stated: unknown = await request.tool.touches(request.arguments, request.context);
+    if (stated === 'as annotated') return stated;
+    if (Array.isArray(stated) && stated.every(isAccess)) return stated;
+  } catch (error) {
+    problem = `: ${errorMessage(error)}`;
   }
-  return best;
+  return [{ action: 'unknown', why: `the tool could not say what it would touch${problem}` }];
 }
 
-const MAY_BE_DENIED = 'it may be something that a rule denies';
+function isAccess(value: unknown): value is ResourceAccess {
+  if (!isRecord(value)) return false;
+  const { action, path, words, mentions = [], absolute = '', url, why } = value;
+  const isText = (one: unknown): boolean => typeof one === 'string';
+  if (action === 'read' || action === 'write') return isText(path) && isText(absolute);
+  if (action === 'open') return isText(url);
+  if (action === 'unknown') return isText(why);
+  const areTexts = (list: unknown): boolean => Array.isArray(list) && list.every(isText);
+  const known = Array.isArray(words) ? words.filter((word) => word !== undefined) : words;
+  return action === 'run' && areTexts(known) && areTexts(mentions);
+}
 
-const VERBS: Readonly<Record<Permission, string>> = {
-  allow: 'allows it',
-  ask: 'asks about it',
-  deny: 'denies it',
-};
-
-const SOURCES: Readonly<Record<Reason['by'], string>> = {
-  rule: 'a rule',
-  'folder rule': 'a rule of the folder',
-  'standing yes': 'a standing yes',
-  mode: 'the mode',
-  always: 'a rule',
-};
-
-function reasonOf({ access, tool }: Subject, { decision, by, rule, because }: Because): Reason {
-  const what = access === undefined ? `calls ${tool}` : describeAccess(access);
-  const text = `${what}: ${because ?? rule?.reason ?? `${SOURCES[by]} ${VERBS[decision]}`}`;
-  return { decision, by, text, ...(access && { touch: access }), ...(rule && { rule }) };
+/** What a call would do, for people: `writes 'src/a.ts'`. Nothing in it is hidden, and it stays on its line. */
+function describeAccess(access: ResourceAccess): string {
+  const quoted = (text: string): string => {
+    const seen = visibleLine(text);
+    return `'${seen.length > 200 ? `${seen.slice(0, 200)}…` : seen}'`;
+  };
+  if (access.action === 'run') return `runs ${quoted(access.words.map((word) => word ?? '…').join(' '))}`;
+  if (access.action === 'open') return `opens ${quoted(access.url)}`;
+  if (access.action === 'unknown') return 'does what cannot be told before';
+  const verb = access.action === 'read' ? 'reads' : 'changes';
+  return `${verb} ${quoted(access.absolute ?? access.path)}${access.isDeep ? ' and what is in it' : ''}`;
 }

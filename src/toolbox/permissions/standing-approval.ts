@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { withFileLock } from '../../kernel/file-lock.js';
 import { isRecord, parsedJson } from '../../kernel/json.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
-import { FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
-import { withFileLock } from './file-lock.js';
+import { either, FILLED_TEXT, objectOf, optionFaults, optionTable, required } from '../../kernel/options.js';
 import { type PermissionRule, RULES } from './permission-rule.js';
 
 /** The calls that an approval allows: those of one session, or all of one user. */
@@ -24,49 +24,41 @@ export interface StandingApproval {
 /** @deprecated The old name of {@link StandingApproval}. */
 export type StandingYes = StandingApproval;
 
-/** For people who open the file. */
 const ABOUT =
   'Calls that fit one of these are made without asking. Remove an entry, and somebody is asked again. Rules that deny win over all of them.';
 
+const SCOPES = either(
+  objectOf<{ session: string }>({ session: required(FILLED_TEXT) }, { fix: "{ session: '…' }" }),
+  objectOf<{ user: string }>({ user: required(FILLED_TEXT) }, { fix: "{ user: '…' }" }),
+);
 const ENTRY = optionTable<StandingApproval>('an entry', {
   id: required(FILLED_TEXT),
   rule: required({
     accepts: (value) => RULES.accepts([value]) && isRecord(value) && value.decision === 'allow',
     fix: "{ decision: 'allow', … }",
   }),
-  scope: required({
-    accepts: (value) => SESSION.accepts(value) || USER.accepts(value),
-    fix: "{ session: '…' } or { user: '…' }",
-  }),
+  scope: required({ accepts: SCOPES.accepts, fix: SCOPES.fix }),
   given: required(FILLED_TEXT),
   until: FILLED_TEXT,
 });
-const SESSION = objectOf<{ readonly session: string }>({ session: required(FILLED_TEXT) }, { fix: '' });
-const USER = objectOf<{ readonly user: string }>({ user: required(FILLED_TEXT) }, { fix: '' });
 
 /** Stores approvals in a file that a person can read and change, or in memory. */
 export class StandingApprovals {
   readonly #file: string | undefined;
-  #entries: readonly StandingApproval[] = [];
-  /** The text of the file when it was last read. */
-  #text: string | undefined;
+  #inMemory: readonly StandingApproval[] = [];
 
   constructor(file: string | undefined) {
     this.#file = file;
   }
 
   /**
-   * All that hold now, with changes by other processes: time and size of a file do not tell two quick changes apart.
+   * All that hold now. The file is read each time: its time and size do not reveal two quick changes by other processes.
    *
    * @throws Error if the file cannot be understood.
    */
-  all(now: Date = new Date()): readonly StandingApproval[] {
-    if (this.#file !== undefined) {
-      const text = textOf(this.#file);
-      if (text !== this.#text) this.#entries = text === undefined ? [] : entriesIn(text, this.#file);
-      this.#text = text;
-    }
-    return this.#entries.filter(({ until }) => until === undefined || Date.parse(until) > now.getTime());
+  all(): readonly StandingApproval[] {
+    const entries = this.#file === undefined ? this.#inMemory : entriesIn(this.#file);
+    return entries.filter(({ until }) => until === undefined || Date.parse(until) > Date.now());
   }
 
   /** Adds an approval, or replaces that of the same rule and scope. */
@@ -80,12 +72,12 @@ export class StandingApprovals {
 
   /** Removes an approval; returns whether it was there. */
   remove(id: string): boolean {
-    if (!this.all().some((entry) => entry.id === id)) return false;
-    let wasThere = false;
-    this.#change((entries) => {
-      wasThere = entries.some((entry) => entry.id === id);
-      return entries.filter((entry) => entry.id !== id);
-    });
+    let wasThere = this.all().some((entry) => entry.id === id);
+    if (wasThere)
+      this.#change((entries) => {
+        wasThere = entries.some((entry) => entry.id === id);
+        return entries.filter((entry) => entry.id !== id);
+      });
     return wasThere;
   }
 
@@ -93,35 +85,32 @@ export class StandingApprovals {
   #change(change: (entries: readonly StandingApproval[]) => readonly StandingApproval[]): void {
     const file = this.#file;
     if (file === undefined) {
-      this.#entries = change(this.all());
+      this.#inMemory = change(this.all());
       return;
     }
     mkdirSync(dirname(file), { recursive: true });
     const draft = `${file}.${nodeCrypto().randomUUID()}.tmp`;
-    let isWritten = false;
-    while (!isWritten)
-      isWritten = withFileLock(file, (isHeld) => {
-        const text = JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2);
-        writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true });
-        // Whoever was stopped until the lock expired begins again.
-        const isStillHeld = isHeld();
-        if (isStillHeld) renameSync(draft, file);
-        return isStillHeld;
-      });
+    const write = (isHeld: () => boolean): boolean => {
+      const text = JSON.stringify({ about: ABOUT, entries: change(this.all()) }, null, 2);
+      writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true });
+      const isStillHeld = isHeld();
+      if (isStillHeld) renameSync(draft, file);
+      return isStillHeld;
+    };
+    // A process that was stopped until its lock expired begins again.
+    while (!withFileLock(file, write));
   }
 }
 
-/** `undefined` if the file is not there yet. */
-function textOf(file: string): string | undefined {
+function entriesIn(file: string): readonly StandingApproval[] {
+  let text: string;
   try {
-    return readFileSync(file, 'utf8');
+    text = readFileSync(file, 'utf8');
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    // It is not there yet.
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw new Error(`${file} cannot be read. Repair it, or remove it.`, { cause });
   }
-}
-
-function entriesIn(text: string, file: string): readonly StandingApproval[] {
   const json = parsedJson(text);
   if (!isRecord(json) || !Array.isArray(json.entries))
     throw new Error(`${file} is no JSON with a list of entries. Repair it, or remove it.`);

@@ -1,12 +1,12 @@
-/** What has to be known of a folder to tell what a command would access in it. */
+/** What tells what a command would access in a folder. */
 export interface FolderView {
   /** The folder, absolute, without links. */
   readonly root: string;
   /** What an absolute path is in the end, as the system reads it: with links followed, and `..` behind them. */
   resolve(path: string): { readonly path: string; readonly isFolder: boolean };
-  /** Names in a folder; nothing where it is none. */
+  /** Names in a folder; `undefined` if it is not one. */
   names(path: string): readonly string[] | undefined;
-  /** The text of a file; nothing where there is none. */
+  /** The text of a file; `undefined` if there is none. */
   text(path: string): string | undefined;
 }
 
@@ -16,17 +16,17 @@ export interface CommandRequest {
   readonly command: string;
   /** Where, relative to the folder of the shell. */
   readonly folder: string;
-  /** Aborted when it has to end; then all that it has started ends too. */
+  /** Aborted when it has to end; then everything that it has started ends too. */
   readonly signal?: AbortSignal;
   /** Milliseconds after which it is ended. */
   readonly timeoutMs?: number;
-  /** Hears of what it writes, as it comes. */
+  /** Receives what it writes, as it comes. */
   readonly onOutput?: (text: string) => void;
 }
 
 /** How a command ended. */
 export interface CommandEnd {
-  /** Nothing where a signal ended it. */
+  /** `undefined` if a signal ended it. */
   readonly exitCode: number | undefined;
   /** `SIGSEGV`, … */
   readonly signal: string | undefined;
@@ -41,16 +41,56 @@ export interface RunningCommand {
   readonly output: OutputView;
   /** Its end; never rejects. */
   readonly ended: Promise<CommandEnd>;
-  /** Ends it and all that it has started; done when they are gone. */
+  /** Ends it and everything that it has started; resolves when they are gone. */
   end(why: 'time' | 'abort'): Promise<void>;
 }
 
-/** What a command has written: its beginning and its end, where it is too long to be kept. */
+/** What a command has written: its beginning and its end, if it is too long to be stored. */
 export interface OutputView {
-  /** All of it that is kept, with a line that says what is missing. */
+  /** All of it that is stored, with a line that says what is missing. */
   text(): string;
   /** What came behind a place of it, and the place to go on from. */
   since(place: number): { readonly text: string; readonly place: number };
+}
+
+/** Stores the beginning and the end of an output that may be endless. */
+export class StoredOutput implements OutputView {
+  readonly #half: number;
+  #head = '';
+  #tail = '';
+  #length = 0;
+
+  constructor(characters: number) {
+    this.#half = Math.floor(characters / 2);
+  }
+
+  add(text: string): void {
+    this.#length += text.length;
+    const room = Math.max(0, this.#half - this.#head.length);
+    this.#head += text.slice(0, room);
+    this.#tail += text.slice(room);
+    // Not at each line: that would be a copy each time.
+    if (this.#tail.length > this.#half * 2) this.#tail = this.#tail.slice(-this.#half);
+  }
+
+  text(): string {
+    const tail = this.#tail.slice(-this.#half);
+    const missing = this.#length - this.#head.length - tail.length;
+    return (this.#head + gapOf(missing, '\n') + tail).toWellFormed();
+  }
+
+  since(place: number): { readonly text: string; readonly place: number } {
+    if (place <= 0) return { text: this.text(), place: this.#length };
+    const isWhole = this.#head.length + this.#tail.length === this.#length;
+    const stored = isWhole ? this.#head + this.#tail : this.#tail;
+    const start = this.#length - stored.length;
+    const text = gapOf(start - place, '') + stored.slice(Math.max(0, place - start));
+    return { text: text.toWellFormed(), place: this.#length };
+  }
+}
+
+function gapOf(missing: number, before: string): string {
+  return missing > 0 ? `${before}… (${missing} characters are left out here)\n` : '';
 }
 
 /**
@@ -58,7 +98,7 @@ export interface OutputView {
  * a `sandboxShell` or `virtualShell`, or one of your own that runs them in a container or on another machine.
  */
 export abstract class CommandShell {
-  /** Containers make an instance of any class that nobody has registered. */
+  /** Containers make an instance of any class that is not registered. */
   constructor() {
     if (new.target === CommandShell)
       throw new TypeError(
@@ -66,18 +106,15 @@ export abstract class CommandShell {
       );
   }
 
-  /**
-   * Whether the operating system keeps its commands away from everything but the folder, so that mode `auto` of
-   * `Permissions` can let them run. Default: no.
-   */
+  /** Whether the operating system keeps its commands in the folder, so that mode `auto` of `Permissions` lets them run. */
   get isSandboxed(): boolean {
     return false;
   }
 
-  /** Starts a command; throws where that cannot be. */
+  /** Starts a command; throws if that is impossible. */
   abstract start(request: CommandRequest): RunningCommand;
   /** What tells what a command would access, before it runs. */
   abstract view(): FolderView;
-  /** The folder that a path names, absolute; throws where it is none, or outside. */
+  /** The folder that a path names, absolute; throws if it is none, or outside. */
   abstract folderAt(path: string): string;
 }

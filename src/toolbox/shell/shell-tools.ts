@@ -7,12 +7,12 @@ import { discoverTools } from '../../discovery/discover-tools.js';
 import { onAbort } from '../../kernel/async.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
-import { type CommandEnd, CommandShell, type RunningCommand } from './command-shell.js';
+import { type CommandEnd, type CommandRequest, CommandShell, type RunningCommand } from './command-shell.js';
 import { LocalShell, type LocalShellOptions } from './local-shell.js';
 
 /** How long commands of the shell tools may take. A subclass may have others. */
 export interface ShellLimits {
-  /** Where the model does not say how long; default: 120. */
+  /** If the model does not say how long; default: 120. */
   readonly seconds: number;
   /** Whatever it says; default: 1,800. */
   readonly mostSeconds: number;
@@ -22,35 +22,44 @@ export interface ShellLimits {
   readonly backgroundCommands: number;
 }
 
-const LIMITS: ShellLimits = {
-  seconds: 120,
-  mostSeconds: 1_800,
-  backgroundSeconds: 86_400,
-  backgroundCommands: 16,
-};
-
 const PROGRESS_MS = 100;
+const MOST_PROGRESS = 10_000;
+
+/** How many ended background commands are stored, of all conversations. */
+const MOST_ENDED = 200;
 
 const ID = 'Id of the command, e.g. command_1';
 
+/** A command that runs on after the call that started it. */
+interface BackgroundCommand {
+  readonly id: string;
+  readonly owner: string;
+  /** The beginning of its text, on one line. */
+  readonly title: string;
+  readonly running: RunningCommand;
+  end: CommandEnd | undefined;
+  /** Up to where its output was reported. */
+  reported: number;
+}
+
 /**
- * Tools that run commands: in the foreground, with progress, and in the background, with their output. Where they run
- * is the {@link CommandShell} that is injected. What they may run is for a policy to say
- * (`toolwright/toolbox/permissions`): without one, they run what they are told, as this user.
- *
- * @example
- * ```ts
- * tools.register(...shellTools({ folder: process.cwd() }));
- * ```
+ * Tools that run commands: in the foreground, with progress, and in the background, with their output. They run in the
+ * {@link CommandShell} that is injected. A policy decides what may run (`toolwright/toolbox/permissions`): without one,
+ * they run what the model says, as this user.
  */
 @Toolset({ name: 'Shell', description: 'Runs commands in one folder.' })
 export class ShellTools {
-  protected readonly limits: ShellLimits = LIMITS;
-  readonly #background = new BackgroundCommands();
+  protected readonly limits: ShellLimits = {
+    seconds: 120,
+    mostSeconds: 1_800,
+    backgroundSeconds: 86_400,
+    backgroundCommands: 16,
+  };
+  #background: readonly BackgroundCommand[] = [];
+  #count = 0;
 
   constructor(protected readonly shell: CommandShell) {}
 
-  /** Runs a command to its end, or starts it in the background. */
   @Tool({
     description:
       'Run a command with Bash and get what it writes, and its exit code. There is no terminal and no input. What goes on for long, such as a server, runs in the background: then command_output tells what it has written.',
@@ -77,34 +86,39 @@ export class ShellTools {
     const text = place.isSandboxed ? command : readOnlyText(command, place);
     if (background) {
       const timeoutMs = (seconds ?? limits.backgroundSeconds) * 1_000;
-      const run = (): RunningCommand => shell.start({ command: text, folder, timeoutMs });
-      return this.#background.start(context, { command, run, most: limits.backgroundCommands });
+      return this.#startInBackground(command, { command: text, folder, timeoutMs }, context);
     }
     const timeoutMs = Math.min(seconds ?? limits.seconds, limits.mostSeconds) * 1_000;
-    const news = new PacedNews((output) => context?.progress({ output }));
-    const running = shell.start({
-      command: text,
-      folder,
-      signal: context?.signal,
-      timeoutMs,
-      onOutput: (text) => news.add(text),
-    });
+    let news = '';
+    let timer: NodeJS.Timeout | undefined;
+    const report = (): void => {
+      clearTimeout(timer);
+      timer = undefined;
+      if (news !== '') context?.progress({ output: news });
+      news = '';
+    };
+    const onOutput = (added: string): void => {
+      news = (news + added).slice(-MOST_PROGRESS);
+      timer ??= setTimeout(report, PROGRESS_MS);
+    };
+    const running = shell.start({ command: text, folder, signal: context?.signal, timeoutMs, onOutput });
     const end = await running.ended;
-    news.flush();
-    return describeEnd(running.output.text(), end);
+    report();
+    return resultOf(running.output.text(), end);
   }
 
-  /** The commands that run in the background, and those that have ended lately. */
   @Tool({
     description: 'List the commands that were started in the background.',
     annotations: { title: 'List commands', readOnly: true },
     touches: 'nothingTouched',
   })
   listCommands(context?: ToolContext): string {
-    return this.#background.list(context);
+    const lines = this.#commandsOf(context).map(
+      (one) => `${one.id} (${one.end === undefined ? 'runs' : howEnded(one.end)}): ${one.title}`,
+    );
+    return lines.join('\n') || 'No command was started in the background.';
   }
 
-  /** What a command in the background has written since it was last asked. */
   @Tool({
     description:
       'Get what a command in the background has written since you last asked, and whether it still runs.',
@@ -116,25 +130,35 @@ export class ShellTools {
     @Param({ description: 'All that is kept, from the beginning' }) all = false,
     context?: ToolContext,
   ): ToolResult {
-    return this.#background.output(context, id, all);
+    const found = this.#commandsOf(context).find((one) => one.id === id);
+    if (found === undefined) return errorResult(`There is no '${id}'.`);
+    const { text, place } = found.running.output.since(all ? 0 : found.reported);
+    found.reported = place;
+    const status = found.end === undefined ? 'it runs' : howEnded(found.end);
+    return toolResult(`${text === '' ? '(nothing new)' : text}\n(${status})`);
   }
 
-  /** Ends a command in the background and all that it has started. */
   @Tool({
     description: 'End a command that runs in the background, and all that it has started.',
     annotations: { title: 'Kill command', destructive: true, idempotent: true },
     touches: 'nothingTouched',
   })
-  killCommand(
+  async killCommand(
     @Param({ description: ID, required: true }) id: string,
     context?: ToolContext,
   ): Promise<ToolResult> {
-    return this.#background.kill(context, id);
+    const found = this.#commandsOf(context).find((one) => one.id === id);
+    if (found === undefined) return errorResult(`There is no '${id}'.`);
+    if (found.end !== undefined) return toolResult(`${id} had ended already (${howEnded(found.end)}).`);
+    await found.running.end('abort');
+    await found.running.ended;
+    return toolResult(`${id} and all that it has started are gone.`);
   }
 
-  /** Ends all commands in the background; for when the application ends. */
+  /** Ends all commands in the background, when the application ends. */
   async dispose(): Promise<void> {
-    await this.#background.killAll();
+    const running = this.#background.filter(({ end }) => end === undefined);
+    await Promise.all(running.map((one) => one.running.end('abort').then(() => one.running.ended)));
   }
 
   /** What a command would access. */
@@ -142,7 +166,7 @@ export class ShellTools {
     return commandAccess(String(command), this.#place(String(folder)));
   }
 
-  /** Of what was started, its start was asked about. */
+  /** A background command was decided about when it started. */
   protected nothingTouched(): readonly ResourceAccess[] {
     return [];
   }
@@ -151,37 +175,47 @@ export class ShellTools {
     const { shell } = this;
     return { folder: shell.folderAt(folder), view: shell.view(), isSandboxed: shell.isSandboxed };
   }
+
+  #startInBackground(command: string, request: CommandRequest, context: ToolContext | undefined): ToolResult {
+    const count = this.#commandsOf(context).filter(({ end }) => end === undefined).length;
+    if (count >= this.limits.backgroundCommands)
+      return errorResult(`${count} commands run in the background; end one of them first (kill_command).`);
+    this.#count += 1;
+    const id = `command_${this.#count}`;
+    const running = this.shell.start(request);
+    const owner = ownerOf(context);
+    const title = visibleLine(command).slice(0, 200);
+    const started: BackgroundCommand = { id, owner, title, running, end: undefined, reported: 0 };
+    this.#background = [...this.#background, started];
+    void running.ended.then((end) => {
+      started.end = end;
+      const ended = this.#background.filter((one) => one.end !== undefined);
+      if (ended.length > MOST_ENDED) this.#background = this.#background.filter((one) => one !== ended[0]);
+    });
+    const work = async (): Promise<ToolResult> => {
+      const unfollow = context && onAbort(context.signal, () => void running.end('abort'));
+      const end = await running.ended;
+      unfollow?.();
+      return resultOf(`${id}: ${title}\n${running.output.text()}`, end);
+    };
+    const acknowledgement = `${id} runs in the background. command_output tells what it writes, kill_command ends it.`;
+    const given = context?.background(work, acknowledgement);
+    if (ToolResult.is(given)) return given;
+    // Nobody takes completions: the call would wait for the end, so the model asks for it.
+    given?.catch(() => {});
+    return toolResult(acknowledgement);
+  }
+
+  /** Commands belong to the conversation that started them. */
+  #commandsOf(context: ToolContext | undefined): readonly BackgroundCommand[] {
+    const owner = ownerOf(context);
+    return this.#background.filter((command) => command.owner === owner);
+  }
 }
 
-/** Commands of one conversation are no business of another one. */
 function ownerOf(context: ToolContext | undefined): string {
   return JSON.stringify([context?.channel, context?.chatId, context?.conversationId]);
 }
-
-/** Tells of much at once, and not of each line. */
-class PacedNews {
-  readonly #tell: (text: string) => void;
-  #rest = '';
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(tell: (text: string) => void) {
-    this.#tell = tell;
-  }
-
-  add(text: string): void {
-    this.#rest = (this.#rest + text).slice(-MOST_NEWS);
-    this.#timer ??= setTimeout(() => this.flush(), PROGRESS_MS);
-  }
-
-  flush(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#rest !== '') this.#tell(this.#rest);
-    this.#rest = '';
-  }
-}
-
-const MOST_NEWS = 10_000;
 
 /**
  * The shell tools of one folder on this machine, or of any {@link CommandShell}, without a container.
@@ -200,116 +234,6 @@ export function shellTools(options: LocalShellOptions | CommandShell): ToolDefin
   return discoverTools({ toolsets: [ShellTools], container: { resolve } });
 }
 
-/** A command that runs on after the call that started it. */
-interface BackgroundCommand {
-  readonly id: string;
-  readonly owner: string;
-  readonly command: string;
-  readonly running: RunningCommand;
-  end: CommandEnd | undefined;
-  /** Up to where its output was reported. */
-  told: number;
-}
-
-/** A command to be started. */
-interface BackgroundStart {
-  readonly command: string;
-  readonly run: () => RunningCommand;
-  /** How many of a conversation may run. */
-  readonly most: number;
-}
-
-/** How many that have ended are remembered, of all conversations. */
-const MOST_ENDED = 200;
-
-/** Commands that were started and not waited for, by conversation. */
-class BackgroundCommands {
-  #commands: readonly BackgroundCommand[] = [];
-  #count = 0;
-
-  /** Starts a command; its end is reported if the conversation takes completions. */
-  start(context: ToolContext | undefined, { command, run, most }: BackgroundStart): ToolResult {
-    const owner = ownerOf(context);
-    const count = this.#of(owner).filter(({ end }) => end === undefined).length;
-    if (count >= most)
-      return errorResult(`${count} commands run in the background; end one of them first (kill_command).`);
-    this.#count += 1;
-    const id = `command_${this.#count}`;
-    const started: BackgroundCommand = { id, owner, command, running: run(), end: undefined, told: 0 };
-    this.#commands = [...this.#commands, started];
-    void started.running.ended.then((end) => {
-      started.end = end;
-      const ended = this.#commands.filter((one) => one.end !== undefined);
-      const forgotten = ended.slice(0, Math.max(0, ended.length - MOST_ENDED));
-      this.#commands = this.#commands.filter((one) => !forgotten.includes(one));
-    });
-    const acknowledgement = `${id} runs in the background. command_output tells what it writes, kill_command ends it.`;
-    return tellOfEnd(context, started, acknowledgement) ?? toolResult(acknowledgement);
-  }
-
-  list(context: ToolContext | undefined): string {
-    const lines = this.#of(ownerOf(context)).map((one) => {
-      const status = one.end === undefined ? 'runs' : howEnded(one.end);
-      return `${one.id} (${status}): ${shortText(one)}`;
-    });
-    return lines.join('\n') || 'No command was started in the background.';
-  }
-
-  output(context: ToolContext | undefined, id: string, all: boolean): ToolResult {
-    const found = this.#find(context, id);
-    if (found === undefined) return errorResult(`There is no '${id}'.`);
-    const { text, place } = found.running.output.since(all ? 0 : found.told);
-    found.told = place;
-    const status = found.end === undefined ? 'it runs' : howEnded(found.end);
-    return toolResult(`${text === '' ? '(nothing new)' : text}\n(${status})`);
-  }
-
-  async kill(context: ToolContext | undefined, id: string): Promise<ToolResult> {
-    const found = this.#find(context, id);
-    if (found === undefined) return errorResult(`There is no '${id}'.`);
-    if (found.end !== undefined) return toolResult(`${id} had ended already (${howEnded(found.end)}).`);
-    await found.running.end('abort');
-    await found.running.ended;
-    return toolResult(`${id} and all that it has started are gone.`);
-  }
-
-  async killAll(): Promise<void> {
-    const running = this.#commands.filter(({ end }) => end === undefined);
-    await Promise.all(running.map((one) => one.running.end('abort').then(() => one.running.ended)));
-  }
-
-  #of(owner: string): readonly BackgroundCommand[] {
-    return this.#commands.filter((command) => command.owner === owner);
-  }
-
-  #find(context: ToolContext | undefined, id: string): BackgroundCommand | undefined {
-    return this.#of(ownerOf(context)).find((one) => one.id === id);
-  }
-}
-
-function shortText({ command }: BackgroundCommand): string {
-  return visibleLine(command).slice(0, 200);
-}
-
-/** Without completions the call would wait for the end: then the model asks for it. */
-function tellOfEnd(
-  context: ToolContext | undefined,
-  started: BackgroundCommand,
-  acknowledgement: string,
-): ToolResult | undefined {
-  const { id, running } = started;
-  const work = async (): Promise<ToolResult> => {
-    const unfollow = context && onAbort(context.signal, () => void running.end('abort'));
-    const end = await running.ended;
-    unfollow?.();
-    return describeEnd(`${id}: ${shortText(started)}\n${running.output.text()}`, end);
-  };
-  const given = context?.background(work, acknowledgement);
-  if (ToolResult.is(given)) return given;
-  given?.catch(() => {});
-  return undefined;
-}
-
 /** How a command ended, in a few words. */
 function howEnded({ exitCode, signal, endedBy, durationMs }: CommandEnd): string {
   const seconds = `${(durationMs / 1_000).toFixed(1)} s`;
@@ -320,7 +244,7 @@ function howEnded({ exitCode, signal, endedBy, durationMs }: CommandEnd): string
 }
 
 /** What a command wrote, and how it ended. */
-function describeEnd(output: string, end: CommandEnd): ToolResult {
+function resultOf(output: string, end: CommandEnd): ToolResult {
   const text = output === '' ? '(no output)' : output.replace(/\n$/, '');
   const { exitCode, signal, endedBy, durationMs } = end;
   return new ToolResult({

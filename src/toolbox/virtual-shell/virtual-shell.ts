@@ -18,8 +18,9 @@ import {
   CommandShell,
   type FolderView,
   type RunningCommand,
+  StoredOutput,
 } from '../shell/command-shell.js';
-import { KeptOutput } from '../shell/kept-output.js';
+
 import { ShellFiles } from './shell-files.js';
 
 /** What {@link virtualShell} is made from. */
@@ -90,7 +91,7 @@ class VirtualShell extends CommandShell {
   }
 
   override start({ command, folder, signal, timeoutMs, onOutput }: CommandRequest): RunningCommand {
-    const output = new KeptOutput(this.#outputCharacters);
+    const output = new StoredOutput(this.#outputCharacters);
     const begun = performance.now();
     const controller = new AbortController();
     let endedBy: CommandEnd['endedBy'];
