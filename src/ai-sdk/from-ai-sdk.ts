@@ -23,7 +23,7 @@ import {
   RECORD,
   WHOLE,
 } from '../kernel/options.js';
-import { type StrictMode, StrictTools } from '../schema/strict/strict-schema.js';
+import { type StrictMode, StrictTools } from '../schema/strict/strict-tools.js';
 import { toCallOptions } from './call-options.js';
 import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
 import { nameOf } from './to-prompt.js';

@@ -25,7 +25,7 @@ import {
   TEXT,
   withMethods,
 } from '../../kernel/options.js';
-import { type StrictMode, StrictTools } from '../../schema/strict/strict-schema.js';
+import { type StrictMode, StrictTools } from '../../schema/strict/strict-tools.js';
 import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
