@@ -4,14 +4,14 @@ import { absenceOf, type Field, type Node, target, VALUE, VARIANT } from './node
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The ordinary value for a strict one. A value that is not strict stays as it is; the validation reports it. */
-export function restore(node: Node, value: unknown): unknown {
+export function restoreValue(node: Node, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const { items, fields, branches, standsFor } = node;
   let restored: unknown;
   if (branches !== undefined) restored = restoreBranch(node, value);
   else if (items !== undefined && Array.isArray(value))
     restored =
-      standsFor === 'record' ? restorePairs(items, value) : value.map((item) => restore(items, item));
+      standsFor === 'record' ? restorePairs(items, value) : value.map((item) => restoreValue(items, item));
   else if (fields !== undefined && isRecord(value))
     restored = standsFor === 'tuple' ? restoreTuple(fields, value) : restoreObject(fields, value);
   return restored ?? copyOfJson(value);
@@ -21,11 +21,11 @@ function restoreBranch({ branches = [], tags }: Node, value: object): unknown {
   if (tags !== undefined) {
     if (!isRecord(value) || !hasOnly(value, [VARIANT, VALUE])) return undefined;
     const tagged = branches.find((branch) => tags.get(branch) === value[VARIANT]);
-    return tagged && restore(tagged, value[VALUE]);
+    return tagged && restoreValue(tagged, value[VALUE]);
   }
   if (Array.isArray(value) || branches.length === 1) {
     const list = branches.length === 1 ? branches[0] : branches.find((branch) => target(branch).items);
-    return list && restore(list, value);
+    return list && restoreValue(list, value);
   }
   // The object with exactly these keys, or the only one whose constants do not exclude the value.
   const possible = branches.filter((branch) =>
@@ -37,7 +37,7 @@ function restoreBranch({ branches = [], tags }: Node, value: object): unknown {
       target(branch).fields?.map(({ name }) => name),
     );
   const branch = possible.find(isExact) ?? (possible.length === 1 ? possible[0] : undefined);
-  return branch && restore(branch, value);
+  return branch && restoreValue(branch, value);
 }
 
 function mayHold({ name, node }: Field, value: object): boolean {
@@ -56,7 +56,7 @@ function restorePairs(pairNode: Node, pairs: readonly unknown[]): object | undef
   }
   const values = valuesOf(pairNode);
   return Object.fromEntries(
-    (pairs as readonly Fields[]).map((pair) => [pair.key, restore(values, pair[VALUE])]),
+    (pairs as readonly Fields[]).map((pair) => [pair.key, restoreValue(values, pair[VALUE])]),
   );
 }
 
@@ -75,7 +75,7 @@ function restoreObject(fields: readonly Field[], value: Fields): object {
   const rest = fields.at(-1);
   if (!rest?.isRest || !Object.hasOwn(value, rest.name)) return object;
   const pairs = value[rest.name];
-  const others = Array.isArray(pairs) ? restore(rest.node, pairs) : undefined;
+  const others = Array.isArray(pairs) ? restoreValue(rest.node, pairs) : undefined;
   if (!isRecord(others) || Object.keys(others).some((key) => Object.hasOwn(object, key)))
     setOwn(object, rest.name, copyOfJson(pairs));
   else for (const [key, part] of Object.entries(others)) setOwn(object, key, part);
@@ -105,7 +105,7 @@ function isAbsent(field: Field, value: unknown): boolean {
 
 function restoreField(field: Field, value: unknown): unknown {
   const isWrapped = absenceOf(field) === 'wrapped' && isRecord(value) && hasOnly(value, [VALUE]);
-  return restore(field.node, isWrapped ? value[VALUE] : value);
+  return restoreValue(field.node, isWrapped ? value[VALUE] : value);
 }
 
 function hasOnly(value: object, names: readonly string[] = []): boolean {
@@ -113,7 +113,7 @@ function hasOnly(value: object, names: readonly string[] = []): boolean {
 }
 
 /** The strict value for an ordinary one. A value that does not fit stays as it is. */
-export function forward(root: Node, args: unknown): unknown {
+export function forwardValue(root: Node, args: unknown): unknown {
   const exact = new FitTest(true);
   const loose = new FitTest(false);
   return convert(root, args);

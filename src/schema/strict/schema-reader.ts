@@ -80,7 +80,7 @@ export class SchemaReader implements NodeReader {
     const branches = new Map<unknown, Node>();
     for (const node of nodes.flatMap(branchesOf)) {
       const place = target(node);
-      const isScalar = place.keywords.type !== undefined && partsOf(place).length === 0;
+      const isScalar = SCALARS.includes(String(place.keywords.type));
       const key = isScalar ? canonicalJson([node.description, place.keywords]) : place;
       if (!isNever(node) && !branches.has(key)) branches.set(key, node);
     }

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { copyOfJson, isRecord } from '../../kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
-import { forward, restore } from './convert-values.js';
+import { forwardValue, restoreValue } from './convert-values.js';
 import { isNever, target } from './node.js';
 import { SchemaReader } from './schema-reader.js';
 import {
@@ -101,12 +101,12 @@ function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
   return Object.freeze({
     ...form,
     restore: orAsGiven((args) => {
-      if (!isWrapped) return restore(root, args);
+      if (!isWrapped) return restoreValue(root, args);
       const hasOnlyInput = isRecord(args) && Object.keys(args).join() === WRAPPER;
-      return hasOnlyInput ? restore(root, args[WRAPPER]) : copyOfJson(args);
+      return hasOnlyInput ? restoreValue(root, args[WRAPPER]) : copyOfJson(args);
     }),
     forward: orAsGiven((args) => {
-      const strict = forward(root, args);
+      const strict = forwardValue(root, args);
       return isWrapped ? { [WRAPPER]: strict } : strict;
     }),
   });
