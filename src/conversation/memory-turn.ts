@@ -45,6 +45,7 @@ export class MemoryTurn {
   /** In this process. */
   hasStarted = false;
   readonly #stop = new AbortController();
+  #ended: ToolLoopResult | undefined;
   readonly #hasStore: boolean;
   readonly #unfollow: () => void;
 
@@ -120,10 +121,22 @@ export class MemoryTurn {
   }
 
   /** The run has ended, or waits for answers. */
-  end({ state, status, messages }: ToolLoopResult, promptLength: number): void {
+  end(result: ToolLoopResult, promptLength: number): void {
+    if (result === this.#ended) return;
+    this.#ended = result;
+    const { state, status } = result;
+    const messages = result.messages as Message[];
     this.history = new HistoryView(messages, promptLength);
     const isKept = this.#hasStore && status === 'suspended';
     this.status = state && { status: 'suspended', state, isKept };
+    // Later turns append to the array of the run: whoever reads the result gets a copy.
+    const { length } = messages;
+    let copy: Message[] | undefined;
+    const get = (): Message[] => {
+      copy ??= messages.slice(0, length);
+      return copy;
+    };
+    Object.defineProperty(result, 'messages', { get, enumerable: true, configurable: true });
   }
 
   /** As a snapshot has it; `undefined` once the run has ended. */
@@ -138,12 +151,13 @@ export class MemoryTurn {
 
 /** A part of an array that only grows; copied when it is asked for. */
 export class HistoryView {
-  readonly #source: readonly Message[];
+  readonly #source: Message[];
   readonly #from: number;
   readonly #to: number;
   #copy: readonly Message[] | undefined;
 
-  constructor(source: readonly Message[], from = 0) {
+  /** Messages before `from` are no part of the history. */
+  constructor(source: Message[], from = 0) {
     this.#source = source;
     this.#from = from;
     this.#to = source.length;
@@ -154,8 +168,21 @@ export class HistoryView {
     return this.#copy;
   }
 
-  /** The messages between others, as an array of the caller's own. */
-  between(before: readonly Message[], after: readonly Message[]): Message[] {
-    return [...before].concat(this.#source.slice(this.#from, this.#to), after);
+  /** The messages of a run that begins here, which appends to them. */
+  get forRun(): readonly Message[] {
+    return this.#source;
+  }
+
+  /**
+   * The history with messages after it, behind a system prompt. They are appended to the same array if it ends here and
+   * begins with that prompt: to copy a long history takes longer than a turn.
+   */
+  extended(systemPrompt: string | undefined, said: readonly Message[]): HistoryView {
+    const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+    const isAtEnd = this.#to === this.#source.length && this.#from === system.length;
+    const isSame = isAtEnd && (systemPrompt === undefined || this.#source[0]?.content === systemPrompt);
+    const source = isSame ? this.#source : system.concat(this.#source.slice(this.#from, this.#to));
+    source.push(...said);
+    return new HistoryView(source, system.length);
   }
 }

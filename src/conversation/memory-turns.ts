@@ -315,7 +315,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     unfollow();
     this.#count += 1;
     const said = turnMessage(origin);
-    const history = new HistoryView(this.#history.between([], said === undefined ? [] : [said]));
+    const history = this.#history.extended(this.#config.systemPrompt, said === undefined ? [] : [said]);
     const { owner } = scope;
     const begin = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
     within(() => {
@@ -545,10 +545,9 @@ async function startOf(
     return { record: await resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain }) };
   }
   checkOwner({ owner: begin.progress?.owner ?? begin.owner, isCertain }, scope);
-  const { systemPrompt: content } = config;
-  const messages = history.between(content === undefined ? [] : [{ role: 'system', content }], []);
+  const messages = history.extended(config.systemPrompt, []).forRun;
   return begin.progress === undefined
-    ? { messages, isValid: true }
+    ? { messages, isShared: true }
     : { record: { ...begin.progress, messages } };
 }
 

@@ -32,7 +32,7 @@ import {
   type RunStart,
   type RunWatcher,
 } from './loop-run.js';
-import { assistantMessage, parseCall, SentMessages } from './messages.js';
+import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { requestReply } from './request.js';
@@ -339,7 +339,7 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     synchronous: new Set(),
     record,
     messages,
-    sent: new SentMessages(messages, logger),
+    sent: isNew && start.isShared ? sharedMessages(messages, logger) : new SentMessages(messages, logger),
     toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
     iterations: record?.iterations ?? 0,
     usage: record?.usage ?? NO_USAGE,

@@ -215,16 +215,17 @@ export function mendHistory(
 /** The history that a run begins with. */
 export interface GivenHistory {
   readonly messages: readonly Message[];
-  /** It was checked before, and is not looked through again. */
-  readonly isValid?: true;
+  /** It was checked before. The run appends to this array, and the next run of the conversation goes on with it. */
+  readonly isShared?: true;
 }
 
 /** The history that a caller gives, repaired; the caller may not know what it lacks, and the log reports it. */
 export function givenHistory(
-  { messages: given, isValid }: GivenHistory,
+  { messages: given, isShared }: GivenHistory,
   logger: Logger | undefined,
 ): Message[] {
-  if (isValid || given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
+  if (isShared) return given as Message[];
+  if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, mends } = mendHistory(given);
   if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
   return messages;

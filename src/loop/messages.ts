@@ -233,6 +233,15 @@ export class SentMessages {
   }
 }
 
+const SHARED = new WeakMap<readonly Message[], SentMessages>();
+
+/** Those of a history that runs append to one after the other, so that each run looks at new messages only. */
+export function sharedMessages(history: readonly Message[], logger: Logger | undefined): SentMessages {
+  const sent = SHARED.get(history) ?? new SentMessages(history, logger);
+  SHARED.set(history, sent);
+  return sent;
+}
+
 function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {
   if (reasoning !== undefined || providerItems !== undefined) return true;
   for (const call of calls ?? NO_CALLS) if (call.providerItems !== undefined) return true;

@@ -180,6 +180,37 @@ describe('a prompt', () => {
     ]);
   });
 
+  test('has a result that stays as it was when other turns follow', async () => {
+    const { conversation } = setup([], [{ content: 'A' }, { content: 'B' }], { systemPrompt: 'Be brief.' });
+    const first = await conversation.prompt('a');
+    const second = await conversation.prompt('b');
+    expect(contents(first.messages)).toEqual(['Be brief.', 'a', 'A']);
+    expect(contents(second.messages)).toEqual(['Be brief.', 'a', 'A', 'b', 'B']);
+    (first.messages as Message[]).length = 0;
+    expect(contents(conversation.messages)).toEqual(['a', 'A', 'b', 'B']);
+  });
+
+  test('looks at no message of the history again', async () => {
+    let looks = 0;
+    const messages = Array.from({ length: 100 }, (_, index) => ({
+      get role() {
+        looks += 1;
+        return index % 2 === 0 ? ('user' as const) : ('assistant' as const);
+      },
+      content: `${index}`,
+    }));
+    const response = { content: 'Hi', toolCalls: [], finishReason: 'stop' } as const;
+    const conversation = new Conversation({
+      provider: { chat: async () => response },
+      model: 'm',
+      messages: messages as readonly Message[],
+    });
+    await conversation.prompt('a');
+    looks = 0;
+    await conversation.prompt('b');
+    expect(looks).toBe(0);
+  });
+
   test('of an author who gave no provider or no tools is never asked', () => {
     expect(() => new Conversation({ model: 'm' } as never)).toThrow(InvalidOptionsError);
     const provider = new ScriptedProvider([]);
