@@ -7,7 +7,7 @@ export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
-export type { CheckedArguments } from './call/edited-call.js';
+export type { CheckedArguments } from './call/check-call.js';
 export type { CallPlace } from './call/effect-key.js';
 export type {
   AnsweredInvocation,

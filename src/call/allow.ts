@@ -1,96 +1,59 @@
-import type {
-  CallJournal,
-  CallScope,
-  PolicyDecision,
-  PolicyRemember,
-  Suspension,
-  ToolPolicy,
-  Wait,
-} from '../contract/call.js';
+import type { CallScope, PolicyDecision, PolicyRemember, ToolPolicy, Wait } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { isThenable, withinLimits } from '../kernel/async.js';
+import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
 import { approverOf, mayApprove } from './approver.js';
-import { obstacleOfBegun, obstacleOfRepeat, wordOn } from './begun-call.js';
-import { argumentsBefore, type CheckedCall, checkedFacts } from './check-arguments.js';
-import { type Call, contextOf, limitsOf } from './context.js';
-import type { BodyEnd, CallEnd, CallEnvironment, HeldEnd, Obstacle } from './invocation.js';
-import { CallLog } from './log.js';
+import { type Call, contextOf, limitsOf, newCall } from './context.js';
+import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
-import { writeEnd } from './result.js';
-import { failedResult } from './result-text.js';
-import { approvalNeed, approvalWait, expiryIn, withoutApproval } from './waits.js';
+import { blockedResult } from './suspended-call.js';
+import { approvalNeed, approvalWait, expiryIn } from './waits.js';
 
-/** How far the policies of a call were asked: what the last one said, and which one comes then. */
-interface AskedPolicies {
-  readonly word: PolicyWord | Promise<PolicyWord>;
-  readonly next: number;
+/** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */
+export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
+  return andThen(blockOf(call), (block) => block && blockedResult(call, block));
 }
 
-const UNASKED: AskedPolicies = { word: undefined, next: 0 };
+/** What keeps a call from running, as the policies and whoever approves decide. Synchronous if they are. */
+export function blockOf(call: Call): Block | undefined | Promise<Block | undefined> {
+  const { environment, plan, scope } = call;
+  const { policies = NO_POLICIES } = environment;
+  let asking: Asking | undefined;
+  const take = (decided: Decided): Block | undefined => {
+    if (typeof decided === 'string') return { type: 'refused', reason: decided };
+    asking ??= decided;
+    return undefined;
+  };
+  const refused = firstGiven(policies, (policy) => andThen(decide(policy, call), take));
+  return andThen(refused, (block) => {
+    if (block !== undefined) return block;
+    if (asking !== undefined || plan.isGuarded) return blockOfPeople(call, asking);
+    return scope.signal?.aborted ? { type: 'aborted' } : undefined;
+  });
+}
+
 const NO_POLICIES: readonly ToolPolicy[] = [];
 
-/** Asks policies that answer at once, until one does not plainly allow the call; `undefined` where all of them do. */
-export function askAtOnce(call: Call): AskedPolicies | undefined {
-  const { request, environment, plan, scope } = call;
-  if (request.journal !== undefined || request.hasBegun || plan.isGuarded) return UNASKED;
-  const { policies = NO_POLICIES } = environment;
-  for (const [index, policy] of policies.entries()) {
-    const word = wordOf(policy, call);
-    if (word !== undefined) return { word, next: index + 1 };
-  }
-  return scope.signal?.aborted ? { word: undefined, next: policies.length } : undefined;
-}
-
-/**
- * Whether a call may run. Asks, in this order, the answers to what it waited for before, the policies and whoever
- * approves; gives the first obstacle, or `undefined`.
- */
-export async function allowCall(call: Call, asked: AskedPolicies = UNASKED): Promise<Obstacle | undefined> {
-  const { request } = call;
-  const { outcome } = request.journal ?? {};
-  const told = request.journal && wordOn(request.journal);
-  if (told !== undefined) return told;
-  // Before the policies: a refusal would tell of something done that it was not.
-  const mayHaveRun = request.hasBegun && outcome === undefined;
-  const unknown = mayHaveRun ? await obstacleOfBegun(call) : undefined;
-  if (unknown !== undefined) return unknown;
-  const obstacle = await obstacleOf(call, asked);
-  return mayHaveRun && obstacle !== undefined ? obstacleOfRepeat(call, obstacle) : obstacle;
-}
-
-/** What keeps a call from running, as the policies and whoever approves say. */
-async function obstacleOf(call: Call, asked: AskedPolicies): Promise<Obstacle | undefined> {
+/** What a call waits for that a policy asks about, that needs an approval, or that the client executes. */
+async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Block | undefined> {
   const { environment, plan, tool, scope } = call;
-  const { policies = NO_POLICIES } = environment;
-  let { word, next } = asked;
-  let asking: Asking | undefined;
-  for (;;) {
-    const said = word instanceof Promise ? await word : word;
-    if (typeof said === 'string') return { how: 'refused', reason: said };
-    asking ??= said;
-    const policy = policies[next];
-    if (policy === undefined) break;
-    word = wordOf(policy, call);
-    next += 1;
-  }
-  const approved = isApproved(call);
-  const needsYes =
-    !approved &&
+  const isApproved = hasApproval(call);
+  const needsAnswer =
+    !isApproved &&
     (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
-  if (approved && asking !== undefined) await keepYes(call, asking);
+  if (isApproved && asking !== undefined) await rememberApproval(call, asking);
   // An abort ends the call, whatever it would wait for.
-  if (scope.signal?.aborted) return { how: 'aborted' };
-  if (needsYes) {
+  if (scope.signal?.aborted) return { type: 'aborted' };
+  if (needsAnswer) {
     const because = asking?.wait.message;
     const wait = { ...(await askedBy(call)), ...asking?.wait };
-    return { how: 'waits', wait, ...(because === undefined ? {} : { because }) };
+    return { type: 'waits', wait, ...(because === undefined ? {} : { because }) };
   }
   if (tool.execution !== 'client') return undefined;
-  return { how: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
+  return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
 }
 
 /** Whether somebody has approved the call who may do so, by what its tool says now. */
-function isApproved(call: Call): boolean {
+function hasApproval(call: Call): boolean {
   const { approved, given } = call.request.journal ?? {};
   if (!approved) return false;
   return mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
@@ -107,9 +70,9 @@ function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknow
 async function isAllowed(call: Call): Promise<boolean> {
   for (const policy of call.environment.policies ?? []) {
     const seen = watchedArguments();
-    const word = await wordOf(policy, { ...call, checked: seen.arguments });
+    const decided = await decide(policy, { ...call, checked: seen.arguments });
     // What depends on the arguments is decided when the call is made.
-    if (typeof word === 'string' && !seen.wereRead()) return false;
+    if (typeof decided === 'string' && !seen.wereRead()) return false;
   }
   return true;
 }
@@ -139,30 +102,28 @@ interface Asking {
   readonly remember?: PolicyRemember;
 }
 
-/**
- * Nothing where a policy allows a call, why it does not, or that it asks. Fails closed: a policy that cannot
- * decide has not said yes.
- */
-function wordOf(policy: ToolPolicy, call: Call): PolicyWord | Promise<PolicyWord> {
+/** What a policy decides: nothing if it allows the call, why it does not, or that somebody is to be asked. */
+type Decided = string | Asking | undefined;
+
+/** Asks a policy. Fails closed: a policy that cannot decide has not allowed the call. */
+function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
   const { tool, checked, scope, log } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
-    // Why it could not decide is no business of the model.
+    // Why it could not decide is not told to the model.
     log.ignored('A policy threw; the call was refused', { error });
     return 'the policy could not decide';
   };
   try {
     const decision = policy({ tool, arguments: checked, context: contextOf(call) });
-    if (!isThenable(decision)) return wordIn(decision);
-    return withinLimits(decision, limitsOf(call)).then(wordIn).catch(fail);
+    if (!isThenable(decision)) return decisionIn(decision);
+    return withinLimits(decision, limitsOf(call)).then(decisionIn).catch(fail);
   } catch (error) {
     return fail(error);
   }
 }
 
-type PolicyWord = string | Asking | undefined;
-
-function wordIn(decision: PolicyDecision | undefined): PolicyWord {
+function decisionIn(decision: PolicyDecision | undefined): Decided {
   if (decision === true) return undefined;
   if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
   if ('ask' in decision) {
@@ -180,8 +141,8 @@ function askingOf({ reason, remember }: Extract<PolicyDecision, { readonly ask: 
   return { wait: { ...message, mayRemember }, remember };
 }
 
-/** The yes is to stand, and the policy that asked keeps it. The call itself has its yes, whatever comes of that. */
-async function keepYes({ request, log }: Call, { remember }: Asking): Promise<void> {
+/** Has the policy that asked store an approval that is to stand. The call itself is approved even if that fails. */
+async function rememberApproval({ request, log }: Call, { remember }: Asking): Promise<void> {
   const wanted = request.journal?.remember;
   if (wanted?.by !== 'policy') return;
   try {
@@ -251,53 +212,6 @@ async function needsApproval(call: Call): Promise<boolean> {
   }
 }
 
-/** What stands in the end of a call that does not run. Of a tool that is gone, its name. */
-type HinderedCall = Parameters<typeof writeEnd>[0] & Pick<Call, 'request' | 'checked'>;
-
-/** The end of a call that does not run, or not now; one that a hook holds waits for nothing itself. */
-export function hinderedEnd(call: HinderedCall, hindrance: Obstacle | BodyEnd | HeldEnd): CallEnd {
-  if (hindrance.how === 'waits') return waitingEnd(call, hindrance);
-  return hindrance.how === 'held'
-    ? suspendedEnd(call.tool.name, { waits: [], journal: journalOf(call) })
-    : writeEnd(call, hindrance);
-}
-
-/** A call that waits before its body has run: suspended, or refused where nobody can be asked. */
-function waitingEnd(
-  call: HinderedCall,
-  { wait, because }: Extract<Obstacle, { readonly how: 'waits' }>,
-): CallEnd {
-  const { tool, environment } = call;
-  if (!environment.canSuspend)
-    return {
-      status: 'refused',
-      result: failedResult('NotExecutableHere', whyNotHere(tool.name, wait.kind, because)),
-    };
-  const journal = journalOf(call);
-  return suspendedEnd(tool.name, {
-    waits: [wait],
-    journal: wait.kind === 'approval' ? withoutApproval(journal) : journal,
-  });
-}
-
-/** What is known of a call, for when it is made again. */
-export function journalOf(call: CheckedCall): CallJournal {
-  const { answers = [], once = [], ...known } = call.request.journal ?? {};
-  return { ...known, arguments: argumentsBefore(call), answers, once };
-}
-
-function whyNotHere(tool: string, kind: Wait['kind'], because: string | undefined): string {
-  if (kind === 'client') return `The tool '${tool}' is executed by the client; it cannot run here.`;
-  const why = because === undefined ? '' : ` Why it asks: ${because}`;
-  return `The tool '${tool}' needs an approval, and nobody can give it here; it was not run.${why}`;
-}
-
-/** The end of a call that waits, with the error that stands for it where nobody can be asked. */
-export function suspendedEnd(tool: string, suspension: Suspension): CallEnd {
-  const message = `The call of '${tool}' waits for an answer, and nobody can give it here.`;
-  return { status: 'suspended', result: failedResult('NotExecutableHere', message), suspension };
-}
-
 /** For whom tools are looked for. */
 export interface AskedScope {
   readonly scope: CallScope;
@@ -320,28 +234,10 @@ export async function allowedTools(
     if (allowed.length >= limit) break;
     const entry = environment.find(name);
     if (entry === undefined) continue;
-    const { offered: tool } = entry;
     const request = { id: '', name, arguments: {} };
-    const plan = planOf(entry, tool, environment.coerce);
-    const isFound = await isAllowed({
-      request,
-      environment: { ...environment, policies },
-      scope,
-      attempt: 1,
-      log: CallLog.none,
-      trace: undefined,
-      since: 0,
-      tool,
-      plan,
-      facts: checkedFacts(request, plan, { isUnseen: true }),
-      checked: {},
-      args: {},
-      transformed: undefined,
-      context: undefined,
-      standing: undefined,
-      task: undefined,
-    });
-    if (isFound) allowed.push(name);
+    const plan = planOf(entry.offered, environment.coerce);
+    const call = newCall({ ...environment, policies }, request, { scope, plan });
+    if (await isAllowed(call as Call)) allowed.push(name);
   }
   return allowed;
 }

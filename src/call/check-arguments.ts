@@ -8,7 +8,7 @@ import { offeredParameters } from '../schema/offered-parameters.js';
 import type { CallRequest } from './invocation.js';
 import type { CallPlan } from './plan.js';
 
-/** Arguments ready for the tool, or what the model is to be told. */
+/** Arguments ready for the tool, or what is wrong with them. */
 export type ReadyArguments =
   | {
       readonly ok: true;
@@ -43,17 +43,33 @@ export function checkArguments(
   const checked = plan.check(read.value);
   if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
   const isAsSent = checked.coerced.length === 0 && checked.dropped === undefined;
-  const mended = isAsSent ? read.repairs : repairsOf(read.repairs, checked);
-  const ready = mended.length === 0 ? checked : { ...checked, repairs: mended };
-  return tool.hydrate === undefined ? ready : hydrate({ tool, plan, call, sent: read.value, ready });
+  const repairs = isAsSent ? read.repairs : repairsOf(read.repairs, checked);
+  const ready = repairs.length === 0 ? checked : { ...checked, repairs };
+  if (tool.hydrate === undefined) return ready;
+  const withHydrated = (hydrated: Hydrated): ReadyArguments => {
+    if (!hydrated.ok) {
+      const { wrapper } = plan;
+      // Hydration sees the arguments as the tool takes them.
+      const isWithin = wrapper !== undefined && isWrapped(read.value, wrapper);
+      const faults = isWithin ? placeWithin(hydrated.faults, wrapper) : hydrated.faults;
+      return rejectArguments({ tool, call, faults });
+    }
+    const { value, transformed } = hydrated;
+    const whole = { ...ready, hydrated: value as JsonObject };
+    return transformed === undefined
+      ? whole
+      : { ...whole, value: copyOfJson(transformed) as JsonObject, transformed, isAccepted: undefined };
+  };
+  const hydrated = tool.hydrate(ready.value, call.isTransformed);
+  return hydrated instanceof Promise ? hydrated.then(withHydrated) : withHydrated(hydrated);
 }
 
 interface Unfit extends Refused {
-  /** The arguments as far as they could be mended. */
+  /** The arguments as far as they could be repaired. */
   readonly value?: JsonObject;
 }
 
-/** The author's own rules have their say about arguments that fail their schema. */
+/** The author's own rules also check arguments that fail their schema. */
 function rejectReviewed({
   tool,
   call,
@@ -67,44 +83,6 @@ function rejectReviewed({
   return review(value).then((found) =>
     rejectArguments({ tool, call, faults: reviewedFaults(faults, found), removed }),
   );
-}
-
-interface Fitting {
-  readonly tool: ToolDefinition;
-  readonly plan: CallPlan;
-  readonly call: CallRequest;
-  readonly sent: JsonObject;
-  readonly ready: ReadyArguments & { readonly ok: true };
-}
-
-function hydrate(fitting: Fitting): ReadyArguments | Promise<ReadyArguments> {
-  const { tool, call, ready } = fitting;
-  const hydrated = tool.hydrate?.(ready.value, call.isTransformed);
-  return hydrated === undefined ? ready : withHydrated(fitting, hydrated);
-}
-
-/** Goes on with what hydration has made of arguments that fit. */
-export function withHydrated(
-  fitting: Fitting,
-  hydrated: Hydrated | Promise<Hydrated>,
-): ReadyArguments | Promise<ReadyArguments> {
-  if (hydrated instanceof Promise) return hydrated.then((later) => withHydrated(fitting, later));
-  const { tool, plan, call, sent, ready } = fitting;
-  if (!hydrated.ok) return rejectArguments({ tool, call, faults: placeAsSent(hydrated.faults, sent, plan) });
-  const { value, transformed } = hydrated;
-  const whole = { ...ready, hydrated: value as JsonObject };
-  return transformed === undefined
-    ? whole
-    : { ...whole, value: copyOfJson(transformed) as JsonObject, transformed, isAccepted: undefined };
-}
-
-/** Hydration sees the arguments as the tool takes them. */
-function placeAsSent(
-  faults: readonly ArgumentFault[],
-  sent: JsonObject,
-  { wrapper }: CallPlan,
-): readonly ArgumentFault[] {
-  return wrapper !== undefined && isWrapped(sent, wrapper) ? placeWithin(faults, wrapper) : faults;
 }
 
 function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
@@ -167,34 +145,15 @@ export function argumentsBefore({ request, plan, checked, transformed }: Checked
   return again?.ok ? again.value : checked;
 }
 
-/** What the record of a call tells of arguments that fit. */
-export interface CheckedFacts {
-  /** What was sent, as it stays whatever the tool does to its arguments. */
-  readonly sent: unknown;
-  /** What had to be mended before they fitted. */
-  readonly repairs: readonly string[];
-  /** Paths of keys that the schema does not know and that were taken away. */
-  readonly removed: readonly string[];
-}
-
-/** What the check gave, and what is made of it. */
-interface Fit extends Partial<Omit<CheckedFacts, 'sent'>> {
-  /** Nothing had to be said of them. */
-  readonly isAccepted?: boolean | undefined;
-  /** Nobody looks at what was sent. */
-  readonly isUnseen?: boolean;
-}
-
-/** Notes that the arguments of a call fit: the short way and the steps both do it here, before the tool runs. */
-export function checkedFacts(
+/** The arguments as they were sent, whatever the tool does to the object that it gets. */
+export function copyOfSent(
   request: CallRequest,
   { check }: CallPlan,
-  { repairs = NONE, removed = NONE, isAccepted, isUnseen }: Fit,
-): CheckedFacts {
+  { isAccepted }: { readonly isAccepted: boolean },
+): unknown {
   const { arguments: given } = request;
-  const isKept = isUnseen || isReadApart(request) || !isRecord(given);
-  const sent = isKept ? given : isAccepted ? check.copy(given) : copyOfJson(given);
-  return { sent, repairs, removed };
+  if (isReadApart(request) || !isRecord(given)) return given;
+  return isAccepted ? check.copy(given) : copyOfJson(given);
 }
 
 /** Whether the tool gets a copy of what was sent, made by whoever read it. */
@@ -204,8 +163,8 @@ function isReadApart({ arguments: sent, read }: CallRequest): boolean {
 
 export interface CheckedCall {
   readonly request: CallRequest;
-  /** Absent where the tool is gone. */
-  readonly plan?: CallPlan;
+  /** Absent if the tool is missing. */
+  readonly plan?: CallPlan | undefined;
   readonly checked: JsonObject;
   readonly transformed?: JsonObject | undefined;
 }

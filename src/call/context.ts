@@ -14,10 +14,10 @@ import {
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
-import { argumentsBefore, type CheckedFacts, readRaw } from './check-arguments.js';
+import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
-import type { BodyEnd, CallEnd, CallEnvironment, CallRequest, HeldEnd } from './invocation.js';
-import type { CallLog } from './log.js';
+import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest, HeldOutcome } from './invocation.js';
+import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { Replay, type ReplayOptions } from './replay.js';
 import { settleWork } from './settle-work.js';
@@ -25,47 +25,85 @@ import { settleWork } from './settle-work.js';
 const NO_DATA: ToolContextData = Object.freeze({});
 const NO_MESSAGES: readonly Message[] = Object.freeze([]);
 
-/** A call as it came, and what has been found out before its arguments were ready. */
+/** A call in progress: the one record that its steps read and write. */
 export interface ReceivedCall {
-  readonly request: CallRequest;
+  /** As it came, or as a hook or whoever approved it changed it. */
+  request: CallRequest;
   readonly environment: CallEnvironment;
   readonly scope: CallScope;
   readonly attempt: number;
   readonly log: CallLog;
-  /** Where it is recorded. */
-  readonly trace: CallTrace | undefined;
-  /** When the call began, by `performance.now()`; 0 where no time is taken. */
+  /** When the call began, by `performance.now()`; 0 if no time is taken. */
   readonly since: number;
-  /** What hooks do about it; absent where there are none. */
-  readonly hooked?: CallHooks;
-}
-
-/** A call whose arguments are ready: the one record that every stage from here on reads. */
-export interface Call extends ReceivedCall {
-  readonly tool: ToolDefinition;
-  readonly plan: CallPlan;
-  /** What is told of the arguments. */
-  readonly facts: CheckedFacts;
-  /** In JSON form, as they fit the schema. */
-  readonly checked: JsonObject;
+  readonly trace: CallTrace | undefined;
+  /** Its hooks; absent if there are none. */
+  hooked: CallHooks | undefined;
+  readonly tool: ToolDefinition | undefined;
+  readonly plan: CallPlan | undefined;
+  /** The arguments as they were sent, whatever the tool does to them. */
+  sent: unknown;
+  /** What had to be repaired before the arguments fitted. */
+  repairs: readonly string[];
+  /** Paths of keys that the schema does not contain and that were removed. */
+  removed: readonly string[];
+  /** The arguments in JSON form, as they fit the schema. */
+  checked: JsonObject | undefined;
   /** As `execute` takes them. */
-  readonly args: JsonObject;
-  /** As `checked`, where `@Transform` changed them before their check; nobody changes this one. */
-  readonly transformed: JsonObject | undefined;
-  /** Absent as long as nobody needs one. */
+  args: JsonObject | undefined;
+  /** As `checked`, if `@Transform` changed them before their check; nobody changes this one. */
+  transformed: JsonObject | undefined;
+  /** Created when something first needs it. */
   context: CallContext | undefined;
   /** The standing approval that let it through. */
   standing: StandingYes | undefined;
-  /** What outlives the answer; absent where nobody hears of its end, so that it is waited for. */
+  /** What outlives the answer; absent if nobody is told of its end, so that the call waits for it. */
   task: CallWork | undefined;
 }
 
-/** A call as hooks leave it before its check. */
-interface HookedRequestOfCall {
-  readonly request: CallRequest;
-  /** What a hook says is wrong with the arguments. */
-  readonly faults?: readonly ArgumentFault[];
+/** A call whose tool was found and whose arguments were checked. */
+export interface Call extends ReceivedCall {
+  readonly tool: ToolDefinition;
+  readonly plan: CallPlan;
+  checked: JsonObject;
+  args: JsonObject;
 }
+
+/** What a call begins with. */
+interface CallStart
+  extends Pick<ReceivedCall, 'scope' | 'plan'>,
+    Partial<Pick<ReceivedCall, 'attempt' | 'trace'>> {}
+
+/** A call in which nothing has happened yet. No class: an engine drops code for a class that has no instance left. */
+export function newCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  { scope, plan, attempt = 1, trace }: CallStart,
+): ReceivedCall {
+  const { logger, isRecorded } = environment;
+  return {
+    request,
+    environment,
+    scope,
+    attempt,
+    log: logger === undefined ? CallLog.none : new CallLog(environment, request),
+    since: logger !== undefined || isRecorded ? performance.now() : 0,
+    trace,
+    hooked: undefined,
+    tool: plan?.tool,
+    plan,
+    sent: request.arguments,
+    repairs: NONE,
+    removed: NONE,
+    checked: undefined,
+    args: undefined,
+    transformed: undefined,
+    context: undefined,
+    standing: undefined,
+    task: undefined,
+  };
+}
+
+const NONE: readonly string[] = [];
 
 /** The context of a call, which a tool that ignores it does without. */
 export function contextOf(call: Call): CallContext {
@@ -73,37 +111,26 @@ export function contextOf(call: Call): CallContext {
   return call.context;
 }
 
-/** A call of which the key is wanted, also where its tool is gone. */
-type KeyedCall = ReceivedCall & Partial<Pick<Call, 'tool' | 'facts' | 'context'>>;
-
 /** The key of what a call does. */
-export function keyOfEffect(call: KeyedCall): string {
+export function keyOfEffect(call: ReceivedCall): string {
   return call.context?.idempotencyKey ?? newKey(call);
 }
 
-function newKey(call: KeyedCall): string {
-  const { request, scope } = call;
-  if (request.idempotencyKey !== undefined) return request.idempotencyKey;
+function newKey({ request, scope, tool, hooked, sent }: ReceivedCall): string {
+  const { journal, text, idempotencyKey } = request;
+  if (idempotencyKey !== undefined) return idempotencyKey;
   const of = request.place ?? scope.callId;
   if (of === undefined) return crypto.randomUUID();
-  const tool = call.tool?.name ?? request.name;
+  const name = tool?.name ?? request.name;
   try {
-    return effectKey({ of, tool, arguments: argumentsGiven(call) });
+    // What the model sent, or somebody made of that; not what runs, which depends on the version of the tool.
+    const read = readRaw(hooked?.sent ?? text ?? sent);
+    const given = journal?.edited === undefined ? (read.ok ? read.value : {}) : journal.arguments;
+    return effectKey({ of, tool: name, arguments: given });
   } catch {
     // Only a hook makes something of arguments that are nested too deep to be written.
-    return effectKey({ of, tool, arguments: {} });
+    return effectKey({ of, tool: name, arguments: {} });
   }
-}
-
-/**
- * What the model sent, or what somebody made of that; not what runs: another version of the tool, or of a hook, may make
- * something else of the same when the call is made again.
- */
-function argumentsGiven({ request, hooked, facts }: KeyedCall): JsonObject {
-  const { journal, text, arguments: sent } = request;
-  if (journal?.edited !== undefined) return journal.arguments;
-  const read = readRaw(hooked?.sent ?? text ?? (facts === undefined ? sent : facts.sent));
-  return read.ok ? read.value : {};
 }
 
 /** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
@@ -122,31 +149,37 @@ export interface CallWork {
   begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
   report(update: ProgressUpdate): void;
   /** What came of the call, with the work that completes later. */
-  outlive(end: CallEnd): CallEnd;
+  outlive(end: CallOutcome): CallOutcome;
   /** The call has its answer: a completion may follow, unless this was the last word. */
-  answered(end: CallEnd): void;
+  answered(end: CallOutcome): void;
 }
 
-/** What the hooks of a registry or a run do about one call, from its arguments to its end. Nothing of it rejects. */
+/** What a hook says is wrong with the arguments. */
+export interface Rejection {
+  readonly type: 'rejected';
+  readonly faults: readonly ArgumentFault[];
+}
+
+type MaybeLater<Value> = Value | Promise<Value>;
+
+/** The hooks of a registry or a run, for one call. Nothing of it throws or rejects. */
 export interface CallHooks {
-  /** They have had their say about how the call ended. */
-  readonly isHeard: boolean;
-  /** One of them has answered it in place of the tool. */
+  /** A hook has answered the call in place of the tool. */
   readonly isAnswered: boolean;
   /** The arguments as they came, before any hook. */
   readonly rawArguments: unknown;
-  /** The same as text, where there is one. */
+  /** The same as text, if there is one. */
   readonly sent: unknown;
   /** What hooks did so far. */
   readonly notes: readonly HookNote[];
-  /** The request with the arguments that the call goes on with, or why it does not. */
-  before(tool: ToolDefinition): Promise<HookedRequestOfCall | { readonly end: BodyEnd }>;
-  /** What keeps the tool from running now, if anything does. */
-  beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined>;
-  /** The end of the call as hooks leave it. */
-  after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd>;
-  /** What started work came to, as hooks leave it. */
-  completed(call: Call, result: ToolResult): Promise<ToolResult>;
+  /** Asks `beforeCall`, and puts the arguments that the call goes on with into its request. */
+  beforeCall(): MaybeLater<BodyOutcome | Rejection | undefined>;
+  /** Asks `beforeRun`: what keeps the tool from running now, if anything does. */
+  beforeRun(): MaybeLater<BodyOutcome | HeldOutcome | undefined>;
+  /** The outcome of the call as `onError` and `afterCall` leave it. */
+  after(outcome: CallOutcome): MaybeLater<CallOutcome>;
+  /** The same of the result of started work. */
+  completed(result: ToolResult): MaybeLater<ToolResult>;
 }
 
 /** Hears why a call was stopped. */
@@ -228,7 +261,7 @@ export class CallContext extends ToolContext {
   }
 
   get rawArguments(): unknown {
-    return this.#call.facts.sent;
+    return this.#call.sent;
   }
 
   get logger(): Logger {

@@ -3,11 +3,11 @@ import type { EndedCall, HookedCall, Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import { ToolResult, toolResult } from '../contract/tool-result.js';
-import { withinLimits } from '../kernel/async.js';
+import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';
 import { readRaw } from './check-arguments.js';
-import type { Call, CallHooks, ReceivedCall } from './context.js';
-import type { BodyEnd, CallEnd, CallRequest, HeldEnd } from './invocation.js';
+import type { CallHooks, ReceivedCall, Rejection } from './context.js';
+import type { BodyOutcome, CallOutcome, CallRequest, HeldOutcome } from './invocation.js';
 import { failedResult } from './result-text.js';
 
 /** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
@@ -41,8 +41,10 @@ export class HeldCall {
 
 /** What one hook said, or what keeps the call from going on. */
 type Asked =
-  | { readonly said: SaidWord; readonly obstacle?: undefined }
-  | { readonly said?: undefined; readonly obstacle: BodyEnd | HeldEnd };
+  | { readonly said: SaidWord; readonly block?: undefined }
+  | { readonly said?: undefined; readonly block: BodyOutcome | HeldOutcome };
+
+const NOTHING_SAID: Asked = { said: NOTHING };
 
 /** A hook by the name that notes and messages give it. */
 export interface NamedHook {
@@ -96,53 +98,33 @@ function plainResult(result: unknown): ToolResult {
   throw new TypeError('`result` is neither a ToolResult nor a text');
 }
 
-/** The hooks of one call, asked in order. */
+/** The hooks of an environment by their functions, each in the order of the list. */
+export type HooksByMoment = Readonly<Record<HookMoment, readonly NamedHook[]>>;
+
+export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
+  const moments = Object.keys(WORDS) as readonly HookMoment[];
+  return Object.fromEntries(moments.map((moment) => [moment, hooksWith(hooks, moment)])) as HooksByMoment;
+}
+
+/** The hooks of one call, asked in order. A promise only if one of them gives a promise. */
 export class HookedCallLife implements CallHooks {
-  isHeard = false;
-  readonly #hooks: readonly Hooks[];
-  readonly #received: ReceivedCall;
+  readonly #hooks: HooksByMoment;
+  readonly #call: ReceivedCall;
   /** As it came, before any hook. */
   readonly #request: CallRequest;
   readonly rawArguments: unknown;
   readonly #notes: HookNote[] = [];
-  /** Said of a call that is made again, and held until it would run: it may have been done before. */
-  #refusal: BodyEnd | undefined;
+  /** Of a call that is made again, held until it would run: it may have been done before. */
+  #refusal: BodyOutcome | undefined;
   isAnswered = false;
 
-  constructor(hooks: readonly Hooks[], received: ReceivedCall) {
+  constructor(hooks: HooksByMoment, call: ReceivedCall) {
     this.#hooks = hooks;
-    this.#received = received;
-    this.#request = received.request;
-    // Whatever the tool does to its arguments later.
-    this.rawArguments = copyOfJson(received.request.arguments);
-  }
-
-  async before(tool: ToolDefinition): ReturnType<CallHooks['before']> {
-    const { journal } = this.#request;
-    const read = this.#request.read ?? readRaw(this.#request.arguments);
-    const asked = hooksWith(this.#hooks, 'beforeCall');
-    // What cannot be read is rejected next, and nothing runs.
-    if (!read.ok || asked.length === 0) return { request: this.#request };
-    // Somebody has been asked about these: nothing changes them any more.
-    const settled = journal?.arguments;
-    let args = settled ?? read.value;
-    for (const named of asked) {
-      const word = await this.#ask(named, 'beforeCall', (hook) => hook.beforeCall?.(this.#seen(tool, args)));
-      const obstacle = word.obstacle as BodyEnd | undefined;
-      if (obstacle !== undefined && !this.#isRepeated) return { end: obstacle };
-      // Of a call that may have been done before, a refusal would tell that it was not.
-      this.#refusal ??= obstacle;
-      const { arguments: rewritten, faults } = word.said ?? NOTHING;
-      // Nothing corrects those that somebody was asked about.
-      if (faults !== undefined && settled === undefined) {
-        this.#note(named, { did: 'refused', in: 'beforeCall' });
-        return { request: this.#request, faults };
-      }
-      if (rewritten === undefined || settled !== undefined) continue;
-      args = rewritten as JsonObject;
-      this.#note(named, { did: 'rewrote', in: 'beforeCall' });
-    }
-    return { request: args === read.value ? this.#request : withArguments(this.#request, args) };
+    this.#call = call;
+    this.#request = call.request;
+    // The tool may change its arguments. Nobody looks at these if there is no record and no context.
+    const isUnseen = !call.environment.isRecorded && call.tool?.ignoresContext;
+    this.rawArguments = isUnseen ? call.request.arguments : copyOfJson(call.request.arguments);
   }
 
   get sent(): unknown {
@@ -157,109 +139,167 @@ export class HookedCallLife implements CallHooks {
     return this.#request.journal !== undefined || this.#request.hasBegun === true;
   }
 
-  async beforeRun(call: Call): Promise<BodyEnd | HeldEnd | undefined> {
+  beforeCall(): ReturnType<CallHooks['beforeCall']> {
+    const { journal } = this.#request;
+    const read = this.#request.read ?? readRaw(this.#request.arguments);
+    // What cannot be read is rejected next, and nothing runs.
+    if (!read.ok) return undefined;
+    // Somebody has been asked about these: nothing changes them any more.
+    const settled = journal?.arguments;
+    let args = settled ?? read.value;
+    const ended = this.#askAll(
+      'beforeCall',
+      (hook) => hook.beforeCall?.(this.#seen(args)),
+      (named, { said = NOTHING, block }): BodyOutcome | Rejection | undefined => {
+        const refusal = block as BodyOutcome | undefined;
+        if (refusal !== undefined && !this.#isRepeated) return refusal;
+        // Of a call that may have been done before, a refusal would say that it was not.
+        this.#refusal ??= refusal;
+        if (settled !== undefined) return undefined;
+        if (said.faults !== undefined) {
+          this.#note(named, { did: 'refused', in: 'beforeCall' });
+          return { type: 'rejected', faults: said.faults };
+        }
+        if (said.arguments === undefined) return undefined;
+        args = said.arguments;
+        this.#note(named, { did: 'rewrote', in: 'beforeCall' });
+        return undefined;
+      },
+    );
+    return andThen(ended, (end) => {
+      if (end === undefined && args !== read.value) this.#call.request = withArguments(this.#request, args);
+      return end;
+    });
+  }
+
+  beforeRun(): ReturnType<CallHooks['beforeRun']> {
     if (this.#refusal !== undefined) return this.#refusal;
-    for (const named of hooksWith(this.#hooks, 'beforeRun')) {
-      const word = await this.#ask(named, 'beforeRun', (hook) =>
-        hook.beforeRun?.(this.#seen(call.tool, call.checked)),
-      );
-      if (word.obstacle !== undefined) return word.obstacle;
-      const { result } = word.said;
-      if (result === undefined) continue;
-      this.#note(named, { did: 'answered', in: 'beforeRun' });
-      this.isAnswered = true;
-      return { how: 'returned', value: result };
-    }
-    return undefined;
+    return this.#askAll(
+      'beforeRun',
+      (hook) => hook.beforeRun?.(this.#seen()),
+      (named, { said, block }): BodyOutcome | HeldOutcome | undefined => {
+        if (block !== undefined || said.result === undefined) return block;
+        this.#note(named, { did: 'answered', in: 'beforeRun' });
+        this.isAnswered = true;
+        return { type: 'returned', value: said.result };
+      },
+    );
   }
 
-  async after(end: CallEnd, call: Partial<Pick<Call, 'tool' | 'checked'>>): Promise<CallEnd> {
-    this.isHeard = true;
-    const { status, result: original } = end;
-    const known = { ...this.#seen(call.tool, call.checked), status, original, isAnswered: this.isAnswered };
-    const result = await this.#heard({ ...known, result: original, isCompletion: false });
-    if (result === original) return end;
-    return { ...end, result, status: statusAfter(status, result) };
+  after(outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
+    const { status, result: original } = outcome;
+    const { isAnswered } = this;
+    return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) =>
+      result === original ? outcome : { ...outcome, result, status: statusAfter(status, result) },
+    );
   }
 
-  async completed(call: Call, original: ToolResult): Promise<ToolResult> {
+  completed(original: ToolResult): ToolResult | Promise<ToolResult> {
     const status = original.isError ? 'error' : 'success';
-    const known = { ...this.#seen(call.tool, call.checked), status, original, isAnswered: false } as const;
-    return this.#heard({ ...known, result: original, isCompletion: true });
+    return this.#ended({ status, original, isCompletion: true, isAnswered: false });
   }
 
-  async #heard(ended: EndedCall): Promise<ToolResult> {
-    const { status, original } = ended;
-    let { result } = ended;
-    if (status === 'error' || status === 'timed_out')
-      for (const named of hooksWith(this.#hooks, 'onError')) {
-        const failure = { of: 'call', error: original.error, call: { ...ended, result } } as const;
-        const { said } = await this.#ask(named, 'onError', (hook) => hook.onError?.(failure));
-        // One that only hears of errors has nothing to withhold.
-        result = this.#rewritten(named, 'onError', said?.result) ?? result;
-      }
-    for (const named of hooksWith(this.#hooks, 'afterCall')) {
-      const seen = { ...ended, result };
-      const { said, obstacle } = await this.#ask(named, 'afterCall', (hook) => hook.afterCall?.(seen));
-      result =
-        obstacle === undefined
-          ? (this.#rewritten(named, 'afterCall', said?.result) ?? result)
-          : withheld(ended, obstacle as BodyEnd);
-    }
-    // Whether there is something to come is no matter of words.
-    return result.async === original.async ? result : new ToolResult({ ...result, async: original.async });
+  #ended(end: Omit<EndedCall, keyof HookedCall | 'result'>): ToolResult | Promise<ToolResult> {
+    const { status, original } = end;
+    let result = original;
+    const seen = (): EndedCall => Object.assign(this.#seen(), end, { result });
+    const rewrite = (named: NamedHook, moment: HookMoment, said: SaidWord = NOTHING): void => {
+      if (said.result === undefined) return;
+      this.#note(named, { did: 'rewrote', in: moment });
+      result = said.result;
+    };
+    const isFailed = status === 'error' || status === 'timed_out';
+    const told = isFailed
+      ? this.#askAll(
+          'onError',
+          (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
+          // A hook that is only told of errors has nothing to withhold.
+          (named, { said }) => rewrite(named, 'onError', said),
+        )
+      : undefined;
+    const asked = andThen(told, () =>
+      this.#askAll(
+        'afterCall',
+        (hook) => hook.afterCall?.(seen()),
+        (named, { said, block }) => {
+          if (block === undefined) rewrite(named, 'afterCall', said);
+          else result = withheld(seen(), block as BodyOutcome);
+        },
+      ),
+    );
+    // Whether something is still to come does not depend on words.
+    return andThen(asked, () =>
+      result.async === original.async ? result : new ToolResult({ ...result, async: original.async }),
+    );
   }
 
-  #rewritten(named: NamedHook, moment: HookMoment, result: unknown): ToolResult | undefined {
-    if (result !== undefined) this.#note(named, { did: 'rewrote', in: moment });
-    return result as ToolResult | undefined;
+  #askAll<Given>(
+    moment: HookMoment,
+    ask: (hook: Hooks) => unknown,
+    take: (named: NamedHook, asked: Asked) => Given,
+  ): Given | undefined | Promise<Given | undefined> {
+    return firstGiven<NamedHook, Given>(this.#hooks[moment], (named) =>
+      andThen(this.#ask(named, moment, ask), (asked) => take(named, asked)),
+    );
   }
 
   /** Asks one hook within the limits of the call. */
-  async #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): Promise<Asked> {
-    const { scope, environment } = this.#received;
+  #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): Asked | Promise<Asked> {
+    const { scope, environment } = this.#call;
     const isBefore = moment === 'beforeCall' || moment === 'beforeRun';
-    // What has happened is heard to its end, also where the run was aborted.
-    const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
-    try {
-      const answer = await withinLimits(ask(named.hook), limits);
-      if (answer instanceof HeldCall) return { obstacle: { how: 'held' } };
+    const read = (answer: unknown): Asked => {
+      if (answer instanceof HeldCall) return { block: { type: 'held' } };
       const said = wordOf(moment, answer);
       if (said.note !== undefined)
         this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
       if (said.refuse === undefined) return { said };
       this.#note(named, { did: isBefore ? 'refused' : 'withheld', in: moment });
-      return { obstacle: { how: 'refused', reason: String(said.refuse) } };
+      return { block: { type: 'refused', reason: String(said.refuse) } };
+    };
+    const fail = (error: unknown): Asked => {
+      if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
+      this.#note(named, { did: 'failed', in: moment });
+      this.#call.log.ignored(`The hook '${named.name}' failed in ${moment}`, { error });
+      // Why it failed is not told to the model.
+      return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
+    };
+    try {
+      const answer = ask(named.hook);
+      if (answer === undefined) return NOTHING_SAID;
+      if (!isThenable(answer)) return read(answer);
+      // After a call, hooks are waited for even if the run was aborted.
+      const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
+      return withinLimits(answer, limits).then(read).catch(fail);
     } catch (error) {
-      return {
-        obstacle: isBefore && scope.signal?.aborted ? { how: 'aborted' } : this.#failed(named, moment, error),
-      };
+      return fail(error);
     }
-  }
-
-  /** Why it failed is no business of the model. */
-  #failed(named: NamedHook, moment: HookMoment, error: unknown): BodyEnd {
-    this.#note(named, { did: 'failed', in: moment });
-    this.#received.log.ignored(`The hook '${named.name}' failed in ${moment}`, { error });
-    return { how: 'refused', reason: `the hook '${named.name}' failed` };
   }
 
   #note({ name }: NamedHook, note: Omit<HookNote, 'hook'>): void {
     this.#notes.push({ hook: name, ...note });
   }
 
-  #seen(tool: ToolDefinition | undefined, args: JsonObject | undefined): HookedCall {
-    const { scope, attempt } = this.#received;
+  /** The call as hooks see it. Its arguments are copied when a hook first reads them. */
+  #seen(args = this.#call.checked): HookedCall {
+    const { scope, attempt, tool } = this.#call;
     const { id, name, place } = this.#request;
-    return {
+    const seen: HookedCall = {
       callId: id,
       name,
       ...(tool === undefined ? {} : { tool }),
-      ...(args === undefined ? {} : { arguments: copyOfJson(args) as JsonObject }),
       scope,
       ...(place === undefined ? {} : { runId: place.runId }),
       attempt,
       isRepeated: this.#isRepeated,
+    };
+    if (args === undefined) return seen;
+    let copy: JsonObject | undefined;
+    return {
+      ...seen,
+      get arguments() {
+        copy ??= copyOfJson(args) as JsonObject;
+        return copy;
+      },
     };
   }
 }
@@ -272,8 +312,8 @@ function withArguments(request: CallRequest, args: JsonObject): CallRequest {
 }
 
 /** What is told in place of a result that must not be seen: that it was done stays true. */
-function withheld({ name, status, isAnswered }: EndedCall, obstacle: BodyEnd): ToolResult {
-  const reason = obstacle.how === 'refused' ? obstacle.reason : 'it could not be looked at';
+function withheld({ name, status, isAnswered }: EndedCall, block: BodyOutcome): ToolResult {
+  const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
   const hasRun = RAN.has(status) && !isAnswered;
   const what = hasRun
     ? `The tool '${name}' ran, but what came of it`

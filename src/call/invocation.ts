@@ -13,7 +13,7 @@ import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger, TracePlace } from '../contract/ports.js';
 import type { McpArrival, Telemetry } from '../contract/telemetry.js';
-import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
+import type { ArgumentFault, AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { CallPlace } from './effect-key.js';
 import type { JobDispatch } from './job-dispatch.js';
@@ -161,14 +161,14 @@ export interface SuspendedInvocation {
 export type Invocation = AnsweredInvocation | SuspendedInvocation;
 
 /** How the body of a tool ended, or why it did not begin. */
-export type BodyEnd =
-  | { readonly how: 'returned'; readonly value: unknown }
-  | { readonly how: 'threw'; readonly error: unknown }
+export type BodyOutcome =
+  | { readonly type: 'returned'; readonly value: unknown }
+  | { readonly type: 'error'; readonly error: unknown }
   /** `hasBegun`: within the body, which may have done something by then. */
-  | { readonly how: 'timed_out'; readonly timeoutMs: number; readonly hasBegun?: boolean }
-  | { readonly how: 'aborted'; readonly hasBegun?: boolean }
+  | { readonly type: 'timed_out'; readonly timeoutMs: number; readonly hasBegun?: boolean }
+  | { readonly type: 'aborted'; readonly hasBegun?: boolean }
   | {
-      readonly how: 'refused';
+      readonly type: 'refused';
       readonly reason: string;
       readonly isExpired?: boolean;
       /** Whoever was asked has said so, or nobody in time. */
@@ -176,18 +176,20 @@ export type BodyEnd =
     };
 
 /** The call is not made before its run goes on. */
-export interface HeldEnd {
-  readonly how: 'held';
+export interface HeldOutcome {
+  readonly type: 'held';
 }
 
 /** What keeps a body from running: the end that its call has without it, or what it waits for. */
-export type Obstacle =
-  | Extract<BodyEnd, { readonly how: 'returned' | 'refused' | 'aborted' | 'threw' }>
+export type Block =
+  | Extract<BodyOutcome, { readonly type: 'returned' | 'refused' | 'aborted' | 'error' }>
   /** `because`: what the policy that asks has said. */
-  | { readonly how: 'waits'; readonly wait: Wait; readonly because?: string };
+  | { readonly type: 'waits'; readonly wait: Wait; readonly because?: string };
 
 /** What came of a call. */
-export interface CallEnd {
+export interface CallOutcome {
+  /** Of arguments that were rejected: what is wrong with them. */
+  readonly faults?: readonly ArgumentFault[];
   readonly status: CallStatus;
   /** Of a suspended call: the error that stands for it where nobody can be asked. */
   readonly result: ToolResult;

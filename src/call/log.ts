@@ -3,7 +3,7 @@ import type { ArgumentFault } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage, isClientError } from '../kernel/error-message.js';
 import { visibleLine, visibleText } from '../kernel/visible-text.js';
-import type { CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
 /** Where a call is logged, and what of it. */
@@ -65,7 +65,7 @@ export class CallLog {
   }
 
   /** However the call ended. */
-  performed({ status, result }: CallEnd, durationMs: number): void {
+  performed({ status, result }: CallOutcome, durationMs: number): void {
     if (status === 'refused') this.refused(result.forLLM);
     // The model is told to call again, or nobody waits any more: nothing is broken that somebody has to mend.
     else if (status === 'rejected')

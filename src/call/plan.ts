@@ -6,7 +6,6 @@ import {
   wrappedChecker,
 } from '../checking/checker.js';
 import type { ToolDefinition } from '../contract/tool.js';
-import { isFinishedTool } from '../discovery/define-tool.js';
 import { nullableOptionals } from '../schema/keywords.js';
 import { offeredParameters } from '../schema/offered-parameters.js';
 import { approvalNeed } from './waits.js';
@@ -15,8 +14,6 @@ import { approvalNeed } from './waits.js';
 export interface CallPlan {
   readonly tool: ToolDefinition;
   readonly parameters: object;
-  /** What the registry says of types that do not fit. */
-  readonly isMending: boolean;
   readonly check: Checker;
   /** The property that the arguments are offered in, where their schema has to be put into one. */
   readonly wrapper?: string;
@@ -31,82 +28,62 @@ export interface CallPlan {
   readonly needsContext: boolean;
   /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
   readonly isGuarded: boolean;
-  /** Nothing of the tool itself takes more than its arguments. */
-  readonly isDirect: boolean;
-}
-
-/** What a direct call reads of its tool: in one form, where tools have as many as they have options. */
-export interface DirectTool
-  extends Pick<ToolDefinition, 'name' | 'hydrate' | 'execute' | 'returnsContent' | 'maxResultChars'> {
-  readonly plan: CallPlan;
-  readonly accept: Checker['accept'];
-}
-
-/** What keeps the plan of the tool that it gave last. */
-interface PlannedEntry {
-  plan?: CallPlan;
-  /** Where calls of it may be direct: it is the tool of every call, and takes nothing but arguments. */
-  direct?: DirectTool;
-  /** The tool of every call, where that is always the same. */
-  readonly fixed?: ToolDefinition;
 }
 
 /** One registered tool. */
-export interface ToolEntry extends PlannedEntry {
+export interface ToolEntry {
   /** The tool that serves the next call. */
   readonly open: () => ToolDefinition;
   /** The tool as it was when it was registered: what is offered. */
   readonly offered: ToolDefinition;
+  /** The tool of every call, if it is finished and always the same. */
+  readonly fixed?: ToolDefinition;
+  /** The pipeline of its last call. */
+  composed?: ComposedFor;
 }
 
-/** Mending by default; one set of plans for each choice of the registry. */
+/** What a pipeline was composed for: it serves no other environment, and no other version of its tool. */
+export interface ComposedFor {
+  readonly environment: object;
+  readonly plan: CallPlan | undefined;
+}
+
+/** Types are coerced by default; one set of plans for each choice of the registry. */
 const plans = {
-  mending: new WeakMap<ToolDefinition, CallPlan>(),
+  coercing: new WeakMap<ToolDefinition, CallPlan>(),
   asSent: new WeakMap<ToolDefinition, CallPlan>(),
 };
 
 /**
- * The plan of a tool: made at its first call, which is when its schema is compiled; again where a
- * hand-written tool changes its schema.
+ * The plan of a tool: made at its first call, which is when its schema is compiled; again if a hand-written tool changes
+ * its schema.
  */
-export function planOf(entry: PlannedEntry, tool: ToolDefinition, coerce = true): CallPlan {
-  const { plan } = entry;
-  if (plan?.tool === tool && plan.parameters === tool.parameters && plan.isMending === coerce) return plan;
-  const known = coerce ? plans.mending : plans.asSent;
-  let planned = known.get(tool);
-  if (planned?.parameters !== tool.parameters) {
-    planned = makePlan(tool, coerce);
-    known.set(tool, planned);
-  }
-  entry.plan = planned;
-  if (planned.isDirect && entry.fixed === tool) entry.direct = directTool(planned);
-  return planned;
+export function planOf(tool: ToolDefinition, coerce = true): CallPlan {
+  const known = coerce ? plans.coercing : plans.asSent;
+  const plan = known.get(tool);
+  if (plan?.parameters === tool.parameters) return plan;
+  const made = makePlan(tool, coerce);
+  known.set(tool, made);
+  return made;
 }
 
-function directTool(plan: CallPlan): DirectTool {
-  const { name, hydrate, execute, returnsContent, maxResultChars } = plan.tool;
-  return { plan, accept: plan.check.accept, name, hydrate, execute, returnsContent, maxResultChars };
-}
-
-function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
+function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
   const { parameters, annotations, repair, isOutputInferred, approval, execution, fillsDefaults } = tool;
   const { checkedAs, hydrate } = tool;
   const output = checkedAs?.output ?? tool.output;
   const isDestructive = annotations?.destructive ?? false;
   const check = sharedChecker(hydrate?.accepts ?? checkedAs?.parameters ?? parameters, {
     refuseExtra: isDestructive,
-    asSent: !(tool.coerce ?? isMending),
+    asSent: !(tool.coerce ?? coerce),
     fillDefaults: fillsDefaults,
   });
   const { wrapper } = offeredParameters(parameters);
   const isShared = 'setContext' in tool || 'setCallback' in tool;
   const needsContext = isShared || tool.ignoresContext !== true;
   const isGuarded = execution === 'client' || approvalNeed(approval) !== false;
-  const isOutputEnforced = output !== undefined && !isOutputInferred;
   return {
     tool,
     parameters,
-    isMending,
     wrapper,
     check: wrapper === undefined ? check : wrappedChecker(check, wrapper),
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
@@ -116,10 +93,5 @@ function makePlan(tool: ToolDefinition, isMending: boolean): CallPlan {
     isShared,
     needsContext,
     isGuarded,
-    // A hand-written tool may tell its limit by a getter.
-    isDirect:
-      isFinishedTool(tool) &&
-      tool.timeoutMs === undefined &&
-      !(needsContext || isGuarded || isOutputEnforced),
   };
 }

@@ -14,8 +14,7 @@ import {
 } from '../contract/tool-result.js';
 import { unreadableResult } from '../kernel/error-message.js';
 import { isPlainData, parsedJson } from '../kernel/json.js';
-import type { CheckedFacts } from './check-arguments.js';
-import type { BodyEnd, CallEnd, CallEnvironment, CallRequest } from './invocation.js';
+import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { ResultForm } from './result-form.js';
@@ -33,8 +32,8 @@ interface WrittenCall {
 }
 
 /** How a tool's body ended, as the result and status of its call: the last stage of the staircase. */
-export function writeEnd(call: WrittenCall, end: BodyEnd): CallEnd {
-  const written = end.how === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
+export function writeEnd(call: WrittenCall, end: BodyOutcome): CallOutcome {
+  const written = end.type === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;
   if (written.result.forLLM.length <= SHORT && written.result.forLLM.length <= limit) return written;
   return { ...written, result: cutResult(takeOutFiles(written.result), limit) };
@@ -55,11 +54,11 @@ const MAX_RESULT_CHARS = 100_000;
 /** What is longer is looked through for files. */
 const SHORT = 4_000;
 
-type Unreturned = Exclude<BodyEnd, { readonly how: 'returned' }>;
+type Unreturned = Exclude<BodyOutcome, { readonly type: 'returned' }>;
 
-function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unreturned): CallEnd {
-  switch (end.how) {
-    case 'threw': {
+function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unreturned): CallOutcome {
+  switch (end.type) {
+    case 'error': {
       if (asksForRetry(end.error)) {
         const { message } = end.error;
         const hint = String(message).trim() === '' ? withoutHint(tool.name) : message;
@@ -89,9 +88,9 @@ function writeUnreturned({ tool, environment, scope }: WrittenCall, end: Unretur
   }
 }
 
-function aborted(tool: WrittenCall['tool'], hasBegun = false): CallEnd {
+function aborted(tool: WrittenCall['tool'], hasBegun = false): CallOutcome {
   const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'unmade')}`;
-  const end: CallEnd = { status: 'aborted', result: failedResult('RunAborted', message) };
+  const end: CallOutcome = { status: 'aborted', result: failedResult('RunAborted', message) };
   return hasBegun ? end : { ...end, isUnmade: true };
 }
 
@@ -105,17 +104,17 @@ function withoutHint(tool: string): string {
   return `The tool '${tool}' cannot use this call, and did not say why. Call it again with other arguments.`;
 }
 
-function writeReturned(call: WrittenCall, value: unknown): CallEnd {
+function writeReturned(call: WrittenCall, value: unknown): CallOutcome {
   const { tool, plan, environment } = call;
   const written = writeResult(tool, value, environment.describeError);
   if (written.isError) return { status: 'error', result: written };
-  const success: CallEnd = { status: 'success', result: written };
+  const success: CallOutcome = { status: 'success', result: written };
   // Most tools declare no output.
   return plan?.checkResult === undefined ? success : (misfit(call, value, written) ?? success);
 }
 
 /** What is told instead of a result that does not fit the output that its tool declares. */
-function misfit(call: WrittenCall, value: unknown, written: ToolResult): CallEnd | undefined {
+function misfit(call: WrittenCall, value: unknown, written: ToolResult): CallOutcome | undefined {
   const { tool, plan, log } = call;
   // Nobody hears of a misfit that is only a warning, where nothing is logged.
   if (plan?.checkResult === undefined || written.async || (tool.isOutputInferred && !log.isRead))
@@ -343,28 +342,29 @@ function isPart(part: unknown): part is ContentPart {
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
 }
 
-/** What a record tells of a call, which may have ended before its arguments were ready. */
-interface RecordedCall {
+/** A call that has ended, or that was answered without being made. */
+interface EndedCall {
   readonly request: CallRequest;
   readonly attempt: number;
   readonly since: number;
-  readonly checked?: JsonObject;
-  readonly facts?: CheckedFacts;
-  /** Where there are hooks: the arguments before any of them, and what they did. */
-  readonly hooked?: { readonly rawArguments: unknown; readonly notes: readonly HookNote[] };
+  readonly checked?: JsonObject | undefined;
+  readonly sent?: unknown;
+  readonly repairs?: readonly string[];
+  readonly removed?: readonly string[];
+  readonly hooked?: { readonly rawArguments: unknown; readonly notes: readonly HookNote[] } | undefined;
 }
 
-/** The record of a call that has ended, or that was answered without being made. */
-export function callRecord(call: RecordedCall, { status, result, taskId }: CallEnd): CallRecord {
-  const { request, attempt, since, checked, facts, hooked } = call;
-  const asReceived = facts === undefined ? request.arguments : facts.sent;
+/** The record of a call. */
+export function callRecord(call: EndedCall, { status, result, taskId }: CallOutcome): CallRecord {
+  const { request, attempt, since, checked, hooked } = call;
+  const { sent = request.arguments, repairs = NONE, removed = NONE } = call;
   const record: CallRecord = {
     id: request.id,
     name: request.name,
-    rawArguments: hooked === undefined ? asReceived : hooked.rawArguments,
+    rawArguments: hooked === undefined ? sent : hooked.rawArguments,
     arguments: checked,
-    repairs: facts?.repairs ?? NONE,
-    removed: facts?.removed ?? NONE,
+    repairs,
+    removed,
     attempts: attempt,
     durationMs: since === 0 ? 0 : performance.now() - since,
     status,

@@ -6,7 +6,7 @@ import { callListener, onAbort } from '../kernel/async.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
-import type { CallEnd } from './invocation.js';
+import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { lineOf, TaskQueue } from './task-queue.js';
 import { approvalNeed } from './waits.js';
@@ -77,12 +77,12 @@ export class JobTask implements CallWork {
   report(): void {}
 
   /** What is kept takes place, also where the run was aborted meanwhile. */
-  outlive(end: CallEnd): CallEnd {
+  outlive(end: CallOutcome): CallOutcome {
     if (this.#id === undefined) return end;
     return { status: 'started', result: ACKNOWLEDGEMENT, taskId: this.#id };
   }
 
-  answered({ taskId }: CallEnd): void {
+  answered({ taskId }: CallOutcome): void {
     // After the answer has reached its caller, not before.
     if (taskId !== undefined && this.#isHeard) setImmediate(() => this.#follow(taskId));
   }

@@ -4,9 +4,9 @@ import type { AsyncCallback, AsyncTool, ContextualTool, ToolDefinition } from '.
 import type { ToolContext } from '../contract/tool-context.js';
 import { asyncResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { callListener, nextTurn, onAbort } from '../kernel/async.js';
+import { andThen, callListener, nextTurn, onAbort } from '../kernel/async.js';
 import { type Call, type CallWork, contextOf } from './context.js';
-import type { BodyEnd, CallEnd } from './invocation.js';
+import type { BodyOutcome, CallOutcome } from './invocation.js';
 import { cancelledResult } from './job-dispatch.js';
 import { writeEnd } from './result.js';
 import { failedResult, writeFailure } from './result-text.js';
@@ -94,14 +94,14 @@ export class CallTask implements CallWork {
     try {
       const ready = settled(value, this.#workOf);
       if (ready instanceof Promise) this.#completeWith(ready);
-      else this.#complete({ how: 'returned', value: ready });
+      else this.#complete({ type: 'returned', value: ready });
     } catch (error) {
-      this.#complete({ how: 'threw', error });
+      this.#complete({ type: 'error', error });
     }
   }
 
   /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
-  outlive(end: CallEnd): CallEnd {
+  outlive(end: CallOutcome): CallOutcome {
     const { status, result } = end;
     // What was stopped together with its call has no other end than that.
     if (status === 'timed_out' || status === 'aborted') return end;
@@ -117,7 +117,7 @@ export class CallTask implements CallWork {
     };
   }
 
-  answered({ taskId, result }: CallEnd): void {
+  answered({ taskId, result }: CallOutcome): void {
     // After the answer has reached its caller, not before.
     if (taskId !== undefined) setImmediate(() => this.#acknowledge());
     else this.#discard(result);
@@ -189,8 +189,8 @@ export class CallTask implements CallWork {
 
   #completeWith(value: Promise<unknown>): void {
     value.then(
-      (settledValue) => this.#complete({ how: 'returned', value: settledValue }),
-      (error) => this.#complete({ how: 'threw', error }),
+      (settledValue) => this.#complete({ type: 'returned', value: settledValue }),
+      (error) => this.#complete({ type: 'error', error }),
     );
   }
 
@@ -205,13 +205,13 @@ export class CallTask implements CallWork {
     if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return;
     this.#deadline = startDeadline(timeoutMs, () => {
       const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
-      this.#stop(reason, () => this.#write({ how: 'timed_out', timeoutMs, hasBegun: true }));
+      this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
     });
   }
 
   readonly #abort = (): void => {
     this.#stop(this.#call.scope.signal?.reason, () =>
-      this.#write({ how: 'aborted', hasBegun: this.#hasBegun }),
+      this.#write({ type: 'aborted', hasBegun: this.#hasBegun }),
     );
   };
 
@@ -233,7 +233,7 @@ export class CallTask implements CallWork {
     return true;
   }
 
-  #complete(end: BodyEnd): void {
+  #complete(end: BodyOutcome): void {
     const { tool, environment } = this.#call;
     const { judgeCompletion } = environment;
     this.#settle(() => {
@@ -260,10 +260,10 @@ export class CallTask implements CallWork {
   }
 
   /** What was thrown or returned may throw again when it is looked at, and the call completes all the same. */
-  #write(end: BodyEnd): ToolResult {
+  #write(end: BodyOutcome): ToolResult {
     const { tool, environment } = this.#call;
     try {
-      if (end.how === 'threw' && isUnanswerable(end.error))
+      if (end.type === 'error' && isUnanswerable(end.error))
         return failedResult('NotExecutableHere', end.error.message);
       const { result } = writeEnd(this.#call, end);
       // Nothing follows a completion.
@@ -284,9 +284,7 @@ export class CallTask implements CallWork {
     const result = this.#completion;
     this.#state = 'delivered';
     if (result === undefined) return;
-    const { hooked } = this.#call;
-    if (hooked === undefined) this.#handOver(result);
-    else void hooked.completed(this.#call, result).then((heard) => this.#handOver(heard));
+    void andThen(this.#call.hooked?.completed(result) ?? result, (heard) => this.#handOver(heard));
   }
 
   #handOver(result: ToolResult): void {

@@ -10,9 +10,7 @@ import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools } from './allow.js';
-import { answerDirectly, makeCall, recordDirectly } from './call-tool.js';
-import { isAlone } from './direct-call.js';
-import { type CheckedArguments, checkOnly } from './edited-call.js';
+import { type CheckedArguments, checkOnly } from './check-call.js';
 import type {
   CallEnvironment,
   CallOrigin,
@@ -23,6 +21,7 @@ import type {
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
+import { makeCall } from './pipeline.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
@@ -293,14 +292,10 @@ export class ToolRegistry {
       canSuspend: true,
     };
     const table = this.#table;
-    const isPlain = isAlone(shared) && shared.telemetry === undefined && !shared.recordsKeys;
-    return (request, scope, attempt) => {
-      if (table.watcher !== undefined)
-        return makeWatched(table.watcher, { environment: shared, request, scope, attempt });
-      const origin = { scope, attempt };
-      const isDirect = isPlain && request.journal === undefined;
-      return (isDirect && recordDirectly(shared, request, origin)) || makeCall(shared, request, origin);
-    };
+    return (request, scope, attempt) =>
+      table.watcher === undefined
+        ? makeCall(shared, request, { scope, attempt })
+        : makeWatched(table.watcher, { environment: shared, request, scope, attempt });
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
@@ -340,7 +335,7 @@ export class ToolRegistry {
   #answer(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Promise<ToolResult> {
     const { watcher } = this.#table;
     if (watcher !== undefined) return watchedResult(watcher, { environment, request, ...origin });
-    const result = answerDirectly(environment, request, origin) ?? makeCall(environment, request, origin);
+    const result = makeCall(environment, request, origin);
     return result instanceof Promise ? result : Promise.resolve(result);
   }
 

@@ -2,7 +2,7 @@ import type { CallJournal, CallStatus, PendingKind } from '../contract/call.js';
 import type { CallTrace, Telemetry, Trace } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { Call, ReceivedCall } from './context.js';
-import type { CallEnd, CallEnvironment } from './invocation.js';
+import type { CallEnvironment, CallOutcome } from './invocation.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
 /** Records a call from here on. */
@@ -41,33 +41,27 @@ function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
 }
 
 /** The call has its answer. */
-export function endTrace(
-  trace: CallTrace,
-  call: ReceivedCall & Partial<Pick<Call, 'tool' | 'checked' | 'facts'>>,
-  { status, result, suspension, taskId }: CallEnd,
-): void {
-  const { hooked, checked, request } = call;
-  trace.end({
+export function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: CallOutcome): undefined {
+  const { hooked, checked, request, repairs, removed } = call;
+  const hasCost = COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined;
+  call.trace?.end({
     status,
     result,
-    // What hooks have rewritten, or were about to, is not told as it came.
+    // What hooks have rewritten, or were about to, is not recorded as it came.
     arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
-    cost:
-      COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined ? costOf(call) : undefined,
-    repairs: call.facts?.repairs ?? NONE,
-    removed: call.facts?.removed ?? NONE,
+    cost: hasCost ? costOf(call) : undefined,
+    repairs,
+    removed,
     ...(suspension === undefined ? {} : { waits: suspension.waits.map(({ kind }) => kind) }),
     taskId,
   });
 }
 
-const NONE: readonly string[] = [];
-
 /** Statuses of calls that cost what their tools cost; a job costs where it is enqueued. */
 const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
 
 /** A cost that is none is the budget's to refuse. */
-function costOf({ tool, checked = {} }: Partial<Pick<Call, 'tool' | 'checked'>>): number | undefined {
+function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
   try {
     const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;
     return typeof cost === 'number' && cost >= 0 ? cost : undefined;

@@ -176,6 +176,28 @@ export function callListener(listener: () => unknown, onError: (error: unknown) 
   }
 }
 
+/** Goes on with a value, at once if it is there already. */
+export function andThen<Value, Next>(
+  value: Value | Promise<Value>,
+  next: (value: Value) => Next | Promise<Next>,
+): Next | Promise<Next> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+/** Asks one item after the other until one gives something. Gives a promise only if one of them does. */
+export function firstGiven<Item, Given>(
+  items: readonly Item[],
+  ask: (item: Item) => Given | undefined | Promise<Given | undefined>,
+  from = 0,
+): Given | undefined | Promise<Given | undefined> {
+  for (let index = from; index < items.length; index += 1) {
+    const given = ask(items[index] as Item);
+    if (given instanceof Promise) return given.then((later) => later ?? firstGiven(items, ask, index + 1));
+    if (given !== undefined) return given;
+  }
+  return undefined;
+}
+
 /** A signal that is aborted with the first of these; `undefined` where there are none. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
   const [first] = signals;

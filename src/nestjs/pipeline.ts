@@ -332,7 +332,7 @@ function mappedValue(value: unknown, { returned, tool, interceptors }: MappedPar
   if (!returned.isNot(value)) return value;
   if (returned.isWrappedIn(value)) return returned.value;
   if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
-  const { checkResult } = planOf({}, tool);
+  const { checkResult } = planOf(tool);
   const faults = checkResult?.(value) ?? [];
   if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;
   const names = [...new Set(interceptors.map(enhancerName))].join(', ');

@@ -1,0 +1,370 @@
+import type { CallRecord } from '../contract/call.js';
+import type { CallTrace } from '../contract/telemetry.js';
+import type { ToolResult } from '../contract/tool-result.js';
+import { andThen } from '../kernel/async.js';
+import { allow } from './allow.js';
+import { rejectArguments } from './check-arguments.js';
+import { check, invalidTool, takeArguments } from './check-call.js';
+import { type Call, contextOf, keyOfEffect, newCall, type ReceivedCall } from './context.js';
+import { HookedCallLife, type HooksByMoment, hooksByMoment } from './hooked-call.js';
+import type {
+  BodyOutcome,
+  CallEnvironment,
+  CallOrigin,
+  CallOutcome,
+  CallRequest,
+  Invocation,
+  RecordedEnvironment,
+} from './invocation.js';
+import { type CallPlan, type ComposedFor, planOf, type ToolEntry } from './plan.js';
+import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
+import { callRecord, writeEnd } from './result.js';
+import { notFoundResult } from './result-text.js';
+import { runBody } from './run-body.js';
+import { JobTask } from './start-job.js';
+import { blockedResult, outcomeOf } from './suspended-call.js';
+import { CallTask, runInTurn, startMethod } from './tasks.js';
+import { endTrace, startTrace } from './trace-call.js';
+
+type MaybeLater<Value> = Value | Promise<Value>;
+
+/** The answer to a call: its result, or an invocation if the environment wants the record of the call. */
+type Answer = MaybeLater<ToolResult | Invocation>;
+
+/** One step of a call. Gives the outcome of the call if it ends there. */
+type Step = (call: Call) => MaybeLater<CallOutcome | undefined>;
+
+type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
+
+/** What is done about the outcome of a call, and may change it. */
+type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
+
+/** The way of the calls of one tool in one environment: only the steps that somebody asked for. */
+interface Pipeline extends ComposedFor {
+  readonly hooks: HooksByMoment | undefined;
+  readonly steps: readonly Step[];
+  /** The steps of calls that were made before. */
+  readonly stepsAgain: () => readonly Step[];
+  readonly run: (call: Call, onEnd: OnBodyEnd) => Answer;
+  readonly onBodyEnd: OnBodyEnd;
+  readonly endings: readonly Ending[];
+}
+
+/** Makes a call: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Synchronous if all of its steps are. Never throws or rejects. */
+export function makeCall(
+  environment: RecordedEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): MaybeLater<Invocation>;
+export function makeCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  origin: CallOrigin,
+): MaybeLater<ToolResult>;
+export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Answer {
+  const { telemetry } = environment;
+  if (telemetry === undefined || !telemetry.isOn) return enter(environment, request, origin);
+  const trace = startTrace(telemetry, { environment, request, attempt: origin.attempt ?? 1 });
+  return trace.within(() => enter(environment, request, origin, trace));
+}
+
+function enter(
+  environment: CallEnvironment,
+  request: CallRequest,
+  { scope, attempt }: CallOrigin,
+  trace?: CallTrace,
+): Answer {
+  const pipeline = pipelineFor(environment, request);
+  const { plan, hooks } = pipeline;
+  const call = newCall(environment, request, { scope, plan, attempt, trace });
+  if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
+  const isRepeated = request.journal !== undefined || request.hasBegun;
+  return advance(pipeline, call as Call, isRepeated ? pipeline.stepsAgain() : pipeline.steps);
+}
+
+/** Step "find": the pipeline of a tool, composed when the tool is first called in this environment. */
+function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipeline {
+  try {
+    const entry = environment.find(name);
+    if (entry === undefined) return composeMissing(environment, notFound);
+    const known = entry.composed as Pipeline | undefined;
+    const isCurrent = known?.environment === environment;
+    if (isCurrent && entry.fixed !== undefined) return known;
+    const plan = planOf(entry.open(), environment.coerce);
+    if (isCurrent && known.plan === plan) return known;
+    const pipeline = compose(plan, environment);
+    entry.composed = pipeline;
+    return pipeline;
+  } catch (cause) {
+    return composeMissing(environment, (call) => invalidTool(call, cause));
+  }
+}
+
+function notFound({ request, environment }: ReceivedCall): CallOutcome {
+  return { status: 'rejected', result: notFoundResult(request.name, environment.names?.() ?? []) };
+}
+
+function compose(plan: CallPlan, environment: CallEnvironment): Pipeline {
+  const hooks = environment.hooks && hooksByMoment(environment.hooks);
+  const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
+  const parts = { plan, environment, hooks, hasTask };
+  const pipeline: Pipeline = {
+    environment,
+    plan,
+    hooks,
+    steps: composeSteps(parts, { isRepeated: false }),
+    stepsAgain: () => composeSteps(parts, { isRepeated: true }),
+    run: runOf(parts),
+    onBodyEnd: (call, body) => endBody(pipeline, call, body),
+    endings: composeEndings(parts),
+  };
+  return pipeline;
+}
+
+/** The pipeline of calls whose tool cannot be had. */
+function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
+  const hooks = environment.hooks && hooksByMoment(environment.hooks);
+  return {
+    environment,
+    plan: undefined,
+    hooks,
+    steps: [end],
+    stepsAgain: () => [(call) => endWithoutCall(call, end(call))],
+    run: runBody,
+    onBodyEnd: () => Promise.reject(new Error('a call without a tool has no body')),
+    endings: composeEndings({ environment, hooks, hasTask: false }),
+  };
+}
+
+/** What decides which steps there are. */
+interface PipelineParts {
+  readonly plan: CallPlan;
+  readonly environment: CallEnvironment;
+  readonly hooks: HooksByMoment | undefined;
+  /** Something may outlive the answer. */
+  readonly hasTask: boolean;
+}
+
+function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
+  return jobs !== undefined && Boolean(tool.background);
+}
+
+function composeSteps(
+  { plan, environment, hooks, hasTask }: PipelineParts,
+  { isRepeated }: { readonly isRepeated: boolean },
+): readonly Step[] {
+  const { logger, policies, onStep, isRecorded } = environment;
+  // Calls of a run are reported in the order in which they end: one that had to be allowed ends after one rejected early.
+  const inOrder = isRecorded ? laterStep : (step: Step) => step;
+  const isAllowed = hooks || hasTask || policies || plan.isGuarded || plan.isShared || isRepeated;
+  const isRewritten = hooks !== undefined && hooks.beforeCall.length > 0;
+  const isHeld = hooks !== undefined && (hooks.beforeRun.length > 0 || (isRepeated && isRewritten));
+  return present<Step>([
+    onStep && (() => void onStep('find')),
+    isRewritten && inOrder(isRepeated ? beforeCallAgain : beforeCall),
+    onStep
+      ? reported(isRepeated ? checkAgain : check, () => onStep('check'))
+      : isRepeated
+        ? checkAgain
+        : check,
+    logger && logRepairs,
+    hasTask && beginTask,
+    plan.needsContext && ((call) => void contextOf(call)),
+    isAllowed && inOrder(isRepeated ? allowAgain : allow),
+    isHeld && inOrder(beforeRun),
+    onStep && (() => void onStep('allow')),
+    logger && (({ log, checked }) => void log.started(checked)),
+  ]);
+}
+
+/** Tells of the end of a step, however the call goes on. */
+function reported(step: Step, report: () => void): Step {
+  return (call) =>
+    andThen(step(call), (outcome) => {
+      report();
+      return outcome;
+    });
+}
+
+function laterStep(step: Step): Step {
+  return (call) => Promise.resolve(call).then(step);
+}
+
+function present<Part>(parts: readonly (Part | false | undefined)[]): readonly Part[] {
+  return parts.filter((part): part is Part & {} => part !== false && part !== undefined);
+}
+
+/** Step of the hooks before the check. */
+function beforeCall(call: Call): MaybeLater<CallOutcome | undefined> {
+  const ended = call.hooked?.beforeCall();
+  return andThen(ended, (end) => {
+    if (end === undefined || end.type !== 'rejected') return end && writeEnd(call, end);
+    const ready = rejectArguments({ tool: call.tool, call: call.request, faults: end.faults });
+    return takeArguments(call, ready);
+  });
+}
+
+function beforeCallAgain(call: Call): MaybeLater<CallOutcome | undefined> {
+  return andThen(beforeCall(call), (outcome) =>
+    outcome?.faults === undefined ? outcome : endWithoutCall(call, outcome),
+  );
+}
+
+function logRepairs({ log, repairs, removed }: Call): undefined {
+  log.mended({ repairs, removed });
+}
+
+function beginTask(call: Call): undefined {
+  const { jobs, onAsyncResult } = call.environment;
+  if (jobs !== undefined && call.tool.background) call.task = new JobTask(call, jobs);
+  else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
+}
+
+/** Step of the hooks before the tool runs. */
+function beforeRun(call: Call): MaybeLater<CallOutcome | undefined> {
+  return andThen(call.hooked?.beforeRun(), (block) => block && blockedResult(call, block));
+}
+
+/** How the tool runs: on an engine, in the background, one call at a time, or just so. */
+function runOf({ plan, environment }: PipelineParts): Pipeline['run'] {
+  if (isJob(plan, environment)) return runAsJob;
+  if (plan.tool.background && environment.onAsyncResult !== undefined)
+    return (call, onEnd) => onEnd(call, { type: 'returned', value: startMethod(call) });
+  return plan.isShared ? runShared : runBody;
+}
+
+function runAsJob(call: Call, onEnd: OnBodyEnd): Answer {
+  const task = call.task as JobTask;
+  const work = call.environment.awaitsJobs ? task.complete() : task.start();
+  return work.then(
+    (value) =>
+      onEnd(call, value === undefined ? { type: 'aborted', hasBegun: true } : { type: 'returned', value }),
+    (error) => onEnd(call, { type: 'error', error }),
+  );
+}
+
+function runShared(call: Call, onEnd: OnBodyEnd): Answer {
+  const run = () => runBody<BodyOutcome>(call, (_call, body) => body);
+  return runInTurn(call, run).then(
+    (body) => {
+      if (body === undefined) return onEnd(call, { type: 'aborted' });
+      return onEnd(call, 'type' in body ? body : { type: 'returned', value: body });
+    },
+    (error) => onEnd(call, { type: 'error', error }),
+  );
+}
+
+/** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
+function advance(pipeline: Pipeline, call: Call, steps: readonly Step[], from = 0): Answer {
+  try {
+    for (let index = from; index < steps.length; index += 1) {
+      const outcome = (steps[index] as Step)(call);
+      if (outcome instanceof Promise)
+        return outcome.then(
+          (later) =>
+            later === undefined ? advance(pipeline, call, steps, index + 1) : settle(pipeline, call, later),
+          (cause) => settle(pipeline, call, invalidTool(call, cause)),
+        );
+      if (outcome !== undefined) return settle(pipeline, call, outcome);
+    }
+    return pipeline.run(call, pipeline.onBodyEnd);
+  } catch (cause) {
+    return settle(pipeline, call, invalidTool(call, cause));
+  }
+}
+
+/** Step "write". */
+function endBody(pipeline: Pipeline, call: Call, body: BodyOutcome): Answer {
+  try {
+    call.environment.onStep?.('run');
+    const outcome = outcomeOf(call, body);
+    if (!(outcome instanceof Promise)) return settle(pipeline, call, outcome);
+    return outcome.then(
+      (later) => settle(pipeline, call, later),
+      (cause) => settle(pipeline, call, invalidTool(call, cause)),
+    );
+  } catch (cause) {
+    return settle(pipeline, call, invalidTool(call, cause));
+  }
+}
+
+function composeEndings({ environment, hooks, hasTask }: Omit<PipelineParts, 'plan'>): readonly Ending[] {
+  const { isRecorded, logger, onStep, telemetry } = environment;
+  return present<Ending>([
+    hasTask && ((call, outcome) => call.task?.outlive(outcome)),
+    hooks &&
+      (isRecorded ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome)) : afterCall),
+    logger && logOutcome,
+    hasTask && ((call, outcome) => void call.task?.answered(outcome)),
+    closeContext,
+    onStep && (() => void onStep('write')),
+    telemetry && endTrace,
+  ]);
+}
+
+/** Step of the hooks after the call. A suspended call has not ended, and a job's hooks were asked where it was done. */
+function afterCall(call: ReceivedCall, outcome: CallOutcome): MaybeLater<CallOutcome | undefined> {
+  if (outcome.status === 'suspended' || call.task?.isHooked) return undefined;
+  return call.hooked?.after(outcome);
+}
+
+function logOutcome({ log, tool, since }: ReceivedCall, outcome: CallOutcome): undefined {
+  const durationMs = performance.now() - since;
+  if (outcome.faults !== undefined) log.rejected(outcome.faults, durationMs);
+  else if (tool === undefined && outcome.status === 'rejected') log.notFound();
+  else log.performed(outcome, durationMs);
+}
+
+/** Closes what the tool opened through its context, unless work that it started goes on. */
+function closeContext({ context }: ReceivedCall, { taskId }: CallOutcome): MaybeLater<undefined> {
+  if (context === undefined || taskId !== undefined) return undefined;
+  context.unfollow();
+  return context.isOpen ? context.close().then(() => undefined) : undefined;
+}
+
+/** Ends a call, however it ended: the one place where everything that surrounds it is told. */
+function settle(pipeline: Pipeline, call: ReceivedCall, outcome: CallOutcome, from = 0): Answer {
+  const { endings } = pipeline;
+  let last = outcome;
+  try {
+    for (let index = from; index < endings.length; index += 1) {
+      const next = (endings[index] as Ending)(call, last);
+      if (next instanceof Promise)
+        return next.then(
+          (later) => settle(pipeline, call, later ?? last, index + 1),
+          (cause) => answer(call, invalidTool(call, cause)),
+        );
+      last = next ?? last;
+    }
+  } catch (cause) {
+    last = invalidTool(call, cause);
+  }
+  return answer(call, last);
+}
+
+function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocation {
+  const { environment, standing, request } = call;
+  const { status, result, suspension } = outcome;
+  if (!environment.isRecorded) return result;
+  const known = callRecord(call, outcome);
+  const approved = standing ?? request.journal?.standing ?? request.journal?.edited;
+  const told = approved === undefined ? known : withApproval(known, call);
+  const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isUnmade;
+  const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
+  if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
+  return { status: status === 'started' ? status : 'settled', result, record };
+}
+
+/** The record of a call with what it contains of its approval; whatever the tool has done to its arguments since. */
+function withApproval(
+  record: CallRecord,
+  { request, standing = request.journal?.standing }: ReceivedCall,
+): CallRecord {
+  const { journal } = request;
+  const stood = standing === undefined ? record : { ...record, standing };
+  if (journal?.edited === undefined) return stood;
+  const { original } = journal.edited;
+  const given = journal.given?.findLast(({ kind }) => kind === 'approval');
+  const by = given === undefined ? {} : { editedBy: given.answeredBy };
+  return { ...stood, arguments: journal.arguments, edited: { original, ...by } };
+}
