@@ -1,6 +1,11 @@
 import { type Checked, isWrapped, placeWithin } from '../checking/checker.js';
 import { describeRejection, reviewedFaults } from '../checking/faults.js';
-import { KEPT_DIGITS, type ReadArguments, readArguments } from '../checking/read-arguments.js';
+import {
+  KEPT_DIGITS,
+  type ReadArguments,
+  readArguments,
+  readPlainArguments,
+} from '../checking/read-arguments.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, Hydrated, ToolDefinition } from '../contract/tool.js';
 import { copyOfJson, isRecord } from '../kernel/json.js';
@@ -25,6 +30,16 @@ export type ReadyArguments =
       readonly transformed?: JsonObject;
     }
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
+
+/** Arguments that fit as they were sent, which most do; `undefined` for all others. */
+export function acceptedArguments(
+  { check }: CallPlan,
+  { read, arguments: sent }: CallRequest,
+): JsonObject | undefined {
+  if (read !== undefined) return read.ok && read.repairs.length === 0 ? check.accept(read.value) : undefined;
+  const plain = readPlainArguments(sent);
+  return plain && check.accept(plain);
+}
 
 /** Reads, checks and hydrates the arguments of a call. Synchronous unless a class has asynchronous rules. */
 export function checkArguments(
@@ -146,11 +161,7 @@ export function argumentsBefore({ request, plan, checked, transformed }: Checked
 }
 
 /** The arguments as they were sent, whatever the tool does to the object that it gets. */
-export function copyOfSent(
-  request: CallRequest,
-  { check }: CallPlan,
-  { isAccepted }: { readonly isAccepted: boolean },
-): unknown {
+export function copyOfSent(request: CallRequest, { check }: CallPlan, isAccepted: boolean): unknown {
   const { arguments: given } = request;
   if (isReadApart(request) || !isRecord(given)) return given;
   return isAccepted ? check.copy(given) : copyOfJson(given);

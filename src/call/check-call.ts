@@ -2,7 +2,7 @@ import { summarizeFaults } from '../checking/faults.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { andThen, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { checkArguments, copyOfSent, type ReadyArguments } from './check-arguments.js';
+import { acceptedArguments, checkArguments, copyOfSent, type ReadyArguments } from './check-arguments.js';
 import type { Call, ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { planOf } from './plan.js';
@@ -12,7 +12,20 @@ import { awaitWork } from './run-body.js';
 
 /** Steps "read" and "check": the arguments that the tool gets, or the rejection of those that do not fit. */
 export function check(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
-  return andThen(readyArguments(call, call.request), (ready) => takeArguments(call, ready));
+  const { request, tool, plan } = call;
+  const accepted = tool.hydrate === undefined ? acceptedArguments(plan, request) : undefined;
+  if (accepted === undefined)
+    return andThen(readyArguments(call, request), (ready) => takeArguments(call, ready));
+  keepSent(call, true);
+  call.checked = accepted;
+  call.args = accepted;
+  return undefined;
+}
+
+/** The tool may change what it is given. Nobody looks at what was sent if there is no record and no context. */
+function keepSent(call: Call, isAccepted: boolean): void {
+  const { environment, tool, plan, request } = call;
+  if (environment.isRecorded || !tool.ignoresContext) call.sent = copyOfSent(request, plan, isAccepted);
 }
 
 /** The arguments of a request, checked within the limits of the call: rules of a class may be asynchronous. */
@@ -39,12 +52,7 @@ export function takeArguments(call: Call, ready: ReadyArguments | CallOutcome): 
     return { status: 'rejected', result: failedResult('InvalidArguments', message), faults };
   }
   const { value, hydrated = value, repairs, removed, isAccepted, transformed } = ready;
-  const { request, environment, tool, plan } = call;
-  // The tool may change what it is given. Nobody looks at what was sent if there is no record and no context.
-  if (environment.isRecorded || !tool.ignoresContext)
-    call.sent = copyOfSent(request, plan, {
-      isAccepted: isAccepted === true && request.journal === undefined,
-    });
+  keepSent(call, isAccepted === true && call.request.journal === undefined);
   if (repairs !== undefined) call.repairs = repairs;
   call.removed = removed;
   call.checked = value;

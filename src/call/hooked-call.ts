@@ -1,7 +1,7 @@
 import type { CallStatus, HookMoment, HookNote } from '../contract/call.js';
 import type { EndedCall, HookedCall, Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
+import type { ArgumentFault } from '../contract/tool.js';
 import { ToolResult, toolResult } from '../contract/tool-result.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';

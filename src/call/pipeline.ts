@@ -16,7 +16,7 @@ import type {
   Invocation,
   RecordedEnvironment,
 } from './invocation.js';
-import { type CallPlan, type ComposedFor, planOf, type ToolEntry } from './plan.js';
+import { type CallPlan, type ComposedFor, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
 import { callRecord, writeEnd } from './result.js';
 import { notFoundResult } from './result-text.js';
@@ -143,6 +143,11 @@ interface PipelineParts {
   readonly hooks: HooksByMoment | undefined;
   /** Something may outlive the answer. */
   readonly hasTask: boolean;
+}
+
+interface EndingParts extends Omit<PipelineParts, 'plan'> {
+  /** Absent if the tool is missing. */
+  readonly plan?: CallPlan;
 }
 
 function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
@@ -288,15 +293,16 @@ function endBody(pipeline: Pipeline, call: Call, body: BodyOutcome): Answer {
   }
 }
 
-function composeEndings({ environment, hooks, hasTask }: Omit<PipelineParts, 'plan'>): readonly Ending[] {
-  const { isRecorded, logger, onStep, telemetry } = environment;
+function composeEndings({ plan, environment, hooks, hasTask }: EndingParts): readonly Ending[] {
+  const { isRecorded, logger, onStep, telemetry, policies } = environment;
+  const opensContext = plan?.needsContext || plan?.isGuarded || policies || hasTask;
   return present<Ending>([
     hasTask && ((call, outcome) => call.task?.outlive(outcome)),
     hooks &&
       (isRecorded ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome)) : afterCall),
     logger && logOutcome,
     hasTask && ((call, outcome) => void call.task?.answered(outcome)),
-    closeContext,
+    opensContext && closeContext,
     onStep && (() => void onStep('write')),
     telemetry && endTrace,
   ]);
