@@ -39,14 +39,6 @@ export function writeEnd(call: WrittenCall, end: BodyOutcome): CallOutcome {
   return { ...written, result: cutResult(takeOutFiles(written.result), limit) };
 }
 
-/** What a body returned as a result alone: for calls without a record, of tools whose output nobody checks. */
-export function writeBare(tool: LimitedTool, value: unknown, environment: CallEnvironment): ToolResult {
-  const result = writeResult(tool, value, environment.describeError);
-  const limit = tool.maxResultChars ?? environment.maxResultChars ?? MAX_RESULT_CHARS;
-  if (result.forLLM.length <= SHORT && result.forLLM.length <= limit) return result;
-  return cutResult(takeOutFiles(result), limit);
-}
-
 type LimitedTool = WritingTool & Pick<ToolDefinition, 'maxResultChars'>;
 
 /** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */

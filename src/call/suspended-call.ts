@@ -8,8 +8,7 @@ import { awaitWork } from './run-body.js';
 import { withoutApproval } from './waits.js';
 
 /** What the outcome of a call contains that does not run; of a missing tool, its name. */
-export type BlockedCall = Parameters<typeof writeEnd>[0] &
-  CheckedCall & { readonly environment: CallEnvironment };
+type BlockedCall = Parameters<typeof writeEnd>[0] & CheckedCall & { readonly environment: CallEnvironment };
 
 /** The outcome of a call that does not run, or not now; a call that a hook holds waits for nothing itself. */
 export function blockedResult(call: BlockedCall, block: Block | BodyOutcome | HeldOutcome): CallOutcome {

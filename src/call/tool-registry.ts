@@ -10,6 +10,7 @@ import { isRecord } from '../kernel/json.js';
 import { FUNCTION, instanceOf } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools } from './allow.js';
+import { makeCall } from './call-pipeline.js';
 import { type CheckedArguments, checkOnly } from './check-call.js';
 import type {
   CallEnvironment,
@@ -21,7 +22,6 @@ import type {
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
-import { makeCall } from './pipeline.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,

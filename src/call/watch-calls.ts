@@ -2,6 +2,7 @@ import type { CallScope, ToolPolicy } from '../contract/call.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import type { AuthorFault } from '../errors/author-fault.js';
 import { withMethods } from '../kernel/options.js';
+import { makeCall } from './call-pipeline.js';
 import type {
   CallEnvironment,
   CallRequest,
@@ -9,7 +10,6 @@ import type {
   Invocation,
   RecordedEnvironment,
 } from './invocation.js';
-import { makeCall } from './pipeline.js';
 
 /** What watches a registry. */
 export const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');

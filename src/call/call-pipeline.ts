@@ -39,15 +39,92 @@ type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
 /** What is done about the outcome of a call, and may change it. */
 type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
 
-/** The way of the calls of one tool in one environment: only the steps that somebody asked for. */
-interface Pipeline extends ComposedFor {
+/** The parts of a pipeline: only those that somebody asked for. */
+interface PipelineParts extends ComposedFor {
+  readonly environment: CallEnvironment;
   readonly hooks: HooksByMoment | undefined;
   readonly steps: readonly Step[];
   /** The steps of calls that were made before. */
   readonly stepsAgain: () => readonly Step[];
   readonly run: (call: Call, onEnd: OnBodyEnd) => Answer;
-  readonly onBodyEnd: OnBodyEnd;
   readonly endings: readonly Ending[];
+}
+
+/** The way of the calls of one tool in one environment. */
+class Pipeline implements ComposedFor {
+  readonly environment: CallEnvironment;
+  readonly plan: CallPlan | undefined;
+  readonly #parts: PipelineParts;
+
+  constructor(parts: PipelineParts) {
+    this.environment = parts.environment;
+    this.plan = parts.plan;
+    this.#parts = parts;
+  }
+
+  make(request: CallRequest, { scope, attempt }: CallOrigin, trace?: CallTrace): Answer {
+    const { hooks, steps, stepsAgain } = this.#parts;
+    const call = newCall(this.environment, request, { scope, plan: this.plan, attempt, trace });
+    if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
+    const isRepeated = request.journal !== undefined || request.hasBegun;
+    return this.#advance(call as Call, isRepeated ? stepsAgain() : steps, 0);
+  }
+
+  /** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
+  #advance(call: Call, steps: readonly Step[], from: number): Answer {
+    try {
+      for (let index = from; index < steps.length; index += 1) {
+        const outcome = (steps[index] as Step)(call);
+        if (outcome instanceof Promise)
+          return outcome.then(
+            (later) =>
+              later === undefined ? this.#advance(call, steps, index + 1) : this.#settle(call, later, 0),
+            (cause) => this.#settle(call, invalidTool(call, cause), 0),
+          );
+        if (outcome !== undefined) return this.#settle(call, outcome, 0);
+      }
+      return this.#parts.run(call, this.#endBody);
+    } catch (cause) {
+      return this.#settle(call, invalidTool(call, cause), 0);
+    }
+  }
+
+  /** Step "write". */
+  readonly #endBody: OnBodyEnd = (call, body) => {
+    try {
+      call.environment.onStep?.('run');
+      const outcome = outcomeOf(call, body);
+      if (!(outcome instanceof Promise)) return this.#settle(call, outcome, 0);
+      return outcome.then(
+        (later) => this.#settle(call, later, 0),
+        (cause) => this.#settle(call, invalidTool(call, cause), 0),
+      );
+    } catch (cause) {
+      return this.#settle(call, invalidTool(call, cause), 0);
+    }
+  };
+
+  /** Ends a call, however it ended: the one place where everything that surrounds it is told. */
+  #settle(call: ReceivedCall, outcome: CallOutcome, from: number): Answer {
+    const { endings } = this.#parts;
+    let last = outcome;
+    try {
+      for (let index = from; index < endings.length; index += 1) {
+        const next = (endings[index] as Ending)(call, last);
+        if (next instanceof Promise) {
+          const before = last;
+          return next.then(
+            (later) => this.#settle(call, later ?? before, index + 1),
+            (cause) => answer(call, invalidTool(call, cause)),
+          );
+        }
+        last = next ?? last;
+      }
+    } catch (cause) {
+      last = invalidTool(call, cause);
+    }
+    return answer(call, last);
+  }
 }
 
 /** Makes a call: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Synchronous if all of its steps are. Never throws or rejects. */
@@ -63,23 +140,10 @@ export function makeCall(
 ): MaybeLater<ToolResult>;
 export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Answer {
   const { telemetry } = environment;
-  if (telemetry === undefined || !telemetry.isOn) return enter(environment, request, origin);
+  if (telemetry === undefined || !telemetry.isOn)
+    return pipelineFor(environment, request).make(request, origin);
   const trace = startTrace(telemetry, { environment, request, attempt: origin.attempt ?? 1 });
-  return trace.within(() => enter(environment, request, origin, trace));
-}
-
-function enter(
-  environment: CallEnvironment,
-  request: CallRequest,
-  { scope, attempt }: CallOrigin,
-  trace?: CallTrace,
-): Answer {
-  const pipeline = pipelineFor(environment, request);
-  const { plan, hooks } = pipeline;
-  const call = newCall(environment, request, { scope, plan, attempt, trace });
-  if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
-  const isRepeated = request.journal !== undefined || request.hasBegun;
-  return advance(pipeline, call as Call, isRepeated ? pipeline.stepsAgain() : pipeline.steps);
+  return trace.within(() => pipelineFor(environment, request).make(request, origin, trace));
 }
 
 /** Step "find": the pipeline of a tool, composed when the tool is first called in this environment. */
@@ -107,47 +171,39 @@ function notFound({ request, environment }: ReceivedCall): CallOutcome {
 function compose(plan: CallPlan, environment: CallEnvironment): Pipeline {
   const hooks = environment.hooks && hooksByMoment(environment.hooks);
   const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
-  const parts = { plan, environment, hooks, hasTask };
-  const pipeline: Pipeline = {
+  const composed = { plan, environment, hooks, hasTask };
+  return new Pipeline({
     environment,
     plan,
     hooks,
-    steps: composeSteps(parts, { isRepeated: false }),
-    stepsAgain: () => composeSteps(parts, { isRepeated: true }),
-    run: runOf(parts),
-    onBodyEnd: (call, body) => endBody(pipeline, call, body),
-    endings: composeEndings(parts),
-  };
-  return pipeline;
+    steps: composeSteps(composed, { isRepeated: false }),
+    stepsAgain: () => composeSteps(composed, { isRepeated: true }),
+    run: runOf(plan, environment),
+    endings: composeEndings(composed),
+  });
 }
 
 /** The pipeline of calls whose tool cannot be had. */
 function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) => CallOutcome): Pipeline {
   const hooks = environment.hooks && hooksByMoment(environment.hooks);
-  return {
-    environment,
-    plan: undefined,
-    hooks,
+  const composed = { plan: undefined, environment, hooks };
+  return new Pipeline({
+    ...composed,
     steps: [end],
     stepsAgain: () => [(call) => endWithoutCall(call, end(call))],
     run: runBody,
-    onBodyEnd: () => Promise.reject(new Error('a call without a tool has no body')),
-    endings: composeEndings({ environment, hooks, hasTask: false }),
-  };
+    endings: composeEndings({ ...composed, hasTask: false }),
+  });
 }
 
 /** What decides which steps there are. */
-interface PipelineParts {
-  readonly plan: CallPlan;
+interface Composed {
+  /** Absent if the tool is missing. */
+  readonly plan: CallPlan | undefined;
   readonly environment: CallEnvironment;
   readonly hooks: HooksByMoment | undefined;
   /** Something may outlive the answer. */
   readonly hasTask: boolean;
-}
-
-interface EndingParts extends Omit<PipelineParts, 'plan'> {
-  /** Absent if the tool is missing. */
-  readonly plan?: CallPlan;
 }
 
 function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
@@ -155,7 +211,7 @@ function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
 }
 
 function composeSteps(
-  { plan, environment, hooks, hasTask }: PipelineParts,
+  { plan, environment, hooks, hasTask }: Composed & { readonly plan: CallPlan },
   { isRepeated }: { readonly isRepeated: boolean },
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
@@ -231,7 +287,7 @@ function beforeRun(call: Call): MaybeLater<CallOutcome | undefined> {
 }
 
 /** How the tool runs: on an engine, in the background, one call at a time, or just so. */
-function runOf({ plan, environment }: PipelineParts): Pipeline['run'] {
+function runOf(plan: CallPlan, environment: CallEnvironment): PipelineParts['run'] {
   if (isJob(plan, environment)) return runAsJob;
   if (plan.tool.background && environment.onAsyncResult !== undefined)
     return (call, onEnd) => onEnd(call, { type: 'returned', value: startMethod(call) });
@@ -259,41 +315,7 @@ function runShared(call: Call, onEnd: OnBodyEnd): Answer {
   );
 }
 
-/** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
-function advance(pipeline: Pipeline, call: Call, steps: readonly Step[], from = 0): Answer {
-  try {
-    for (let index = from; index < steps.length; index += 1) {
-      const outcome = (steps[index] as Step)(call);
-      if (outcome instanceof Promise)
-        return outcome.then(
-          (later) =>
-            later === undefined ? advance(pipeline, call, steps, index + 1) : settle(pipeline, call, later),
-          (cause) => settle(pipeline, call, invalidTool(call, cause)),
-        );
-      if (outcome !== undefined) return settle(pipeline, call, outcome);
-    }
-    return pipeline.run(call, pipeline.onBodyEnd);
-  } catch (cause) {
-    return settle(pipeline, call, invalidTool(call, cause));
-  }
-}
-
-/** Step "write". */
-function endBody(pipeline: Pipeline, call: Call, body: BodyOutcome): Answer {
-  try {
-    call.environment.onStep?.('run');
-    const outcome = outcomeOf(call, body);
-    if (!(outcome instanceof Promise)) return settle(pipeline, call, outcome);
-    return outcome.then(
-      (later) => settle(pipeline, call, later),
-      (cause) => settle(pipeline, call, invalidTool(call, cause)),
-    );
-  } catch (cause) {
-    return settle(pipeline, call, invalidTool(call, cause));
-  }
-}
-
-function composeEndings({ plan, environment, hooks, hasTask }: EndingParts): readonly Ending[] {
+function composeEndings({ plan, environment, hooks, hasTask }: Composed): readonly Ending[] {
   const { isRecorded, logger, onStep, telemetry, policies } = environment;
   const opensContext = plan?.needsContext || plan?.isGuarded || policies || hasTask;
   return present<Ending>([
@@ -326,26 +348,6 @@ function closeContext({ context }: ReceivedCall, { taskId }: CallOutcome): Maybe
   if (context === undefined || taskId !== undefined) return undefined;
   context.unfollow();
   return context.isOpen ? context.close().then(() => undefined) : undefined;
-}
-
-/** Ends a call, however it ended: the one place where everything that surrounds it is told. */
-function settle(pipeline: Pipeline, call: ReceivedCall, outcome: CallOutcome, from = 0): Answer {
-  const { endings } = pipeline;
-  let last = outcome;
-  try {
-    for (let index = from; index < endings.length; index += 1) {
-      const next = (endings[index] as Ending)(call, last);
-      if (next instanceof Promise)
-        return next.then(
-          (later) => settle(pipeline, call, later ?? last, index + 1),
-          (cause) => answer(call, invalidTool(call, cause)),
-        );
-      last = next ?? last;
-    }
-  } catch (cause) {
-    last = invalidTool(call, cause);
-  }
-  return answer(call, last);
 }
 
 function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocation {
