@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Invocation, RetryToolCall, type ToolDefinition } from 'toolwright';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
 import { makeCall } from '../../../src/call/call-pipeline.js';
+import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
