@@ -1,4 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -80,7 +81,7 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
   const unwatch = registry.watch(watcher);
   const unfollow = registry.onChange(() => feed.tell('tools'));
   const leaveStore = followStore(options.store, feed);
-  const fetch = (request: Request): Promise<Response> => answer(request, { parts, guard });
+  const fetch = (request: Request): Promise<Response> => answer(request, parts, guard);
   const handler = nodeListener(fetch);
   const node: NodeHandler = (request, response) => {
     const { remoteAddress = '' } = rawRequestOf(request).socket;
@@ -108,7 +109,9 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
       calls.close();
       chats.close();
       feed.close();
-      await Promise.all([...servers].map(closed));
+      const closed = [...servers].map((server) => once(server.close(), 'close'));
+      for (const server of servers) server.closeAllConnections();
+      await Promise.all(closed);
       servers.clear();
     },
   };
@@ -135,12 +138,7 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   };
 }
 
-interface Served {
-  readonly parts: PageParts;
-  readonly guard: RequestGuard;
-}
-
-async function answer(request: Request, { parts, guard }: Served): Promise<Response> {
+async function answer(request: Request, parts: PageParts, guard: RequestGuard): Promise<Response> {
   const refusal = guard.refusal(request);
   if (refusal !== undefined) return problem(refusal.status, refusal.message);
   const { pathname, searchParams: query } = new URL(request.url);
@@ -176,20 +174,13 @@ async function answerCall(parts: PageParts, { request, path, query, page }: Aske
   const call = Object.hasOwn(PAGE_CALLS, wanted) ? PAGE_CALLS[wanted] : undefined;
   if (call === undefined) return problem(404, 'nothing is here');
   try {
-    const id = rest.map(decoded).join('/');
+    const id = rest.map(decodeURIComponent).join('/');
     const body = request.method === 'POST' ? await bodyOf(request) : {};
     return Response.json((await call(parts, { id, query, body, page })) ?? {}, { headers: SAFE_HEADERS });
   } catch (error) {
     if (error instanceof PageFault) return problem(error.status, error.message);
+    if (error instanceof URIError) return problem(400, `the path cannot be decoded: ${path}`);
     return problem(500, errorMessage(error));
-  }
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw new PageFault(`the path cannot be decoded: ${part}`);
   }
 }
 
@@ -212,13 +203,6 @@ async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown
 
 function problem(status: number, message: string): Response {
   return Response.json({ error: message }, { status, headers: SAFE_HEADERS });
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }
 
 /** Names of this machine, which no page of elsewhere has. */
@@ -342,7 +326,7 @@ const LOOKED_AT = 20;
  * Tells open pages what other processes change in a store. While no page is open, it is not asked. What it gives ends
  * that.
  */
-export function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
+function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
   if (!listsRuns(store)) return () => {};
   let known: string | undefined;
   let isLooking = false;

@@ -1,8 +1,7 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { Answer, CallScope, PendingCall } from '../contract/call.js';
-import type { LLMProvider, LLMResponse } from '../contract/llm-provider.js';
+import type { Answer, CallScope } from '../contract/call.js';
+import type { LLMProvider } from '../contract/llm-provider.js';
 import type { RunPage } from '../contract/run-checkpoint.js';
-import type { RunStore } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isRecord } from '../kernel/json.js';
 import type { ToolLoopResult } from '../loop/events.js';
@@ -12,7 +11,6 @@ import type { ChosenScope, InspectorOptions } from './options.js';
 import type { PendingBoard } from './pending-board.js';
 import {
   callTexts,
-  type Outcome,
   outcomeOf,
   type RecordedReply,
   type Recording,
@@ -23,10 +21,19 @@ import {
   scopeFromRequest,
   writeTest,
 } from './recording.js';
-import { callLine, listsRuns, runDetail, runLine, shownValue, storedLine, storedRun } from './shown-runs.js';
+import {
+  callLine,
+  listsRuns,
+  runDetail,
+  runLine,
+  shownFields,
+  shownValue,
+  storedLine,
+  storedRun,
+} from './shown-runs.js';
 import { toolCard, toolSummaries } from './tool-cards.js';
 import type { TrialAnswer, TrialCalls, TrialChats } from './trials.js';
-import type { HeldCall, SeenCall, WatchedCalls } from './watched-calls.js';
+import type { SeenCall, WatchedCalls } from './watched-calls.js';
 import type { GivenReply, WatchedRuns } from './watched-runs.js';
 
 /** All that the page can ask for. */
@@ -82,7 +89,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     if (id === '') return { calls: calls.list().map(callLine) };
     const seen = calls.get(id) ?? missing('call', id);
     const texts = callTexts({ tool: seen.tool, args: seen.arguments }, page);
-    return { ...(callDetail(seen, trials.isWaiting(id)) as object), texts };
+    return { ...callDetail(seen, trials.isWaiting(id)), texts };
   },
   'POST calls': async ({ trials, options }, { body }) => {
     const { tool, arguments: args } = body;
@@ -95,8 +102,13 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
   },
   'GET runs': async ({ runs, options }, { id, query }) => {
-    if (id !== '') return runOf(runs, options, id);
-    const { runs: stored, next } = await storedRuns(options.store, query.get('after') ?? undefined);
+    const seen = runs.get(id);
+    if (seen !== undefined) return runDetail(seen);
+    if (id !== '') return (await storedRun(options.store, id)) ?? missing('run', id);
+    const { store } = options;
+    const after = query.get('after');
+    const page = { limit: 50, ...(after === null ? {} : { after }) };
+    const { runs: stored, next }: RunPage = listsRuns(store) ? await store.list(page) : { runs: [] };
     const own = runs.list().map(runLine);
     const known = new Set(own.map(({ runId }) => runId));
     const others = stored.filter(({ runId }) => !known.has(runId)).map(storedLine);
@@ -122,7 +134,10 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     chats.abort(id);
     return shownValue(chats.get(id));
   },
-  'GET held': ({ calls }) => ({ held: calls.held().map(heldLine), breakpoints: calls.breakpoints }),
+  'GET held': ({ calls }) => ({
+    held: calls.held().map((held) => ({ ...held, arguments: shownValue(held.arguments) })),
+    breakpoints: calls.breakpoints,
+  }),
   'POST held': ({ calls }, { id, body }) => {
     const reason =
       typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was held and not let go';
@@ -152,8 +167,11 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const { registry, options } = parts;
     const recording = await recordingOf(parts, body);
     const scope = await scopeFor(options, body.scope ?? recording.scope);
-    const asked = body.with === 'model' ? { model: await modelFor(options, 'configured') } : {};
-    return shownValue(await replay(recording, { registry, scope, answeredBy: options.answeredBy, ...asked }));
+    const model =
+      body.with === 'model'
+        ? await modelFor(options, 'configured')
+        : { provider: recordedModel(recording.replies), model: 'recorded' };
+    return shownValue(await replay(recording, { registry, scope, answeredBy: options.answeredBy, model }));
   },
   'POST tests': async (parts, { body }) => {
     const { tests } = parts.options;
@@ -204,12 +222,6 @@ async function modelFor({ provider, model }: InspectorOptions, who: unknown) {
   return { provider: new OfflineProvider() as LLMProvider, model: 'offline' };
 }
 
-async function runOf(runs: WatchedRuns, { store }: InspectorOptions, id: string): Promise<unknown> {
-  const seen = runs.get(id);
-  if (seen !== undefined) return runDetail(seen);
-  return (await storedRun(store, id)) ?? missing('run', id);
-}
-
 /** What is to be recorded, replayed or tested: a kept recording, a run or a call. */
 async function recordingOf(
   { recordings, runs, calls }: PageParts,
@@ -235,25 +247,11 @@ interface ReplaySource {
   readonly scope: CallScope;
   /** Who gives the recorded answers. */
   readonly answeredBy: unknown;
-  /** Who is asked instead of the recording. */
-  readonly model?: { readonly provider: LLMProvider; readonly model: string };
+  readonly model: { readonly provider: LLMProvider; readonly model: string };
 }
 
-/** What came of a recording now. */
-interface Replay {
-  readonly runId: string;
-  readonly before: Outcome;
-  readonly after: Outcome;
-}
-
-/** Makes a recorded run again, over the tools of now: their effects take place again. */
-async function replay(recording: Recording, source: ReplaySource): Promise<Replay> {
-  const {
-    registry,
-    scope,
-    answeredBy,
-    model = { provider: new RecordedModel(recording.replies), model: 'recorded' },
-  } = source;
+/** Makes a recorded run again with the current tools: their effects take place again. */
+async function replay(recording: Recording, { registry, scope, answeredBy, model }: ReplaySource) {
   const runId = crypto.randomUUID();
   const config = { ...model, tools: registry, runId, providerRetries: 0, loopGuard: false } as const;
   let run = await runToolLoop(config, recording.messages, scope);
@@ -271,72 +269,38 @@ function answersFor(
   given: readonly GivenReply[],
 ): readonly Answer[] | undefined {
   if (status !== 'suspended' || given.length !== pending.length) return undefined;
-  const answers = pending.flatMap((wait, index) => answerFor(wait, given[index]) ?? []);
-  return answers.length === pending.length ? answers : undefined;
+  if (pending.some(({ tool }, index) => given[index]?.tool !== tool)) return undefined;
+  return given.map(({ tool: _, ...said }, index) => ({ id: pending[index]?.id ?? '', ...said }));
 }
 
-function answerFor({ id, tool }: PendingCall, given: GivenReply | undefined): Answer | undefined {
-  if (given?.tool !== tool) return undefined;
-  const { tool: _, ...said } = given;
-  return { id, ...said };
-}
-
-/** A model that says what was recorded, reply by reply. */
-class RecordedModel implements LLMProvider {
-  readonly #replies: RecordedReply[];
-
-  constructor(replies: readonly RecordedReply[]) {
-    this.#replies = [...replies];
-  }
-
-  async chat(): Promise<LLMResponse> {
-    const reply = this.#replies.shift();
-    if (reply === undefined) throw new Error('the recording ends here: the model was asked no further');
-    const { content, toolCalls = [] } = reply;
-    return {
-      content,
-      toolCalls: toolCalls.map(({ id = '', name, arguments: args = {} }) => ({
-        ...{ id, name, arguments: args as string },
-      })),
-      finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
-    };
-  }
-}
-
-/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
-function callDetail(seen: SeenCall, waits: boolean): unknown {
-  const { arguments: args, steps, scope, invocation } = seen;
-  const { record, result } = invocation ?? {};
-  const { channel, chatId, conversationId, owner, data } = scope;
+/** A model that repeats what was recorded, reply by reply. */
+function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
+  const left = [...replies];
   return {
-    ...(callLine(seen) as object),
-    arguments: shownValue(args),
-    steps,
-    scope: shownValue({ channel, chatId, conversationId, owner, data }),
-    ...(record && {
-      checked: shownValue(record.arguments),
-      ...{ repairs: record.repairs, removed: record.removed, attempts: record.attempts },
-    }),
-    ...(result && {
-      ...{ isError: result.isError, silent: result.silent, async: result.async },
-      ...{ forLLM: shownValue(result.forLLM), forUser: shownValue(result.forUser) },
-      ...{
-        details: shownValue(result.details),
-        content: shownValue(result.content),
-        error: shownValue(result.error),
-      },
-    }),
-    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+    async chat() {
+      const reply = left.shift();
+      if (reply === undefined) throw new Error('the recording ends here: the model was asked no further');
+      const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
+        ...{ id, name, arguments: args as string },
+      }));
+      const finishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+      return { content: reply.content, toolCalls, finishReason };
+    },
   };
 }
 
-/** A call that a breakpoint holds. */
-function heldLine({ arguments: args, ...held }: HeldCall): unknown {
-  return { ...held, arguments: shownValue(args) };
-}
-
-/** The page of a store's runs, the latest change first; nothing of a store that lists none. */
-async function storedRuns(store: RunStore | undefined, after?: string): Promise<RunPage> {
-  if (!listsRuns(store)) return { runs: [] };
-  return store.list({ limit: 50, ...(after === undefined ? {} : { after }) });
+/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
+function callDetail(seen: SeenCall, waits: boolean): object {
+  const { arguments: args, steps, scope, invocation } = seen;
+  const { record, result } = invocation ?? {};
+  const { channel, chatId, conversationId, owner, data } = scope;
+  const { repairs, removed, attempts, arguments: checked } = record ?? {};
+  const { isError, silent, async, forLLM, forUser, details, content, error } = result ?? {};
+  return {
+    ...callLine(seen),
+    ...{ steps, repairs, removed, attempts, isError, silent, async },
+    ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, checked }),
+    ...shownFields({ forLLM, forUser, details, content, error }),
+    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+  };
 }

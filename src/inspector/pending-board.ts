@@ -5,7 +5,6 @@ import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import { checkAnswers, enterAnswers } from '../conversation/check-answers.js';
 import { keepsConversations } from '../conversation/conversations-options.js';
-import { isRecord } from '../kernel/json.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { resumeToolLoop } from '../loop/run.js';
 import { answerStoredRun, resumeStoredRun } from '../loop/stored-run.js';
@@ -137,41 +136,34 @@ export class PendingBoard {
     const store = seen?.run.config.store ?? this.#parts.store;
     if (store === undefined) throw new Error('there is no store');
     const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
-    const scope = seen === undefined ? await this.#ownersScope(owner) : scopeOf(seen);
+    const scope =
+      seen === undefined
+        ? { ...(await this.#parts.scopeOf(owner)), ...(owner === undefined ? {} : { owner }) }
+        : scopeOf(seen);
     const options = { scope, answeredBy: this.#parts.person.name };
     await begun(resumeStoredRun(own, { store, runId }, answers, options), seen);
   }
 
   async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
     const { store, stateSecret, config } = this.#parts;
-    const options = {
+    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
       answeredBy: this.#parts.person.name,
       tools: config.tools,
       ...(stateSecret === undefined ? {} : { stateSecret }),
-    };
-    const owned = owner === undefined ? options : { ...options, owner };
-    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, owned);
+      ...(owner === undefined ? {} : { owner }),
+    });
   }
 
   async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
     const { store } = this.#parts;
-    const conversationId = /^(.+)\.\d+$/s.exec(runId)?.[1];
+    const conversationId = conversationIdOf(runId);
     if (!keepsConversations(store) || conversationId === undefined)
       throw new Error('there is no conversation');
-    const content = {
-      kind: 'answers',
-      answers,
-      answeredBy: this.#parts.person.name,
-      ...(owner === undefined ? {} : { owner }),
-    } as const;
+    const by = { answeredBy: this.#parts.person.name, ...(owner === undefined ? {} : { owner }) };
+    const content = { kind: 'answers', answers, ...by } as const;
     // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
     const check = () => checkAnswers({ conversationId, content, store, config: {} });
     await enterAnswers({ runId, conversationId, content, store }, check);
-  }
-
-  async #ownersScope(owner: unknown): Promise<CallScope> {
-    const scope = await this.#parts.scopeOf(owner);
-    return owner === undefined ? scope : { ...scope, owner };
   }
 }
 
@@ -197,17 +189,14 @@ function scopeOf({ run }: SeenRun): CallScope {
 
 /** Whether a run is the open turn of a conversation, which takes answers itself. */
 async function conversationOf(runId: string, store: RunStore | undefined): Promise<boolean> {
-  const log = logOf(store);
-  const conversationId = /^(.+)\.\d+$/s.exec(runId)?.[1];
-  if (log === undefined || conversationId === undefined) return false;
-  return (await log.read(conversationId))?.turn?.runId === runId;
+  const { conversations: log } = Object(store) as { readonly conversations?: ConversationLog };
+  const conversationId = conversationIdOf(runId);
+  if (conversationId === undefined || !CONVERSATION_LOG.accepts(log)) return false;
+  return (await log?.read(conversationId))?.turn?.runId === runId;
 }
 
-function logOf(store: RunStore | undefined): ConversationLog | undefined {
-  const { conversations } = Object(store) as { readonly conversations?: unknown };
-  return isRecord(conversations) && CONVERSATION_LOG.accepts(conversations)
-    ? (conversations as unknown as ConversationLog)
-    : undefined;
+function conversationIdOf(runId: string): string | undefined {
+  return /^(.+)\.\d+$/s.exec(runId)?.[1];
 }
 
 /** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */

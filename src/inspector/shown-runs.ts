@@ -1,24 +1,13 @@
 import type { Usage } from '../contract/llm-provider.js';
 import { CHECKPOINT_STORE, type CheckpointStore, type RunSummary } from '../contract/run-checkpoint.js';
-import type { RunStore, StoredCall } from '../contract/run-state.js';
+import type { RunStore, StoredCall, StoredCallRecord } from '../contract/run-state.js';
 import { foldRun } from '../loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../loop/prices.js';
 import type { SeenCall } from './watched-calls.js';
 import type { SeenRun } from './watched-runs.js';
 
-/** A run in the list. */
-interface ShownRun {
-  readonly runId: string;
-  readonly status: string;
-  readonly begin: number;
-  readonly place: 'process' | 'store';
-  readonly title: string;
-  readonly calls: number;
-  readonly tokens: number | undefined;
-}
-
 /** A run of this process, in the list. */
-export function runLine({ runId, status, begin, given, spans, result }: SeenRun): ShownRun {
+export function runLine({ runId, status, begin, given, spans, result }: SeenRun) {
   const prompt = given.findLast(({ role }) => role === 'user')?.content;
   const calls = new Set(spans.flatMap((span) => (span.kind === 'call' ? [span.callId] : []))).size;
   const title = typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
@@ -28,63 +17,37 @@ export function runLine({ runId, status, begin, given, spans, result }: SeenRun)
 const LONGEST_TITLE = 200;
 
 /** A run of the store, in the list. */
-export function storedLine({ runId, status, createdAt }: RunSummary): ShownRun {
+export function storedLine({ runId, status, createdAt }: RunSummary) {
   return { runId, status, begin: createdAt, place: 'store', title: '', calls: 0, tokens: undefined };
 }
 
 /** A run of this process, with all that is known of it. */
 export function runDetail(seen: SeenRun): unknown {
   const { runId, status, begin, model, owner, given, spans, text, result, run } = seen;
-  const { content, usage, iterations, pending, error, providerRetries, output } = result ?? {};
+  const { content, usage, iterations, pending, error, providerRetries, output, spent } = result ?? {};
   const messages = result?.messages ?? run.messages;
   return {
-    ...{ runId, status, begin, model, iterations, usage, providerRetries },
-    text: result === undefined ? shownValue(text) : undefined,
-    ...costIn(seen),
-    isStored: false,
+    ...{ runId, status, begin, model, iterations, usage, providerRetries, isStored: false },
+    ...(spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost }),
     given: given.length,
-    owner: shownValue(owner),
-    messages: shownValue(messages),
     spans: spans.map((span) => shownValue(span)),
-    ...(result && {
-      content: shownValue(content),
-      output: shownValue(output),
-      pending: shownValue(pending),
-      error: shownValue(error),
-    }),
+    ...shownFields({ text: result === undefined ? text : undefined, owner, messages }),
+    ...shownFields({ content, output, pending, error }),
   };
 }
 
 /** A call in the list. */
-export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: SeenCall): unknown {
+export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: SeenCall) {
   const { record } = invocation ?? {};
   const status = record?.status ?? 'running';
   return { key, callId, tool, at, runId, isTrial, status, ms: record?.durationMs };
 }
 
-/** A bar of a stored run: what a store keeps tells how long calls took, and not when. */
-interface StoredSpan {
-  readonly kind: 'request' | 'call' | 'wait';
-  readonly label: string;
-  readonly ms?: number;
-  readonly status: string;
-  readonly detail: unknown;
-}
-
-/** What a run has cost. */
-interface ShownCost {
-  readonly cost?: number;
-  /** It is in dollars, by the prices that come with the package: the run has no budget with prices of its own. */
-  readonly isEstimate?: true;
-}
-
-function costIn({ model, result }: Pick<SeenRun, 'model' | 'result'>): ShownCost {
-  const { spent, usage } = result ?? {};
-  return spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost };
-}
-
-/** Nothing of a model whose price is not known. */
-function estimatedCost(model: string | undefined, usage: Usage | undefined): ShownCost {
+/**
+ * In dollars, by the prices that come with the package, for a run without a budget with prices of its own. Empty for a
+ * model whose price is not known.
+ */
+function estimatedCost(model: string | undefined, usage: Usage | undefined): object {
   if (model === undefined || !usage?.totalTokens) return {};
   try {
     return { cost: inUnits(costOf(priceOf(PRICES, model), usage)), isEstimate: true };
@@ -105,23 +68,18 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
     isHeld: leaseEnd !== undefined && leaseEnd > Date.now(),
     ...{ content: end?.content, error: end?.error, isStored: true },
     ...estimatedCost(model, usage),
-    owner: shownValue(owner),
-    messages: shownValue(messages),
-    pending: shownValue(pending),
-    spans: [
-      ...toolCalls.map(({ name, durationMs, status: ended, ...record }) => ({
-        ...{ kind: 'call' as const, label: name, ms: durationMs, status: ended, detail: shownValue(record) },
-      })),
-      ...(open?.calls ?? []).map(openSpan),
-    ] satisfies readonly StoredSpan[],
+    ...shownFields({ owner, messages, pending }),
+    spans: [...toolCalls.map(settledSpan), ...(open?.calls ?? []).map(openSpan)],
   };
 }
 
-function openSpan(call: StoredCall): StoredSpan {
-  if (call.status === 'settled') {
-    const { name, durationMs, status, ...record } = call.record;
-    return { kind: 'call', label: name, ms: durationMs, status, detail: shownValue(record) };
-  }
+/** The store has recorded how long calls took, but not when they began. */
+function settledSpan({ name, durationMs: ms, status, ...record }: StoredCallRecord) {
+  return { kind: 'call', label: name, ms, status, detail: shownValue(record) };
+}
+
+function openSpan(call: StoredCall) {
+  if (call.status === 'settled') return settledSpan(call.record);
   const { name, status, arguments: args } = call;
   const kind = status === 'waiting' ? 'wait' : 'call';
   return { kind, label: name, status, detail: shownValue({ arguments: args }) };
@@ -155,6 +113,11 @@ export function shownValue(value: unknown, depth = 0): unknown {
   } catch (error) {
     return `[cannot be read: ${String(error)}]`;
   }
+}
+
+/** The fields that there are, each as the page is sent it. */
+export function shownFields(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shownValue(value)]));
 }
 
 function shownText(text: string): string {

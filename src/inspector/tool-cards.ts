@@ -17,40 +17,21 @@ import { shownValue } from './shown-runs.js';
 /** A token of English and JSON is about four characters for all models of today. */
 const CHARACTERS_PER_TOKEN = 4;
 
-/** A tool in the list. */
-interface ToolSummary {
-  readonly name: string;
-  readonly title: string | undefined;
-  readonly description: string;
-  readonly method: string | undefined;
-  /** Of its definition, estimated. */
-  readonly tokens: number;
-  /** Of the tokens of all definitions, from 0 to 1. */
-  readonly share: number;
-  readonly marks: readonly string[];
-}
-
 /** The tools of a registry, in its order. */
-export function toolSummaries(registry: ToolRegistry): readonly ToolSummary[] {
+export function toolSummaries(registry: ToolRegistry) {
   const tools = registry.tools();
-  const sizes = tools.map(tokensOf);
+  const sizes = tools.map((tool) =>
+    Math.ceil(JSON.stringify(toolToSchema(tool)).length / CHARACTERS_PER_TOKEN),
+  );
   const total = sizes.reduce((sum, size) => sum + size, 0);
   return tools.map((tool, index) => {
+    const { name, description = '', annotations } = tool;
+    const bound = boundMethodOf(tool);
+    const method = bound && `${bound.class.name}.${String(bound.key)}`;
     const tokens = sizes[index] ?? 0;
-    const { name, description, annotations } = tool;
     const share = total === 0 ? 0 : tokens / total;
-    const about = { name, title: annotations?.title, description: description ?? '', method: methodOf(tool) };
-    return { ...about, tokens, share, marks: marksOf(tool) };
+    return { name, title: annotations?.title, description, method, tokens, share, marks: marksOf(tool) };
   });
-}
-
-function tokensOf(tool: ToolDefinition): number {
-  return Math.ceil(JSON.stringify(toolToSchema(tool)).length / CHARACTERS_PER_TOKEN);
-}
-
-function methodOf(tool: ToolDefinition): string | undefined {
-  const bound = boundMethodOf(tool);
-  return bound && `${bound.class.name}.${String(bound.key)}`;
 }
 
 /** What is said of a tool that changes how it is called. */
@@ -69,19 +50,6 @@ function marksOf(tool: ToolDefinition): readonly string[] {
   ];
 }
 
-/** All that is known of a tool. */
-interface ToolCard extends ToolSummary {
-  readonly origins: readonly string[];
-  readonly place: FunctionPlace | undefined;
-  readonly parameters: unknown;
-  readonly output: unknown;
-  readonly annotations: unknown;
-  readonly limits: unknown;
-  readonly surroundings: readonly ToolSurrounding[];
-  readonly strict: unknown;
-  readonly surfaces: readonly { readonly name: string; readonly sent?: unknown; readonly problem?: string }[];
-}
-
 /** What a card is made from. */
 interface CardSource {
   readonly registry: ToolRegistry;
@@ -89,16 +57,20 @@ interface CardSource {
 }
 
 /** The card of a tool; nothing where there is none. */
-export async function toolCard(name: string, source: CardSource): Promise<ToolCard | undefined> {
-  const { registry, surroundings } = source;
+export async function toolCard(name: string, { registry, surroundings }: CardSource) {
   const tool = registry.offered(name);
   const summary = toolSummaries(registry).find((listed) => listed.name === name);
   if (tool === undefined || summary === undefined) return undefined;
   const { parameters, output, annotations, timeoutMs, retries, maxResultChars, coerce, repair } = tool;
+  const bound = boundMethodOf(tool);
+  const planned = bound && planToolset(bound.class).tools.find(({ key }) => key === bound.key);
+  const origins = planned === undefined ? ['explicit'] : schemaOrigins(planned);
+  // The function that a person would look for.
+  const body = bound === undefined ? tool.execute : Reflect.get(bound.class.prototype, bound.key);
   return {
     ...summary,
-    origins: originsOf(tool),
-    place: await placeOf(bodyOf(tool)),
+    origins: origins.length === 0 ? ['no parameters'] : origins,
+    place: await placeOf(body),
     parameters,
     output,
     annotations: shownValue(annotations),
@@ -124,21 +96,6 @@ function standingAround({ policies, hooks }: ToolRegistry): readonly ToolSurroun
   ];
 }
 
-/** What told its schema. */
-function originsOf(tool: ToolDefinition): readonly string[] {
-  const bound = boundMethodOf(tool);
-  const planned = bound && planToolset(bound.class).tools.find(({ key }) => key === bound.key);
-  if (planned === undefined) return ['explicit'];
-  const origins = schemaOrigins(planned);
-  return origins.length === 0 ? ['no parameters'] : origins;
-}
-
-/** The function that a person would look for. */
-function bodyOf(tool: ToolDefinition): unknown {
-  const bound = boundMethodOf(tool);
-  return bound === undefined ? tool.execute : Reflect.get(bound.class.prototype, bound.key);
-}
-
 function strictReport(strict: StrictSchema): unknown {
   if (!strict.isStrict) return { isStrict: false, reasons: strict.reasons };
   const { rewritten, checked } = strict.report;
@@ -146,20 +103,15 @@ function strictReport(strict: StrictSchema): unknown {
 }
 
 /** What each surface is sent of a tool. */
-async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry): Promise<ToolCard['surfaces']> {
+async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
   const { name, description, parameters } = toolToSchema(tool).function;
   const strict = strictSchema(parameters);
+  const about = { type: 'function', name, description };
   const sent = {
     'OpenAI, Chat Completions': () => toolToSchema(tool),
-    'OpenAI, Responses': () => ({ type: 'function', name, description, parameters, strict: false }),
+    'OpenAI, Responses': () => ({ ...about, parameters, strict: false }),
     ...(strict.isStrict && {
-      'OpenAI, strict': () => ({
-        type: 'function',
-        name,
-        description,
-        parameters: strict.schema,
-        strict: true,
-      }),
+      'OpenAI, strict': () => ({ ...about, parameters: strict.schema, strict: true }),
     }),
     MCP: () => listedTool(tool),
     'AI SDK': () => aiSdkTool(name, registry),
