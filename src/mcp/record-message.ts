@@ -1,4 +1,12 @@
+import type { StandardSchemaV1 } from '@modelcontextprotocol/server';
 import type { Telemetry, TraceCarrier, TracedMessage } from '../contract/telemetry.js';
+
+/** A Standard Schema that takes everything as it is. */
+export function asSent<Value>(): StandardSchemaV1<unknown, Value> {
+  return {
+    '~standard': { version: 1, vendor: 'toolwright', validate: (value) => ({ value: value as Value }) },
+  };
+}
 
 /** Sends or answers a message, which is recorded where somebody records; `work` is given what goes along with it. */
 export async function recordMessage<Value>(
@@ -10,15 +18,12 @@ export async function recordMessage<Value>(
   const trace = telemetry.startMessage(message);
   try {
     const value = await trace.within(() => work(trace.carrier));
-    trace.end({ isToolError: message.tool !== undefined && isToolError(value) });
+    // A tool that failed has a result all the same.
+    const { isError } = Object(value) as { readonly isError?: unknown };
+    trace.end({ isToolError: message.tool !== undefined && isError === true });
     return value;
   } catch (error) {
     trace.end({ error });
     throw error;
   }
-}
-
-/** A tool that failed has a result all the same. */
-function isToolError(value: unknown): boolean {
-  return (value as { readonly isError?: unknown } | undefined)?.isError === true;
 }

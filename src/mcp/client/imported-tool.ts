@@ -5,7 +5,6 @@ import type {
   ContentBlock,
   JSONRPCMessage,
   Tool as McpTool,
-  StandardSchemaV1,
   Transport,
 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
@@ -23,7 +22,7 @@ import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { warnAuthor } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
 import { canonicalJson, isRecord } from '../../kernel/json.js';
-import { recordMessage } from '../record-message.js';
+import { asSent, recordMessage } from '../record-message.js';
 import type { LiveClient } from './live-client.js';
 import type { McpToolCandidate, McpToolsOptions } from './options.js';
 
@@ -33,10 +32,7 @@ interface RawPage {
   readonly nextCursor?: unknown;
 }
 
-/** A Standard Schema that takes everything as it is. */
-const AS_SENT: StandardSchemaV1<unknown, RawPage> = {
-  '~standard': { version: 1, vendor: 'toolwright', validate: (value) => ({ value: value as RawPage }) },
-};
+const AS_SENT = asSent<RawPage>();
 
 /** A server that always has one more page has no list. */
 const MOST_PAGES = 1_000;

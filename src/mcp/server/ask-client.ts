@@ -29,10 +29,7 @@ interface Asking {
   readonly requestState: () => string;
 }
 
-/**
- * What is known of a suspended call after its client answered: enough to make it again, or what is still
- * open.
- */
+/** A suspended call after its client answered: enough to make it again, or what is still open. */
 type Answered =
   | { readonly ok: true; readonly journal: CallJournal }
   | { readonly ok: false; readonly asked: Asked };
@@ -60,10 +57,15 @@ export function askClient(asked: Asked, asking: Asking): InputRequiredResult | C
   const missing = asked.waits
     .map((wait) => missingFor(wait, asking.caller))
     .find((found) => found !== undefined);
+  const { tool } = asking;
   if (missing !== undefined) return lacking(missing, asking);
-  if (isBeyondReading(asked, asking)) return beyondReading(asking);
+  const approval = approvalText(tool, asked.journal.arguments);
+  if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
+    const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
+    return { content: [{ type: 'text', text }], isError: true };
+  }
   const requests = asked.waits.map((wait, position) => {
-    const request = clientRequestOf(wait) ?? formRequestOf(wait, asked, asking);
+    const request = clientRequestOf(wait) ?? formRequestOf(wait, approval, asked.problem);
     return request && ([keyOf(asked.waits, position), request] as const);
   });
   const known = requests.filter((request) => request !== undefined);
@@ -117,14 +119,18 @@ function clientRequestOf({ schema }: Wait): InputRequest | undefined {
     : inputRequired.createMessage(input.params);
 }
 
-function formRequestOf(wait: Wait, { journal, problem }: Asked, { tool }: Asking): InputRequest | undefined {
+function formRequestOf(wait: Wait, approval = '', problem?: string): InputRequest | undefined {
   const form = questionForm(wait);
   if (form === undefined) return undefined;
-  const question =
-    wait.kind === 'approval' ? askedText(wait, approvalText(tool, journal.arguments)) : wait.message;
-  const message = visibleText(question ?? '');
-  const told = problem === undefined ? message : `${message}\n(${problem})`;
-  return inputRequired.elicit({ message: told, requestedSchema: form.requestedSchema });
+  const { title, description, risk } = wait;
+  // What the tool's author says to whoever is asked stands before the arguments.
+  const told = [title, description, risk === undefined ? undefined : `Risk: ${risk}`];
+  const asked = [...told.filter((line) => line !== undefined), approval].join('\n');
+  const message = visibleText((wait.kind === 'approval' ? asked : wait.message) ?? '');
+  return inputRequired.elicit({
+    message: problem === undefined ? message : `${message}\n(${problem})`,
+    requestedSchema: form.requestedSchema,
+  });
 }
 
 function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>): WaitAnswer | undefined {
@@ -142,15 +148,6 @@ function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>):
       if (wait.kind === 'approval') return { approved: true };
       return { value: questionForm(wait)?.valueOf(response.content ?? {}) };
   }
-}
-
-function isBeyondReading({ waits, journal }: Asked, { tool }: Asking): boolean {
-  return waits.some(({ kind }) => kind === 'approval') && approvalText(tool, journal.arguments) === undefined;
-}
-
-function beyondReading({ tool }: Asking): CallToolResult {
-  const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
-  return { content: [{ type: 'text', text }], isError: true };
 }
 
 /** A schema's title of one word names its input for those who watch; other inputs are numbered. */
@@ -189,19 +186,14 @@ const CONFIRMATION: QuestionForm = {
 function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
   if (kind === 'client') return undefined;
   if (kind === 'approval') return CONFIRMATION;
-  if (schema?.type === 'object') return formOfObject(schema);
-  const field = schema === undefined ? { type: 'string' } : fieldOf(schema);
-  if (field === undefined) return undefined;
-  return {
-    requestedSchema: toForm({ answer: field }, ['answer']),
-    valueOf: ({ answer }) => answer,
-  };
-}
-
-function formOfObject({ properties = {}, required }: JsonSchema): QuestionForm | undefined {
-  const fields = Object.entries(properties).map(([name, schema]) => [name, fieldOf(schema)] as const);
+  const isObject = schema?.type === 'object';
+  const { properties = {}, required } = isObject
+    ? schema
+    : { properties: { answer: schema ?? { type: 'string' } }, required: ['answer'] };
+  const fields = Object.entries(properties).map(([name, field]) => [name, fieldOf(field)] as const);
   if (fields.some(([, field]) => field === undefined)) return undefined;
-  return { requestedSchema: toForm(Object.fromEntries(fields), required), valueOf: (content) => content };
+  const requestedSchema = toForm(Object.fromEntries(fields), required);
+  return { requestedSchema, valueOf: isObject ? (content) => content : ({ answer }) => answer };
 }
 
 function toForm(properties: object, required?: readonly string[]): QuestionForm['requestedSchema'] {
@@ -213,15 +205,13 @@ function toForm(properties: object, required?: readonly string[]): QuestionForm[
 }
 
 function fieldOf(schema: JsonSchema): JsonSchema | undefined {
-  const isChoice = schema.type === 'array' && isListOfChoices(schema.items);
+  const { items } = schema;
+  const hasChoices = typeof items === 'object' && ('enum' in items || 'anyOf' in items);
+  const isChoice = schema.type === 'array' && hasChoices;
   if (!isChoice && !PLAIN_TYPES.has(schema.type)) return undefined;
   const known = KEYWORDS.filter((keyword) => schema[keyword] !== undefined);
   const field = Object.fromEntries(known.map((keyword) => [keyword, schema[keyword]]));
   return FORMATS.has(schema.format) ? { ...field, format: schema.format } : field;
-}
-
-function isListOfChoices(items: JsonSchema['items']): boolean {
-  return typeof items === 'object' && ('enum' in items || 'anyOf' in items);
 }
 
 /** Longer texts are cut one by one, so that none can push another out of sight. */
@@ -239,12 +229,6 @@ function approvalText({ name, annotations }: ToolDefinition, args: JsonObject): 
   const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
   const shown = new ShownValue().write(args, '');
   return shown && `Run ${called} with these arguments?\n${shown}`;
-}
-
-/** What the tool's author says to whoever is asked stands before the arguments. */
-function askedText({ title, description, risk }: Wait, called = ''): string {
-  const told = [title, description, risk === undefined ? undefined : `Risk: ${risk}`];
-  return [...told.filter((line) => line !== undefined), called].join('\n');
 }
 
 /** Writes indented JSON, until there is too much of it. */

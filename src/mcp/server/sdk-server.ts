@@ -10,14 +10,13 @@ import {
   ProtocolErrorCode,
   type Server,
   type ServerContext,
-  type StandardSchemaV1,
   type Transport,
 } from '@modelcontextprotocol/server';
 import type { NameFilter } from '../../call/registration.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallScope } from '../../contract/call.js';
 import { isThenable } from '../../kernel/async.js';
-import { recordMessage } from '../record-message.js';
+import { asSent, recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
 import type { OpenRequests } from './open-requests.js';
 import type { McpCaller, McpServerOptions } from './options.js';
@@ -28,13 +27,7 @@ const MOST_ROUNDS = 32;
 const PAGE_SIZE = 100;
 
 /** The SDK has checked the parameters of a call before it looks at this; by a type of its own it checks them twice. */
-const AS_SENT: StandardSchemaV1<unknown, CallToolRequest['params']> = {
-  '~standard': {
-    version: 1,
-    vendor: 'toolwright',
-    validate: (value) => ({ value: value as CallToolRequest['params'] }),
-  },
-};
+const AS_SENT = asSent<CallToolRequest['params']>();
 
 /**
  * The SDK's server with the one thing that it looks up among its own tools, which parameters have headers; and
@@ -84,7 +77,7 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   server.setRequestHandler('tools/list', ({ params }, context) => {
     const caller = callerOf(server, context);
     const list = async () => {
-      const tools = await prepared(options, () => visibleTools(served, caller));
+      const tools = await prepared(options, async () => served.lists.view(await options.visible?.(caller)));
       return served.lists.page(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
     };
     const carrier = context.mcpReq._meta;
@@ -104,10 +97,6 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   });
   options.configure?.(mcp);
   return mcp;
-}
-
-async function visibleTools({ lists, options }: ServedTools, caller: McpCaller): Promise<ToolRegistry> {
-  return lists.view(await options.visible?.(caller));
 }
 
 /** Waits for nothing where the application answers at once. */

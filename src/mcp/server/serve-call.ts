@@ -15,7 +15,7 @@ import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
-import type { McpArrival, McpFacts } from '../../contract/telemetry.js';
+import type { McpFacts } from '../../contract/telemetry.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ProgressUpdate } from '../../contract/tool-context.js';
 import type { ContentPart, FilePart, ToolResult } from '../../contract/tool-result.js';
@@ -32,27 +32,18 @@ export interface ServedTools {
   readonly options: McpServerOptions;
   readonly state: SealedState;
   readonly lists: ToolLists;
-  readonly invokers: WeakMap<ToolRegistry, Invokers>;
+  /** By the tools of a caller: with the application's `onAsyncResult`, and without it. */
+  readonly invokers: WeakMap<ToolRegistry, { readonly heard: Invoker; readonly unheard: Invoker }>;
 }
 
-/** What makes the calls of a registry, with the ears of the application and without them. */
-interface Invokers {
-  readonly heard: Invoker;
-  readonly unheard: Invoker;
-}
-
-/** What the application says of a caller. */
-interface CallerRights {
+/** One `tools/call`, and who makes it. */
+interface ServedCall {
+  readonly served: ServedTools;
   /** The tools that this caller may call. */
   readonly tools: ToolRegistry;
   readonly scope: CallScope;
   /** Whose suspended calls this caller may go on with. */
   readonly principal: string;
-}
-
-/** One `tools/call`, and who makes it. */
-interface ServedCall extends CallerRights {
-  readonly served: ServedTools;
   readonly server: Server;
   readonly params: CallToolRequest['params'];
   readonly context: ServerContext;
@@ -69,7 +60,9 @@ export async function serveCall(call: ServedCall): Promise<CallToolResult | Inpu
   const invocation = await invoke(call, resumed?.journal, progress);
   progress?.stop();
   const { result, record } = invocation;
-  if (isUnknown(invocation)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
+  const rejection = record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name;
+  // In MCP an unknown tool is no result.
+  if (rejection === 'ToolNotFound') throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
   if (asked !== undefined) return asked;
   const output = outputOf(call);
@@ -87,17 +80,20 @@ function invoke(
   journal: CallJournal | undefined,
   progress?: ProgressReporter,
 ): Invocation | Promise<Invocation> {
-  const { params, context } = call;
+  const { params, context, caller, served } = call;
   const { name, arguments: args = {} } = params;
+  const { mcpReq } = context;
+  const isRecorded = (served.options.telemetry ?? served.registry.telemetry)?.isOn === true;
+  const arrival = () => ({ ...factsOf('tools/call', caller, context), carrier: mcpReq._meta });
   return invokerFor(call)(
     {
-      id: String(context.mcpReq.id),
+      id: String(mcpReq.id),
       name,
       arguments: args,
       // A method may change its arguments, and is run again with what was sent once it has its answer.
       read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: NO_REPAIRS },
       journal,
-      mcp: isRecorded(call) ? arrivalOf(call) : undefined,
+      mcp: isRecorded ? arrival() : undefined,
     },
     scopeOf(call, progress),
   );
@@ -122,14 +118,6 @@ function invokerFor(call: ServedCall): Invoker {
   }
   // Who declared an `output` promised data with the answer, and an acknowledgement has none.
   return onAsyncResult === undefined || outputOf(call) !== undefined ? known.unheard : known.heard;
-}
-
-function isRecorded({ served: { options, registry } }: ServedCall): boolean {
-  return (options.telemetry ?? registry.telemetry)?.isOn === true;
-}
-
-function arrivalOf({ caller, context }: ServedCall): McpArrival {
-  return { ...factsOf('tools/call', caller, context), carrier: context.mcpReq._meta };
 }
 
 /** What is recorded of a message that came. */
@@ -185,8 +173,10 @@ function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResu
   const tool = call.tools.offered(call.params.name);
   if (tool === undefined) return undefined;
   const { waits, journal } = asked;
-  if (waits.some(({ kind }) => kind === 'approval') && !mayUserApprove(call, tool, journal))
-    return beyondTheirRights(tool);
+  if (waits.some(({ kind }) => kind === 'approval') && !mayUserApprove(call, tool, journal)) {
+    const text = `The call of '${tool.name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
+    return { content: [{ type: 'text', text }], isError: true };
+  }
   const requestState = () => call.served.state.seal({ waits, journal }, ownerOf(call));
   return askClient(asked, { tool, caller: call.caller, requestState });
 }
@@ -202,11 +192,6 @@ function mayUserApprove(
   return mayApprove(approverOf(tool.approval), request, (error) => served.options.onError?.(error));
 }
 
-function beyondTheirRights({ name }: ToolDefinition): CallToolResult {
-  const text = `The call of '${name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
-  return { content: [{ type: 'text', text }], isError: true };
-}
-
 /** Whoever comes back must be who was asked: for the transport, and for the application's scope. */
 function ownerOf({ params, principal, caller, scope }: ServedCall): string {
   const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
@@ -215,13 +200,6 @@ function ownerOf({ params, principal, caller, scope }: ServedCall): string {
 
 function invalidState(): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState');
-}
-
-/** In MCP an unknown tool is no result. */
-function isUnknown({ record, result }: Invocation): boolean {
-  return (
-    record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name === 'ToolNotFound'
-  );
 }
 
 /** Passes a tool's news on to a client; `stop` when the call is answered, for nothing may follow that. */
@@ -261,18 +239,15 @@ function readStep(update: ProgressUpdate): { progress?: number; total?: number; 
   if (typeof update === 'string') return { message: update };
   if (typeof update !== 'object' || update === null) return {};
   const { progress, total, message, content } = update as Readonly<Record<string, unknown>>;
-  const words = typeof message === 'string' ? message : textOf(content);
+  // Updates of agent tools carry content.
+  const parts: readonly { readonly content?: unknown }[] = Array.isArray(content) ? content : [];
+  const text = parts.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');
+  const words = typeof message === 'string' ? message : text;
   return {
     ...(Number.isFinite(progress) ? { progress: progress as number } : {}),
     ...(Number.isFinite(total) ? { total: total as number } : {}),
-    ...(words === undefined || words === '' ? {} : { message: words }),
+    ...(words === '' ? {} : { message: words }),
   };
-}
-
-/** Updates of agent tools carry content. */
-function textOf(content: unknown): string | undefined {
-  if (!Array.isArray(content)) return undefined;
-  return content.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');
 }
 
 /** What a client is told of a call's result. With a declared `output`, also as data. */
@@ -280,9 +255,10 @@ function writeCallResult(record: CallRecord, output: JsonSchema | undefined): Ca
   const { result } = record;
   const content = contentOf(result);
   for (const text of notesOf(record)) content.push({ type: 'text', text });
-  const shown = textForUser(result);
+  const { silent, forUser } = result;
   // What the user is to see and the model need not, in the protocol's words (MCP, annotations).
-  if (shown !== undefined) content.push({ type: 'text', text: shown, annotations: { audience: ['user'] } });
+  if (!silent && forUser && forUser !== resultText(result))
+    content.push({ type: 'text', text: forUser, annotations: { audience: ['user'] } });
   if (result.isError) return { content, isError: true };
   if (output === undefined || result.async) return { content };
   return { content, structuredContent: structuredOf(result, output) };
@@ -295,11 +271,6 @@ function contentOf(result: ToolResult): ContentBlock[] {
   const blocks = content.map(blockOf);
   const hasText = content.some(({ type }) => type === 'text');
   return hasText || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
-}
-
-function textForUser(result: ToolResult): string | undefined {
-  const { silent, forUser: text } = result;
-  return silent || !text || text === resultText(result) ? undefined : text;
 }
 
 function blockOf(part: ContentPart): ContentBlock {
@@ -322,8 +293,12 @@ function resourceOf({ data, mimeType, filename }: FilePart) {
 
 /** The value that was checked against `output`: the details of a result, or what its text says. */
 function structuredOf(result: ToolResult, output: JsonSchema): unknown {
-  const { text, details } = uncut(result);
-  if (details !== undefined) return asJson(details);
+  const { details: given } = result;
+  // `maxResultChars` cuts what a model reads; data would be broken by it.
+  const [text, details] = isCutDetails(given) ? [given.full, given.details] : [result.forLLM, given];
+  // As the check of the output saw it: big integers are their digits.
+  const digits = (_key: string, field: unknown) => (typeof field === 'bigint' ? field.toString() : field);
+  if (details !== undefined) return JSON.parse(JSON.stringify(details, digits));
   if (output.type === 'string' || output.const === text || output.enum?.includes(text)) return text;
   try {
     return JSON.parse(text);
@@ -331,16 +306,4 @@ function structuredOf(result: ToolResult, output: JsonSchema): unknown {
     // `ok` is how nothing is worded.
     return text === 'ok' ? null : text;
   }
-}
-
-/** `maxResultChars` cuts what a model reads; data would be broken by it. */
-function uncut({ forLLM, details }: ToolResult): { readonly text: string; readonly details: unknown } {
-  return isCutDetails(details) ? { text: details.full, details: details.details } : { text: forLLM, details };
-}
-
-/** As the check of the output saw it: big integers are their digits. */
-function asJson(value: unknown): unknown {
-  return JSON.parse(
-    JSON.stringify(value, (_key, field) => (typeof field === 'bigint' ? field.toString() : field)),
-  );
 }
