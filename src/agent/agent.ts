@@ -117,20 +117,13 @@ export class Agent implements AsyncDisposable {
    * connections, and a store that it was given by name. What it was given ready stays open.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    const closed = async (): Promise<void> => (await this.#conversations)?.close();
+    this.#closing ??= closed().finally(() => this.#parts.close());
     return this.#closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  async #close(): Promise<void> {
-    try {
-      await (await this.#conversations)?.close();
-    } finally {
-      await this.#parts.close();
-    }
   }
 
   async #openConversations(): Promise<Conversations> {
@@ -140,7 +133,7 @@ export class Agent implements AsyncDisposable {
       ...conversations,
       ...(engine && { engine }),
       ...(logger && { logger }),
-      store: store ?? (await memoryStore()),
+      store: store ?? new (await import('../stores/index.js')).MemoryRunStore(),
       config: { ...runOptionsOf(options), ...(telemetry && { telemetry }), provider, tools: registry },
     });
   }
@@ -156,46 +149,14 @@ export class Agent implements AsyncDisposable {
   }
 }
 
-async function memoryStore(): Promise<ConversationsStore> {
-  const { MemoryRunStore } = await import('../stores/index.js');
-  return new MemoryRunStore();
-}
+/** Options about how an agent is put together; hooks are those of its registry. */
+const NOT_OF_RUNS = [
+  ...(['provider', 'folder', 'toolboxes', 'skills', 'mcp', 'permissions', 'store', 'engine'] as const),
+  ...(['telemetry', 'container', 'conversations', 'configFile', 'folderConfigFile', 'hooks'] as const),
+];
 
-/** What of the options is about runs, and not about how the agent is put together. */
-function runOptionsOf(options: AgentOptions): Omit<AgentOptions, NotOfRuns> {
-  const {
-    provider: _1,
-    folder: _2,
-    toolboxes: _3,
-    skills: _4,
-    mcp: _5,
-    permissions: _6,
-    store: _7,
-    engine: _8,
-    telemetry: _9,
-    container: _10,
-    conversations: _11,
-    configFile: _12,
-    folderConfigFile: _13,
-    // They are those of the registry.
-    hooks: _14,
-    ...rest
-  } = options;
-  return rest;
+function runOptionsOf(options: AgentOptions): Omit<AgentOptions, (typeof NOT_OF_RUNS)[number]> {
+  const left: ReadonlySet<string> = new Set(NOT_OF_RUNS);
+  const entries = Object.entries(options).filter(([name]) => !left.has(name));
+  return Object.fromEntries(entries) as unknown as ReturnType<typeof runOptionsOf>;
 }
-
-type NotOfRuns =
-  | 'provider'
-  | 'folder'
-  | 'toolboxes'
-  | 'skills'
-  | 'mcp'
-  | 'permissions'
-  | 'store'
-  | 'engine'
-  | 'telemetry'
-  | 'container'
-  | 'conversations'
-  | 'configFile'
-  | 'folderConfigFile'
-  | 'hooks';

@@ -104,12 +104,8 @@ export function readConfigFile(name: string): ConfigFile {
   const read = Object.entries(options).flatMap(([key, value]) => {
     if (!ABOUT_FILES.includes(key))
       return [[key, values.read(value, key, NO_SECRETS.includes(key) ? 'text' : 'plain')]];
-    faults.push({
-      where: path,
-      option: key,
-      problem: `${key} is for code, and not for a file`,
-      fix: `no ${key}`,
-    });
+    const problem = `${key} is for code, and not for a file`;
+    faults.push({ where: path, option: key, problem, fix: `no ${key}` });
     return [];
   });
   return { path, folder, options: Object.fromEntries(read), faults };

@@ -5,7 +5,6 @@ import { SafeLog } from '../call/log.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsJobs } from '../contract/job-store.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
-import type { Telemetry } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
 import { budgetFaults } from '../loop/budget-faults.js';
 import type { PermissionMode, Permissions } from '../toolbox/permissions/index.js';
@@ -43,7 +42,7 @@ import { openToolboxes, type PlacedToolbox, type ToolboxSurroundings } from './t
  */
 export async function createAgent(options: AgentOptions | ConfiguredAgentOptions): Promise<Agent> {
   const read = readAgentOptions(options);
-  const opened: Opened = { closers: [] };
+  const opened: Closers = [];
   try {
     return await putTogether(read, opened);
   } catch (error) {
@@ -53,13 +52,11 @@ export async function createAgent(options: AgentOptions | ConfiguredAgentOptions
   }
 }
 
-/** What has been opened so far, and is to be closed, the last first. */
-interface Opened {
-  readonly closers: (() => unknown)[];
-}
+/** Closes what has been opened so far. */
+type Closers = (() => unknown)[];
 
-/** Closes everything, also where something of it fails; that is thrown at the end. */
-async function closeAll({ closers }: Opened): Promise<void> {
+/** Closes everything, the last first, even if some of it fails: then it throws the first failure at the end. */
+async function closeAll(closers: Closers): Promise<void> {
   const failures: unknown[] = [];
   for (const close of closers.splice(0).reverse())
     try {
@@ -70,20 +67,15 @@ async function closeAll({ closers }: Opened): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
+async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
   const { faults, options } = read;
   const { logger, hooks, engine } = options;
   // One that is missing has been told.
   const provider =
     options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
   const permissions = await openPermissions(read);
-  const telemetry =
-    options.telemetry &&
-    (await faults.of(
-      'telemetry',
-      () => openTelemetryOf(options.telemetry ?? 'opentelemetry'),
-      options.telemetry,
-    ));
+  const { telemetry: named } = options;
+  const telemetry = named && (await faults.of('telemetry', () => openTelemetryOf(named), named));
   const store = await addStore(read, opened);
   addBudgetFaults(read, store);
   // Also the policy of the runs: agents within a call are under that of its run.
@@ -106,7 +98,7 @@ async function putTogether(read: ReadOptions, opened: Opened): Promise<Agent> {
     permissions: permissions as Permissions,
     registry,
     ...(store && { store }),
-    ...(telemetry && { telemetry: telemetry as Telemetry }),
+    ...(telemetry && { telemetry }),
     close: () => closeAll(opened),
   });
 }
@@ -129,14 +121,8 @@ async function openPermissions({
   }
   const { Permissions } = await import('../toolbox/permissions/index.js');
   const { file, ...settings } = given as Exclude<typeof given, Permissions>;
-  const own = {
-    ...settings,
-    ...(typeof file === 'string' && file !== ''
-      ? { file: resolve(baseOf('permissions'), file) }
-      : 'file' in given
-        ? { file }
-        : {}),
-  };
+  const place = typeof file === 'string' && file !== '' ? resolve(baseOf('permissions'), file) : file;
+  const own = 'file' in given ? { ...settings, file: place } : settings;
   const made = await faults.of('permissions', () => new Permissions(own));
   if (folderPermissions === undefined) return made;
   const { mode, rules = [] } = folderPermissions;
@@ -152,7 +138,7 @@ async function openPermissions({
 }
 
 interface ToolboxParts extends Pick<ToolboxSurroundings, 'provider' | 'policy' | 'permissions' | 'store'> {
-  readonly opened: Opened;
+  readonly opened: Closers;
 }
 
 async function addToolboxes(
@@ -180,13 +166,13 @@ async function addToolboxes(
     return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
   };
   const { tools, closers } = await openToolboxes(all, { faults, around });
-  opened.closers.push(...closers);
+  opened.push(...closers);
   registry.merge(tools);
 }
 
 async function addStore(
   { options, faults, baseOf }: ReadOptions,
-  opened: Opened,
+  opened: Closers,
 ): Promise<OpenStore['store'] | undefined> {
   const { store: given, engine, conversations } = options;
   if (engine === undefined && conversations?.jobConcurrency !== undefined)
@@ -203,7 +189,7 @@ async function addStore(
     return undefined;
   }
   const open = await faults.of('store', () => openStore(withPath(given, faults), baseOf('store')), given);
-  if (open?.close !== undefined) opened.closers.push(open.close);
+  if (open?.close !== undefined) opened.push(open.close);
   if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
     faults.add('store', {
       problem: 'store keeps no jobs, and those of engine are to be kept',
@@ -233,7 +219,7 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: OpenStore['sto
 const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
 
 /** Tools of MCP servers. Whoever answers over a network is asked last: not where something else is wrong. */
-async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Opened): Promise<void> {
+async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Closers): Promise<void> {
   const { options, faults } = read;
   if (!isRecord(options.mcp)) return;
   const clients: [string, AgentMcpClient][] = [];
@@ -251,7 +237,7 @@ async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Op
     const following = await faults.of(`mcp.${prefix}`, () =>
       followMcpTools(registry, client, { prefix, onError, ...(logger && { logger }) }),
     );
-    if (following !== undefined) opened.closers.push(() => following.close());
+    if (following !== undefined) opened.push(() => following.close());
   }
 }
 
@@ -262,8 +248,7 @@ async function clientOf(
   if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
   const { serverConnection } = await import('../mcp/client/connect-server.js');
   const folder = resolve(baseOf('folder'), options.folder ?? '.');
-  const isProgram = isRecord(given) && !('url' in given);
-  if (!isProgram) return serverConnection(given as AgentMcpServer);
+  if (!isRecord(given) || 'url' in given) return serverConnection(given as AgentMcpServer);
   const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
   return serverConnection({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
 }

@@ -88,35 +88,24 @@ export function readNamed(
   given: unknown,
   { names, of }: { readonly names: readonly string[]; readonly of: string },
 ): NamedPart | undefined {
-  if (typeof given === 'string') return known({ name: given, settings: {} }, names, of);
-  if (!isPlain(given)) return undefined;
-  const [entry, second] = Object.entries(given);
-  if (entry === undefined || second !== undefined)
-    throw wrong(of, {
-      problem: `${of} is to be one name with its settings, and has ${entry === undefined ? 'none' : 'several'}`,
-      fix: `{ ${names[0]}: { … } }`,
-    });
+  const wrong = (problem: string, fix: string) =>
+    new InvalidOptionsError([{ where: of, option: '', problem, fix }]);
+  if (typeof given !== 'string') {
+    if (!isRecord(given) || !isPlainObject(given)) return undefined;
+    // What has methods is a part itself, however it was made.
+    if (Object.values(given).some((value) => typeof value === 'function')) return undefined;
+  }
+  const [entry, second] = typeof given === 'string' ? [[given, {}] as const] : Object.entries(given);
+  if (entry === undefined || second !== undefined) {
+    const found = entry === undefined ? 'none' : 'several';
+    throw wrong(`${of} is to be one name with its settings, and has ${found}`, `{ ${names[0]}: { … } }`);
+  }
   const [name, settings] = entry;
-  if (!isRecord(settings))
-    throw wrong(of, { problem: `the settings of '${name}' are no object`, fix: `{ ${name}: { … } }` });
-  return known({ name, settings }, names, of);
-}
-
-function known(part: NamedPart, names: readonly string[], of: string): NamedPart {
-  if (names.includes(part.name)) return part;
-  const near = nearestNames(part.name, names).map((name) => `'${name}'`);
-  throw wrong(of, {
-    problem: `there is no ${of} '${part.name}'${near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : ''}`,
-    fix: `one of ${names.map((name) => `'${name}'`).join(', ')}, or ${of === 'toolbox' ? 'tools' : `a ${of}`} of your own`,
-  });
-}
-
-function wrong(of: string, fault: { readonly problem: string; readonly fix: string }): InvalidOptionsError {
-  return new InvalidOptionsError([{ where: of, option: '', ...fault }]);
-}
-
-function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (!isRecord(value) || !isPlainObject(value)) return false;
-  // What has methods is a part itself, however it was made.
-  return !Object.values(value).some((one) => typeof one === 'function');
+  if (!isRecord(settings)) throw wrong(`the settings of '${name}' are no object`, `{ ${name}: { … } }`);
+  if (names.includes(name)) return { name, settings };
+  const near = nearestNames(name, names).map((other) => `'${other}'`);
+  const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
+  const own = of === 'toolbox' ? 'tools' : `a ${of}`;
+  const known = names.map((other) => `'${other}'`).join(', ');
+  throw wrong(`there is no ${of} '${name}'${meant}`, `one of ${known}, or ${own} of your own`);
 }

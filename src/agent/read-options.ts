@@ -106,21 +106,15 @@ function readFolderPermissions(
   }
   if (permissions === undefined) return undefined;
   if (!isRecord(permissions)) {
-    faults.tell({
-      where: file.path,
-      option: 'permissions',
-      problem: 'permissions is no object',
-      fix: '{ "rules": […] }',
-    });
+    const fault = { problem: 'permissions is no object', fix: '{ "rules": […] }' };
+    faults.tell({ where: file.path, option: 'permissions', ...fault });
     return undefined;
   }
   const { mode, rules, ...unheardParts } = permissions;
   for (const name of Object.keys(unheardParts))
     warnAuthor(unheard(`permissions.${name}`, file), options.logger);
-  return {
-    ...(mode === undefined ? {} : { mode }),
-    ...(rules === undefined ? {} : { rules }),
-  } as PermissionsOptions;
+  const heard = { ...(mode === undefined ? {} : { mode }), ...(rules === undefined ? {} : { rules }) };
+  return heard as PermissionsOptions;
 }
 
 function unheard(name: string, { path }: ConfigFile): { where: string; problem: string; fix: string } {

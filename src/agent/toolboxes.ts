@@ -49,44 +49,38 @@ export interface ToolboxSurroundings {
   readonly store?: ConversationsStore | undefined;
 }
 
-/** The tools of a toolbox, and what ends what it has started. */
-interface OpenToolbox {
-  readonly tools: ToolRegistry;
-  readonly close?: () => Promise<void>;
-}
-
 /**
  * Opens a toolbox; what is named is loaded now.
  *
  * @throws InvalidOptionsError (521), ToolDeclarationError (502), and what the system says of a folder.
  */
-async function openToolbox(toolbox: Toolbox, around: ToolboxSurroundings): Promise<OpenToolbox> {
+async function openToolbox(
+  toolbox: Toolbox,
+  around: ToolboxSurroundings,
+): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
   if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
   if (isOfAnotherCopy(toolbox, ToolRegistry))
     refuseOptions([{ where: 'toolbox', option: '', ...anotherCopy('it', 'ToolRegistry') }]);
   const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
-  const { tools, close } =
-    named === undefined
-      ? { tools: ownTools(toolbox, around), close: undefined }
-      : await OPENERS[named.name as keyof ToolboxSettings](named.settings as never, around);
-  const registry = new ToolRegistry(around.logger && { logger: around.logger }).register(...tools);
-  return close === undefined ? { tools: registry } : { tools: registry, close };
+  const registry = new ToolRegistry(around.logger && { logger: around.logger });
+  if (named === undefined) return { tools: registry.register(...ownTools(toolbox, around)) };
+  const open = OPENERS[named.name as keyof ToolboxSettings];
+  const { tools, close } = await open(named.settings as never, around);
+  return { tools: registry.register(...tools), close };
 }
 
 /** A registry's policies and hooks stay behind when its tools are merged: what they guard must not be unguarded. */
 function checked(registry: ToolRegistry): ToolRegistry {
-  const lost = [
-    ...(registry.policies.length > 0 ? ['policy'] : []),
-    ...(registry.hooks.length > 0 ? ['hooks'] : []),
-  ];
-  refuseOptions(
-    lost.map((option) => ({
-      where: 'toolbox',
-      option: '',
-      problem: `the registry has ${option === 'policy' ? 'a policy' : 'hooks'} of its own, which would not be heard`,
-      fix: `${option}: … of createAgent, and a registry without`,
-    })),
-  );
+  const lost = (what: string, option: string): InvalidOption => ({
+    where: 'toolbox',
+    option: '',
+    problem: `the registry has ${what} of its own, which would not be heard`,
+    fix: `${option}: … of createAgent, and a registry without`,
+  });
+  refuseOptions([
+    ...(registry.policies.length > 0 ? [lost('a policy', 'policy')] : []),
+    ...(registry.hooks.length > 0 ? [lost('hooks', 'hooks')] : []),
+  ]);
   return registry;
 }
 
@@ -123,17 +117,11 @@ function toolsOf(toolset: ClassType, instance: object): readonly ToolDefinition[
   return discoverTools({ toolsets: [toolset], container: { resolve } });
 }
 
-/** Several toolboxes in one registry. */
-interface OpenToolboxes {
-  readonly tools: ToolRegistry;
-  readonly closers: readonly (() => Promise<void>)[];
-}
-
 /** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
 export async function openToolboxes(
   toolboxes: readonly PlacedToolbox[],
   { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxSurroundings },
-): Promise<OpenToolboxes> {
+): Promise<{ readonly tools: ToolRegistry; readonly closers: readonly (() => Promise<void>)[] }> {
   const tools = new ToolRegistry();
   const closers: (() => Promise<void>)[] = [];
   const places = new Map<string, string>();
@@ -177,9 +165,10 @@ function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[]
   return toolbox.flatMap((one, index) => flatToolboxes({ at: `${at}[${index}]`, toolbox: one }));
 }
 
+/** The tools of a toolbox that has a name, and what ends what they have started. */
 interface NamedTools {
   readonly tools: readonly ToolDefinition[];
-  readonly close?: () => Promise<void>;
+  readonly close?: (() => Promise<void>) | undefined;
 }
 
 type Open<Settings> = (settings: Settings, around: ToolboxSurroundings) => Promise<NamedTools>;
@@ -213,14 +202,8 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
     return { tools: tools ?? [] };
   },
   async tasks(settings) {
-    refuseOptions(
-      Object.keys(settings).map((option) => ({
-        where: 'tasks',
-        option,
-        problem: 'tasks have no settings',
-        fix: "'tasks'",
-      })),
-    );
+    const wrong = { where: 'tasks', problem: 'tasks have no settings', fix: "'tasks'" };
+    refuseOptions(Object.keys(settings).map((option) => ({ ...wrong, option })));
     const { taskTools } = await import('../toolbox/tasks/index.js');
     return { tools: taskTools() };
   },

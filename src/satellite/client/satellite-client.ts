@@ -109,25 +109,13 @@ export class SatelliteClient {
   }
 
   #run(conversationId: string, options: SatelliteRunOptions): SatelliteRun {
-    const { maxIterations = 20, logger } = this.#options;
     return new SatelliteRun({
-      conversationId,
       ...options,
+      conversationId,
       transport: this.#transport,
-      maxIterations,
-      log: new SafeLog(logger),
-      call: (request, scope) => this.#call(request, scope),
+      client: this.#options,
+      log: new SafeLog(this.#options.logger),
     });
-  }
-
-  /** The whole staircase; what would have to wait for somebody is an error here, as in `execute`. */
-  async #call({ name, arguments: args }: ToolRequest, scope: CallScope): Promise<CallRecord> {
-    const { tools, maxResultChars = 100_000, logger } = this.#options;
-    const call = { id: scope.callId ?? randomUUID(), name, arguments: args };
-    const toolTimeoutMs = this.#options.toolTimeoutMs ?? tools.toolTimeoutMs ?? 120_000;
-    const limits = { toolTimeoutMs, maxResultChars };
-    const { record } = await tools.invoke(call, scope, logger ? { ...limits, logger } : limits);
-    return record;
   }
 }
 
@@ -197,14 +185,11 @@ function unsendable(option: string): OptionFault {
 }
 
 /** What one run of a satellite works with. */
-interface SatelliteRunServices extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
+interface SatelliteRunServices extends SatelliteRunOptions {
   readonly conversationId: string;
   readonly transport: ChatTransport;
-  readonly maxIterations: number;
+  readonly client: SatelliteClientOptions;
   readonly log: SafeLog;
-  readonly signal?: AbortSignal;
-  readonly onEvent?: SatelliteListener;
-  readonly call: (request: ToolRequest, scope: CallScope) => Promise<CallRecord>;
 }
 
 /** One `send` or `resume`: ask, run, answer, until there is a plain answer. */
@@ -243,7 +228,8 @@ class SatelliteRun {
   }
 
   async #answerRequests(first: Reply): Promise<SatelliteOutcome> {
-    const { maxIterations, signal } = this.#services;
+    const { client, signal } = this.#services;
+    const { maxIterations = 20 } = client;
     let reply = first;
     for (;;) {
       const { tool_request: request, message, finish_reason: finishReason } = reply.response;
@@ -273,18 +259,27 @@ class SatelliteRun {
     return reply;
   }
 
-  async #call(request: ToolRequest, turnId: string | undefined): Promise<CallRecord> {
-    const { call, channel, chatId, data, container, signal, conversationId } = this.#services;
+  /** A call that would have to wait for somebody is an error here, as in `execute`. */
+  async #call({ name, arguments: args }: ToolRequest, turnId: string | undefined): Promise<CallRecord> {
+    const { client, channel, chatId, data, container, signal, conversationId } = this.#services;
+    const {
+      tools,
+      toolTimeoutMs = tools.toolTimeoutMs ?? 120_000,
+      maxResultChars = 100_000,
+      logger,
+    } = client;
     // The name of the turn that asked: the same after a restart, so that a tool can know a repeated call.
     const callId = turnId ?? `call_${this.#toolCalls.length + 1}`;
-    const about = { callId, tool: request.name, arguments: request.arguments };
+    const about = { callId, tool: name, arguments: args };
     this.#emit({ type: 'call-start', ...about });
-    const record = await call(request, {
+    const scope: CallScope = {
       ...{ channel, chatId, data, container, signal, conversationId, callId },
       onUpdate: (update) => this.#emit({ type: 'call-progress', ...about, update }),
-    });
+    };
+    const limits = { toolTimeoutMs, maxResultChars, ...(logger && { logger }) };
+    const { record } = await tools.invoke({ id: callId, name, arguments: args }, scope, limits);
     this.#toolCalls.push(record);
-    this.#emit({ type: 'call-end', callId, tool: request.name, result: record.result, record });
+    this.#emit({ type: 'call-end', callId, tool: name, result: record.result, record });
     return record;
   }
 

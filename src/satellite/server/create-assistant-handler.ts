@@ -103,15 +103,14 @@ async function route(
     throw new HttpFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
   checkToken(request, token);
   await enforceRateLimit(request, rateLimit);
-  return id === undefined ? service.post(request) : service.get(decode(id), request);
-}
-
-function decode(id: string): string {
+  if (id === undefined) return service.post(request);
+  let decoded: string;
   try {
-    return decodeURIComponent(id);
+    decoded = decodeURIComponent(id);
   } catch {
     throw new HttpFault('invalid_request', 'the path is not encoded as it should be');
   }
+  return service.get(decoded, request);
 }
 
 /** The two things that can be asked of an assistant; faults are thrown. */
@@ -138,7 +137,8 @@ class ChatService {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
     const body = readChatRequest(await readBody(request, maxBodyBytes));
     const turn = await this.#turnRequest(request, body);
-    if (!wantsEvents(request)) return jsonReply(await this.#take(turn));
+    const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
+    if (!isStream) return jsonReply(await this.#take(turn));
     return eventStreamResponse(
       async (send, signal) => {
         try {
@@ -192,13 +192,8 @@ class ChatService {
 
   #take(turn: TurnRequest): Promise<TurnReply> {
     const { maxMessages = 1000 } = this.#options;
-    const services = {
-      model: this.#options,
-      store: this.#store,
-      log: this.log,
-      sent: this.#sent,
-      maxMessages,
-    };
+    const made = { store: this.#store, log: this.log, sent: this.#sent };
+    const services = { ...made, model: this.#options, maxMessages };
     return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
   }
 }
@@ -207,10 +202,6 @@ function turnIdOf(value: string | null | undefined, header: string): string | un
   if (value === null || value === undefined) return undefined;
   if (isConversationId(value)) return value;
   throw new HttpFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
-}
-
-function wantsEvents({ headers }: Request): boolean {
-  return /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(headers.get('accept') ?? '');
 }
 
 function jsonReply({ turnId, response }: TurnReply): Response {
@@ -367,11 +358,8 @@ class EventSource {
 function checkToken({ headers }: Request, token: string | undefined): void {
   if (token === undefined) return;
   const [, sent = ''] = /^bearer +(.*)$/i.exec(headers.get('authorization') ?? '') ?? [];
+  // Digests have one length, whatever was sent.
+  const digest = (text: string) => createHash('sha256').update(text).digest();
   if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
   throw new HttpFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
-}
-
-/** Digests have one length, whatever was sent. */
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

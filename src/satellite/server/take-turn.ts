@@ -63,7 +63,12 @@ export async function takeTurn(request: TurnRequest, services: TurnServices): Pr
   if (request.after !== undefined && request.after !== conversation?.turnId)
     throw new HttpFault('conversation_changed', 'the conversation has gone on, or has expired');
   const added = honoured(request.messages, conversation);
-  if (added.length === 0) return nothingNew(request, conversation);
+  if (added.length === 0) {
+    // Only results that nobody waits for: the model is not asked, and what it said last still stands.
+    if (conversation !== undefined) return replayed(request, conversation);
+    const message = { role: 'assistant', content: '' } as const;
+    return { response: { conversation_id: id, message, finish_reason: 'stop' } };
+  }
   const messages = [...(conversation?.messages ?? []), ...added];
   if (messages.length >= services.maxMessages)
     throw new HttpFault('conversation_full', 'the conversation has too many messages; begin a new one');
@@ -118,16 +123,6 @@ async function replayed(request: TurnRequest, conversation: StoredConversation):
   return { turnId: conversation.turnId, response };
 }
 
-/** Only results that nobody waits for: the model is not asked, and what it said last still stands. */
-async function nothingNew(
-  request: TurnRequest,
-  conversation: StoredConversation | undefined,
-): Promise<TurnReply> {
-  if (conversation !== undefined) return replayed(request, conversation);
-  const message = { role: 'assistant', content: '' } as const;
-  return { response: { conversation_id: request.conversationId, message, finish_reason: 'stop' } };
-}
-
 /** Without the results that nobody waits for; the others are marked as results. */
 function honoured(
   messages: readonly ChatMessage[],
@@ -136,11 +131,11 @@ function honoured(
   const isPending = pendingRequest(conversation) !== undefined;
   return messages
     .filter(({ role }) => role === 'user' || isPending)
-    .map((message) => ({ role: 'user', content: contentOf(message) }));
-}
-
-function contentOf(message: ChatMessage): string {
-  return message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content);
+    .map((message) => ({
+      role: 'user',
+      content:
+        message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content),
+    }));
 }
 
 async function ask(
@@ -206,7 +201,13 @@ function pendingRequest(conversation: StoredConversation | undefined): ToolReque
   const { messages, finishReason } = conversation;
   if (finishReason === 'length' || finishReason === 'content_filter') return undefined;
   const request = parseToolRequest(messages.at(-1)?.content);
-  return request !== undefined && isJson(request) ? request : undefined;
+  try {
+    JSON.stringify(request);
+    return request;
+  } catch {
+    // What is nested deeper than the stack can be read, but not written: then it is text.
+    return undefined;
+  }
 }
 
 /** The last reply of a conversation, as clients get it. */
@@ -219,16 +220,6 @@ export function toChatResponse(id: string, conversation: StoredConversation): Ch
     finish_reason: conversation.finishReason,
     ...(request === undefined ? {} : { tool_request: request }),
   };
-}
-
-/** What is nested deeper than the stack can be read, but not written: then it is text. */
-function isJson(request: ToolRequest): boolean {
-  try {
-    JSON.stringify(request);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const LONGEST_NAME = 64;
