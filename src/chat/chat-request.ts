@@ -28,7 +28,7 @@ interface FramesOptions {
 }
 
 /** Words of a client, in the words of a protocol. */
-interface Posted {
+export interface PostedChat {
   readonly chatId: string;
   readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
   readonly frames: WriteFrames;
@@ -40,7 +40,7 @@ interface Posted {
 export interface ChatProtocol {
   readonly headers: Readonly<Record<string, string>>;
   /** @throws HttpFault for what is no request. */
-  readonly readPost: (body: unknown) => Posted;
+  readonly readPost: (body: unknown) => PostedChat;
   /** Of a reader that comes back. */
   readonly reconnect: (address: ChatAddress) => {
     readonly frames: WriteFrames;
@@ -59,7 +59,7 @@ interface ChatAddress {
 
 /** What a client asks for. Of its messages only the last ones count: what was said is the server's to know. */
 export type ChatRequest =
-  | { readonly kind: 'post'; readonly chatId: string; readonly posted: Posted }
+  | { readonly kind: 'post'; readonly chatId: string; readonly posted: PostedChat }
   | ({ readonly kind: 'reconnect'; readonly lastEvent: number | undefined } & ChatAddress)
   | { readonly kind: 'history'; readonly chatId: string }
   | { readonly kind: 'stop'; readonly chatId: string };

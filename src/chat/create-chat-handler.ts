@@ -12,6 +12,7 @@ import {
   type ChatProtocol,
   type ChatRequest,
   HttpFault,
+  type PostedChat,
   readChatRequest,
   type WriteFrames,
 } from './chat-request.js';
@@ -65,39 +66,35 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
       given: { request },
       rules: { request: REQUEST },
     });
-    return service.answer(request).catch((thrown: unknown) => faultOf(thrown, read).response);
+    return service.answer(request).catch((thrown: unknown) => {
+      const known = knownFault(thrown);
+      if (known === undefined) logFailure(read.logger, { what: 'A chat request failed', error: thrown });
+      return (known ?? new HttpFault(500, 'The request failed.')).response;
+    });
   };
   return { fetch, node: nodeListener(fetch), close: async () => read.own?.close() };
 }
 
 const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
 
-function faultOf(thrown: unknown, { logger }: ReadChatOptions): HttpFault {
-  const known = knownFault(thrown);
-  if (known === undefined) logFailure(logger, { what: 'A chat request failed', error: thrown });
-  return known ?? new HttpFault(500, 'The request failed.');
-}
-
 const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
 
 /** Somebody's request, and the chat as it stands. */
-interface Asked<Kind extends ChatRequest['kind']> {
-  readonly asked: Extract<ChatRequest, { readonly kind: Kind }>;
+interface Asked {
+  readonly request: Request;
+  readonly chatId: string;
   /** Who asks. */
   readonly person: unknown;
   /** The chat is somebody else's, for whom they may answer. */
   readonly isHelper: boolean;
   readonly view: ConversationView | undefined;
-  readonly request: Request;
 }
 
-/** How a turn is read and told, and whether what comes goes on with a message that the reader has. */
+/** How a turn is read and written, and whether it continues a message that the reader has. */
 interface Reading {
   readonly read: (source: EventSource) => AsyncIterable<ReadEvent>;
   readonly frames: WriteFrames;
   readonly goesOn: boolean;
-  readonly view: ConversationView | undefined;
-  readonly isHelper: boolean;
 }
 
 /** Answers the requests of chats. */
@@ -112,24 +109,26 @@ class ChatService {
 
   async answer(request: Request): Promise<Response> {
     const person = await this.#personOf(request);
-    const { maxRequestBytes = DEFAULT_REQUEST_BYTES } = this.#options;
-    const asked = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
-    const view = await this.#options.conversations.snapshot(asked.chatId);
+    const { maxRequestBytes = DEFAULT_REQUEST_BYTES, conversations } = this.#options;
+    const wanted = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
+    const { kind, chatId } = wanted;
+    const view = await conversations.snapshot(chatId);
     const isHelper = view !== undefined && !isSameOwner(view.owner, person);
-    const mayHelp = asked.kind === 'post' || asked.kind === 'reconnect';
+    const mayHelp = kind === 'post' || kind === 'reconnect';
     if (isHelper && !(mayHelp && (await this.#mayAnswer(request, view)))) throw somebodyElses();
-    switch (asked.kind) {
+    const asked = { request, chatId, person, isHelper, view };
+    switch (wanted.kind) {
       case 'post':
-        return this.#post({ asked, person, isHelper, view, request });
+        return this.#post(asked, wanted.posted);
       case 'reconnect':
-        return this.#reconnect({ asked, person, isHelper, view, request });
+        return this.#reconnect(asked, wanted);
       case 'history': {
-        const messages = await this.#protocol.history(this.#chat(asked.chatId, view, request.signal));
+        const messages = await this.#protocol.history(this.#chat(asked, request.signal));
         return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
       }
       case 'stop':
         // Of a chat that nobody has begun, nothing may wait for whoever begins it.
-        if (view !== undefined) await this.#options.conversations.abort(asked.chatId);
+        if (view !== undefined) await conversations.abort(chatId);
         return new Response(null, { status: 204 });
     }
   }
@@ -160,11 +159,11 @@ class ChatService {
     return ownerOf({ owner: person });
   }
 
-  async #post({ asked, person, isHelper, view, request }: Asked<'post'>): Promise<Response> {
-    const { chatId, posted } = asked;
+  async #post(asked: Asked, posted: PostedChat): Promise<Response> {
+    const { chatId, person, isHelper, view, request } = asked;
     const { conversations } = this.#options;
     try {
-      const decision = await posted.decide(this.#chat(chatId, view, request.signal));
+      const decision = await posted.decide(this.#chat(asked, request.signal));
       if (isHelper && decision.kind !== 'answers') throw somebodyElses();
       // The same words of two people are two answers.
       const key = isHelper ? `${decision.key} by ${await digestOf(person)}` : decision.key;
@@ -192,13 +191,7 @@ class ChatService {
           : readPromptedTurn(source, { key, view: told });
       };
       const { frames } = posted;
-      return this.#stream(request, chatId, {
-        read,
-        goesOn: goesOn && !isHelper,
-        view: told,
-        frames,
-        isHelper,
-      });
+      return this.#stream({ ...asked, view: told }, { read, frames, goesOn: goesOn && !isHelper });
     } catch (thrown) {
       const fault = knownFault(thrown);
       if (isHelper && fault?.isPrompt) throw somebodyElses();
@@ -222,11 +215,11 @@ class ChatService {
       : new HttpFault(409, ANSWERED_ALREADY);
   }
 
-  async #reconnect({ asked, isHelper, view, request }: Asked<'reconnect'>): Promise<Response> {
-    const { chatId, lastEvent } = asked;
-    const { frames, isWhole } = this.#protocol.reconnect(asked);
-    const seen = isWhole ? undefined : lastEvent;
-    const { source } = this.#chat(chatId, view, request.signal);
+  async #reconnect(asked: Asked, wanted: Extract<ChatRequest, { kind: 'reconnect' }>): Promise<Response> {
+    const { isHelper, view, request } = asked;
+    const { frames, isWhole } = this.#protocol.reconnect(wanted);
+    const seen = isWhole ? undefined : wanted.lastEvent;
+    const { source } = this.#chat(asked, request.signal);
     const isNone =
       view === undefined ||
       (isHelper ? view.status !== 'suspended' : await isOver(source, { view, lastEvent: seen }));
@@ -235,40 +228,38 @@ class ChatService {
       if (isNone) return nothing();
       return isHelper ? readQuestions(view) : readRest(source, { view, lastEvent: seen });
     };
-    return this.#stream(request, chatId, { read, goesOn: false, view, frames, isHelper });
+    return this.#stream(asked, { read, frames, goesOn: false });
   }
 
-  #chat(chatId: string, view: ConversationView | undefined, signal: AbortSignal): AskedChat {
+  #chat({ chatId, view }: Asked, signal: AbortSignal): AskedChat {
     return { view, source: { conversations: this.#options.conversations, chatId, signal } };
   }
 
-  #stream(request: Request, chatId: string, { read, frames, goesOn, view, isHelper }: Reading): Response {
-    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS } = this.#options;
+  #stream(asked: Asked, { read, frames, goesOn }: Reading): Response {
+    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS, conversations, logger } = this.#options;
     const left = new AbortController();
-    const asked = this.#chat(chatId, view, AbortSignal.any([request.signal, left.signal]));
+    const chat = this.#chat(asked, AbortSignal.any([asked.request.signal, left.signal]));
     let hasBegun = false;
     const noting = async function* (): AsyncGenerator<ReadEvent, undefined> {
-      for await (const event of read(asked.source)) {
+      for await (const event of read(chat.source)) {
         hasBegun = event.event.type !== 'turn-end';
         yield event;
       }
     };
-    const onLeave = (): void => {
+    const onLeave = async (): Promise<void> => {
       left.abort();
       // Before its turn has begun, the turn that would end is another one.
-      if (abortOnLeave && hasBegun && !isHelper) void this.#abort(chatId);
+      if (!abortOnLeave || !hasBegun || asked.isHelper) return;
+      try {
+        await conversations.abort(asked.chatId);
+      } catch (error) {
+        new SafeLog(logger).warn('A turn whose reader has left could not be ended', { error });
+      }
     };
-    const shown = isHelper ? onlyQuestions(asked) : asked;
-    const body = frameStream(frames(noting(), { goesOn, asked: shown }), { heartbeatMs, onLeave });
+    const shown = asked.isHelper ? onlyQuestions(chat) : chat;
+    const leave = () => void onLeave();
+    const body = frameStream(frames(noting(), { goesOn, asked: shown }), { heartbeatMs, onLeave: leave });
     return new Response(body, { headers: this.#protocol.headers });
-  }
-
-  async #abort(chatId: string): Promise<void> {
-    try {
-      await this.#options.conversations.abort(chatId);
-    } catch (error) {
-      new SafeLog(this.#options.logger).warn('A turn whose reader has left could not be ended', { error });
-    }
   }
 }
 

@@ -13,6 +13,12 @@ interface UiMessage {
   readonly parts: readonly Fields[];
 }
 
+/** One that is still being put together. */
+interface OpenMessage extends UiMessage {
+  metadata?: unknown;
+  readonly parts: Record<string, unknown>[];
+}
+
 /** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
 export async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
   const turns = await pastTurns(asked);
@@ -21,8 +27,8 @@ export async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMes
 
 function messagesOfTurn(turn: PastTurn): readonly UiMessage[] {
   const encoder = new UiMessageEncoder(() => '');
-  const begun: UiMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
-  const message = turn.events.flatMap((event) => encoder.encode(event)).reduce(withChunk, begun);
+  const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
+  for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
   // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
   const parts = turn.events.length > 0 ? message.parts : turn.messages.flatMap(textPart);
   return [...promptMessage(turn), { ...message, parts }];
@@ -54,67 +60,67 @@ function mediaTypeOf(url: unknown, other: string): string {
   return type;
 }
 
-/** A message and one more chunk of it, as the AI SDK puts them together. */
-function withChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
+/** Adds a chunk to a message, as the AI SDK puts them together. */
+function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
   const { parts } = message;
+  // Sources may stand behind the text or reasoning that is being written.
+  const open = () => parts.findLast(({ type, state }) => OPEN.has(type) && state === 'streaming');
   switch (chunk.type) {
     case 'start-step':
-      return { ...message, parts: [...parts, { type: 'step-start' }] };
+      parts.push({ type: 'step-start' });
+      return;
     case 'reset-step':
-      return {
-        ...message,
-        parts: parts.slice(0, parts.findLastIndex(({ type }) => type === 'step-start') + 1),
-      };
+      parts.splice(parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+      return;
     case 'text-start':
-    case 'reasoning-start': {
-      const [type] = chunk.type.split('-') as [string];
-      const id = type === 'reasoning' ? { id: chunk.id } : {};
-      return { ...message, parts: [...parts, { type, ...id, text: '', state: 'streaming' }] };
-    }
+      parts.push({ type: 'text', text: '', state: 'streaming' });
+      return;
+    case 'reasoning-start':
+      parts.push({ type: 'reasoning', id: chunk.id, text: '', state: 'streaming' });
+      return;
     case 'text-delta':
-    case 'reasoning-delta':
-      return withOpen(message, ({ text, ...part }) => ({ ...part, text: `${text}${chunk.delta}` }));
+    case 'reasoning-delta': {
+      const part = open();
+      if (part !== undefined) part.text = `${part.text}${chunk.delta}`;
+      return;
+    }
     case 'text-end':
     case 'reasoning-end':
-      return withOpen(message, (part) => ({ ...part, state: 'done' }));
+      Object.assign(open() ?? {}, { state: 'done' });
+      return;
     case 'source-url':
     case 'source-document':
     case 'file':
-      return { ...message, parts: [...parts, chunk] };
+      parts.push(chunk);
+      return;
     case 'finish':
-      return chunk.messageMetadata === undefined ? message : { ...message, metadata: chunk.messageMetadata };
+      message.metadata = chunk.messageMetadata ?? message.metadata;
+      return;
     default:
-      if (chunk.type.startsWith('tool-')) return withCallChunk(message, chunk);
-      return chunk.type.startsWith('data-') && !chunk.transient ? withData(message, chunk) : message;
+      if (chunk.type.startsWith('tool-')) addCallChunk(parts, chunk);
+      else if (chunk.type.startsWith('data-') && !chunk.transient) addData(parts, chunk);
   }
-}
-
-/** Data of one id are one part. */
-function withData(message: UiMessage, chunk: UiMessageChunk): UiMessage {
-  const { parts } = message;
-  const index = parts.findIndex(({ type, id }) => id !== undefined && id === chunk.id && type === chunk.type);
-  return { ...message, parts: index < 0 ? [...parts, chunk] : parts.with(index, chunk) };
-}
-
-/** Sources may stand behind the text or reasoning that is being written. */
-function withOpen({ parts, ...message }: UiMessage, change: (part: Fields) => Fields): UiMessage {
-  const index = parts.findLastIndex(({ type, state }) => OPEN.has(type) && state === 'streaming');
-  const open = parts[index];
-  return { ...message, parts: open === undefined ? parts : parts.with(index, change(open)) };
 }
 
 const OPEN = new Set<unknown>(['text', 'reasoning']);
 
-function withCallChunk(message: UiMessage, chunk: UiMessageChunk): UiMessage {
+/** Data of one id are one part. */
+function addData(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+  const index = parts.findIndex(({ type, id }) => id !== undefined && id === chunk.id && type === chunk.type);
+  if (index < 0) parts.push(chunk);
+  else parts[index] = chunk;
+}
+
+function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
   const { toolCallId, toolName, approvalId } = chunk;
-  const index = message.parts.findIndex((part) =>
+  const isOfCall = (part: Fields): boolean =>
     toolCallId === undefined
       ? isRecord(part.approval) && part.approval.id === approvalId
-      : part.toolCallId === toolCallId,
-  );
-  const begun = { type: `tool-${toolName}`, toolCallId };
-  const part = { ...(message.parts[index] ?? begun), ...changeOf(chunk, message.parts[index]) };
-  return { ...message, parts: index < 0 ? [...message.parts, part] : message.parts.with(index, part) };
+      : part.toolCallId === toolCallId;
+  const known = parts.find(isOfCall);
+  const part = known ?? { type: `tool-${toolName}`, toolCallId };
+  if (known === undefined) parts.push(part);
+  Object.assign(part, changeOf(chunk, known));
 }
 
 /** What is output for now is so until the next chunk that says what the call is. */
