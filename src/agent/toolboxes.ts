@@ -28,9 +28,9 @@ import type { NamedAgent } from '../toolbox/agents/index.js';
 import type { Permissions } from '../toolbox/permissions/index.js';
 import type { SandboxShellOptions } from '../toolbox/sandbox/index.js';
 import type { CommandShell } from '../toolbox/shell/index.js';
-import { AgentFaults, codeOf } from './agent-faults.js';
 import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } from './agent-options.js';
 import { openProvider, readNamed } from './open-parts.js';
+import { AgentFaults, codeOf } from './read-options.js';
 
 /** What toolboxes are opened with. */
 export interface ToolboxSurroundings {

@@ -3,12 +3,11 @@ import { MAX_TIMER_MS } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
+import { agUiHistory, uiMessageHistory } from './chat-history.js';
 import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
-import { openPrompt, type PastTurn, pastTurns } from './past-turns.js';
 import type { DescribeError } from './shown-calls.js';
-import type { AskedChat, ReadEvent } from './turn-readings.js';
+import type { ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
-import { uiMessageHistory } from './ui-message-history.js';
 import { readUiMessageRequest } from './ui-message-request.js';
 
 export const DEFAULT_HEARTBEAT_MS = 15_000;
@@ -221,35 +220,4 @@ function runStarted({ threadId, runId }: Pick<AgUiRun, 'threadId' | 'runId'>): s
 /** Nothing was done for the run. */
 function runRefused(message: string): string {
   return frame({ type: 'RUN_ERROR', message, code: 'refused' });
-}
-
-/** What was said in a chat before its open turn, and what that was begun with. */
-async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
-  const turns = await pastTurns(asked);
-  return [...turns.flatMap(messagesOfTurn), ...promptMessage(openPrompt(asked))];
-}
-
-function messagesOfTurn(turn: PastTurn): readonly AgUiMessage[] {
-  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
-  for (const event of turn.events) encoder.encode(event);
-  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
-  return [...promptMessage(turn), ...said];
-}
-
-/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
-function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
-  return messages.flatMap(({ role, content }, index) =>
-    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
-  );
-}
-
-function promptMessage({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
-  if (prompt === undefined) return [];
-  const { id, content } = prompt;
-  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
-}
-
-function textOf(content: unknown): string {
-  const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
-  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }

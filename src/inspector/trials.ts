@@ -5,7 +5,7 @@ import { readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallScope } from '../contract/call.js';
 import type { LLMProvider, Message } from '../contract/llm-provider.js';
 import { streamToolLoop } from '../loop/run.js';
-import type { AnsweringPerson } from './answering-person.js';
+import type { AnsweringPerson } from './pending-board.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
 import type { WatchedRuns } from './watched-runs.js';
 

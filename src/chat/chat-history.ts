@@ -1,7 +1,71 @@
+import type { JsonObject } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { HistoryTurn } from '../conversation/conversation-view.js';
 import { isRecord } from '../kernel/json.js';
-import { openPrompt, type PastTurn, pastTurns } from './past-turns.js';
+import { AgUiEncoder, type AgUiMessage } from './ag-ui-encoder.js';
 import type { AskedChat } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
+import { messageIdOf } from './user-messages.js';
+
+/** A turn that has ended, and everything that is known of it. */
+interface PastTurn {
+  readonly number: number;
+  /** What the user said, under the id that the client gave it; absent where nobody said anything. */
+  readonly prompt?: { readonly id: string; readonly content: unknown };
+  /** From its `turn-start` on; empty where they are no longer kept. */
+  readonly events: readonly JsonObject[];
+  /** What the model said in it, in its own words. */
+  readonly messages: readonly Message[];
+}
+
+/** The turns of a chat that have ended, up to the one that the open turn is to replace. */
+async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn[]> {
+  if (view === undefined) return [];
+  const { history, turn, messages, lastEvent } = view;
+  const content = turn?.entry.content;
+  const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
+  const kept = history.findIndex(({ key }) => key === replaced);
+  const events = await eventsOfTurns(
+    { view, source },
+    Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
+  );
+  const turns = history.map(({ number, key, begins }, index): PastTurn => {
+    const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
+    const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
+    return { number, ...prompt, events: events.get(number) ?? [], messages: said };
+  });
+  return kept < 0 ? turns : turns.slice(0, kept);
+}
+
+/** What the user said in the turn that is open. */
+function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
+  const entry = view?.turn?.entry;
+  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
+}
+
+function promptOf(key: HistoryTurn['key'], content: unknown): Pick<PastTurn, 'prompt'> {
+  const id = messageIdOf(key);
+  return id === undefined || content === undefined ? {} : { prompt: { id, content } };
+}
+
+async function eventsOfTurns(
+  { view, source: { conversations, chatId, signal } }: AskedChat,
+  upTo: number,
+): Promise<ReadonlyMap<number, JsonObject[]>> {
+  const found = new Map<number, JsonObject[]>();
+  const wanted = new Set(view?.history.map(({ number }) => number));
+  const after = (view?.history[0]?.firstEvent ?? 1) - 1;
+  let open: JsonObject[] | undefined;
+  for await (const { event } of conversations.events(chatId, { after, upTo, signal })) {
+    if (event.type === 'turn-start') {
+      const { number } = event.turn;
+      open = wanted.has(number) ? [] : undefined;
+      if (open !== undefined) found.set(number, open);
+    }
+    open?.push(event);
+  }
+  return found;
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -22,23 +86,23 @@ interface OpenMessage extends UiMessage {
 /** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
 export async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
   const turns = await pastTurns(asked);
-  return [...turns.flatMap(messagesOfTurn), ...promptMessage(openPrompt(asked))];
+  return [...turns.flatMap(uiMessagesOf), ...uiPrompt(openPrompt(asked))];
 }
 
-function messagesOfTurn(turn: PastTurn): readonly UiMessage[] {
+function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
   const encoder = new UiMessageEncoder(() => '');
   const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
   for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
   // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
   const parts = turn.events.length > 0 ? message.parts : turn.messages.flatMap(textPart);
-  return [...promptMessage(turn), { ...message, parts }];
+  return [...uiPrompt(turn), { ...message, parts }];
 }
 
 function textPart({ role, content }: PastTurn['messages'][number]): readonly Fields[] {
   return role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [];
 }
 
-function promptMessage({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {
+function uiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {
   if (prompt === undefined) return [];
   const { id, content } = prompt;
   const parts = Array.isArray(content) ? content.filter(isRecord) : [{ type: 'text', text: content }];
@@ -151,4 +215,35 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
     default:
       return {};
   }
+}
+
+/** What was said in a chat before its open turn, and what that was begun with. */
+export async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
+  const turns = await pastTurns(asked);
+  return [...turns.flatMap(agUiMessagesOf), ...agUiPrompt(openPrompt(asked))];
+}
+
+function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
+  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
+  for (const event of turn.events) encoder.encode(event);
+  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
+  return [...agUiPrompt(turn), ...said];
+}
+
+/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
+function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
+  return messages.flatMap(({ role, content }, index) =>
+    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
+  );
+}
+
+function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
+}
+
+function textOf(content: unknown): string {
+  const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
+  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
 }
