@@ -28,7 +28,7 @@ interface RecordedCall {
 }
 
 /** What came of a recording when it was made, or when it was replayed. */
-export interface Outcome {
+interface Outcome {
   readonly status: string;
   readonly content: string;
   readonly calls: readonly RecordedCall[];

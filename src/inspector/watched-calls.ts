@@ -29,7 +29,7 @@ export interface SeenCall {
 }
 
 /** A call that a breakpoint holds. */
-export interface HeldCall {
+interface HeldCall {
   readonly key: string;
   readonly callId: string;
   readonly tool: string;
