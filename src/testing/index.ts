@@ -34,8 +34,8 @@ export {
   faultyFetch,
   type RandomFaults,
 } from './faulty-fetch.js';
-export type { ChangeKind, SchemaChange } from './keyword-changes.js';
 export { type RecordedFetch, type RecordedFetchOptions, recordedFetch } from './recorded-fetch.js';
+export type { ChangeKind, SchemaChange } from './schema-changes.js';
 export {
   type ScriptedCall,
   ScriptedProvider,

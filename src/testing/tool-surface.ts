@@ -17,7 +17,7 @@ import {
   optionTable,
   withMethods,
 } from '../kernel/options.js';
-import type { ChangeKind, SchemaChange } from './keyword-changes.js';
+import type { ChangeKind, SchemaChange } from './schema-changes.js';
 import { schemaChanges } from './schema-changes.js';
 
 /** A tool as models are offered it. */
