@@ -189,7 +189,6 @@ export interface ConfiguredAgentOptions extends Partial<AgentOptions> {
   readonly configFile: string;
 }
 
-/** Names of toolboxes. */
 export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
   'files',
   'shell',

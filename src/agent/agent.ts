@@ -25,7 +25,6 @@ interface AgentParts {
   readonly registry: ToolRegistry;
   readonly store?: ConversationsStore;
   readonly telemetry?: Telemetry;
-  /** Closes what was opened for it. */
   readonly close: () => Promise<void>;
 }
 

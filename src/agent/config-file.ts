@@ -7,7 +7,6 @@ import { isRecord, parsedJson } from '../kernel/json.js';
 import { type BroughtText, isWithin, readBroughtFile } from '../toolbox/paths/folder-path.js';
 import { AGENT_OPTIONS } from './agent-options.js';
 
-/** What a configuration file says. */
 export interface ConfigFile {
   /** Absolute. */
   readonly path: string;
@@ -111,7 +110,6 @@ export function readConfigFile(name: string): ConfigFile {
   return { path, folder, options: Object.fromEntries(read), faults };
 }
 
-/** What a file is named by, and what stands in it. */
 interface FileExample {
   readonly option: string;
   readonly content: string;
@@ -199,7 +197,6 @@ function isMissing(error: unknown): boolean {
 /** `text`: any; `plain`: none that is a secret; `secret`: none at all. */
 type Texts = 'text' | 'plain' | 'secret';
 
-/** Takes variables into the values of a file. */
 class FileValues {
   readonly #path: string;
   readonly #faults: InvalidOption[];

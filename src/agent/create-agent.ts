@@ -204,7 +204,6 @@ function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
-/** What every run would be refused for. */
 function addBudgetFaults({ options, faults }: ReadOptions, store: OpenStore['store'] | undefined): void {
   const { budget, model, fallback = [] } = options;
   if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
@@ -255,7 +254,6 @@ async function clientOf(
 
 const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];
 
-/** The stricter of two modes. */
 function stricterMode(one: PermissionMode = 'ask', other: PermissionMode = one): PermissionMode {
   return STRICTNESS.indexOf(other) > STRICTNESS.indexOf(one) ? other : one;
 }

@@ -14,7 +14,6 @@ export interface OpenStore {
   readonly close?: () => void | Promise<void>;
 }
 
-/** The provider that is given, or named. */
 export async function openProvider(given: AgentOptions['provider']): Promise<LLMProvider> {
   const named = readNamed(given, { names: NAMES.provider, of: 'provider' });
   if (named === undefined)
@@ -27,7 +26,6 @@ export async function openProvider(given: AgentOptions['provider']): Promise<LLM
   return new OfflineProvider();
 }
 
-/** The telemetry that is given, or named. */
 export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry']>): Promise<Telemetry> {
   const named = readNamed(given, { names: NAMES.telemetry, of: 'telemetry' });
   if (named === undefined) return checked(given, TELEMETRY, 'telemetry');
@@ -67,13 +65,11 @@ const STORE: OptionRule = {
   fix: "{ sqlite: { path: 'agent.sqlite' } }, or a store that keeps conversations",
 };
 
-/** What is given as it is. */
 function checked<Part>(given: unknown, { accepts, fix }: OptionRule, what: string): Part {
   if (accepts(given)) return given as Part;
   throw new InvalidOptionsError([{ where: what, option: '', problem: `what is given is not ${what}`, fix }]);
 }
 
-/** A part by its name, with its settings. */
 interface NamedPart {
   readonly name: string;
   readonly settings: Readonly<Record<string, unknown>>;

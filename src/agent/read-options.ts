@@ -22,7 +22,6 @@ export interface ReadOptions {
   readonly faults: AgentFaults;
   /** The folder where the paths of an option begin: that of its file, or of the process. */
   baseOf(option: string): string;
-  /** What the folder brings with it. */
   readonly folderPermissions: Pick<PermissionsOptions, 'mode' | 'rules'> | undefined;
 }
 
@@ -145,12 +144,10 @@ export class AgentFaults {
     return this.#options.length + this.#declarations.length === 0;
   }
 
-  /** An option that is wrong. */
   add(option: string, { problem, fix }: Pick<InvalidOption, 'problem' | 'fix'>): void {
     this.#options.push({ where: this.#whereOf(option), option, problem, fix });
   }
 
-  /** A fault that is known with its place. */
   tell(fault: InvalidOption): void {
     this.#options.push(fault);
   }
@@ -165,7 +162,6 @@ export class AgentFaults {
     );
   }
 
-  /** Mistakes in declarations of tools. */
   declare(faults: readonly AuthorFault[]): void {
     this.#declarations.push(...faults);
   }
@@ -188,7 +184,6 @@ export class AgentFaults {
     }
   }
 
-  /** What was found, if anything was. */
   get error(): InvalidOptionsError | ToolDeclarationError | undefined {
     const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
     if (options.length > 0) return new InvalidOptionsError([...options, ...this.#declarations.map(asOption)]);

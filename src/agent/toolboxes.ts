@@ -32,7 +32,6 @@ import { type OtherAgent, TOOLBOX_NAMES, type Toolbox, type ToolboxSettings } fr
 import { openProvider, readNamed } from './open-parts.js';
 import { AgentFaults, codeOf } from './read-options.js';
 
-/** What toolboxes are opened with. */
 export interface ToolboxSurroundings {
   /** Where named toolboxes work, absolute. */
   readonly folder: string;
@@ -84,7 +83,6 @@ function checked(registry: ToolRegistry): ToolRegistry {
   return registry;
 }
 
-/** A class, an instance of one, or a tool. */
 function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings): readonly RegisteredTool[] {
   const given = { ...(container && { container }), ...(logger && { logger }) };
   if (isToolset(toolbox)) return discoverTools({ ...given, toolsets: [toolbox] });
@@ -154,7 +152,6 @@ function twice(at: string, other: string, names: readonly string[]): string {
   return `${at} has ${names.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
 }
 
-/** A toolbox, and the option that it stands in. */
 export interface PlacedToolbox {
   readonly at: string;
   readonly toolbox: Toolbox;

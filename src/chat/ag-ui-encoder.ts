@@ -11,10 +11,8 @@ import {
 } from './shown-calls.js';
 import { type ShownCall, TurnEncoder } from './turn-encoder.js';
 
-/** An event of AG-UI 1.0. */
 export type AgUiEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
 
-/** A message as AG-UI has it. */
 export interface AgUiMessage {
   readonly id: string;
   readonly role: string;
@@ -34,7 +32,6 @@ interface MessageCall {
 /** Something that a turn has said, in order. */
 type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; readonly call: MessageCall };
 
-/** What was said before the turn, and what the client is told of failures. */
 interface AgUiEncoderOptions {
   /** Begins the ids of what a run says that is no turn of a conversation. */
   readonly runId?: string;
@@ -351,7 +348,6 @@ function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
   return { ...APPROVAL, properties: { ...APPROVAL.properties, remember } };
 }
 
-/** The tokens of a turn, in the words of AG-UI. */
 function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
   const {
     inputTokens,

@@ -35,7 +35,6 @@ interface ResumeEntry {
   readonly payload?: unknown;
 }
 
-/** Reads a `RunAgentInput`. */
 export function readAgUiInput(body: unknown): AgUiInput {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { threadId, runId, messages, state, resume = [] } = body;
@@ -121,7 +120,6 @@ function answerOf(entry: ResumeEntry, wait: PendingCall): Answer {
   return { id, approved, ...edited, ...stands, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 
-/** The results of calls that the client executes. */
 function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer[] {
   const answered = new Set<string>();
   return asking.pending.flatMap((wait): readonly Answer[] => {

@@ -7,7 +7,6 @@ import type { AskedChat } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { messageIdOf } from './user-messages.js';
 
-/** A turn that has ended, and everything that is known of it. */
 interface PastTurn {
   readonly number: number;
   /** What the user said, under the id that the client gave it; absent where nobody said anything. */
@@ -37,7 +36,6 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   return kept < 0 ? turns : turns.slice(0, kept);
 }
 
-/** What the user said in the turn that is open. */
 function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
   const entry = view?.turn?.entry;
   return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
@@ -69,7 +67,6 @@ async function eventsOfTurns(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A message as the AI SDK keeps it. */
 interface UiMessage {
   readonly id: string;
   readonly role: string;
@@ -77,7 +74,6 @@ interface UiMessage {
   readonly parts: readonly Fields[];
 }
 
-/** One that is still being put together. */
 interface OpenMessage extends UiMessage {
   metadata?: unknown;
   readonly parts: Record<string, unknown>[];

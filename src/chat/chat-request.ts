@@ -36,7 +36,6 @@ export interface PostedChat {
   readonly refuse: (fault: HttpFault) => Response;
 }
 
-/** A protocol that front-ends speak. */
 export interface ChatProtocol {
   readonly headers: Readonly<Record<string, string>>;
   /** @throws HttpFault for what is no request. */
@@ -51,7 +50,6 @@ export interface ChatProtocol {
   readonly history: (asked: AskedChat) => Promise<readonly object[]>;
 }
 
-/** Which chat, and what else the address says. */
 interface ChatAddress {
   readonly chatId: string;
   readonly query: URLSearchParams;
@@ -128,7 +126,6 @@ const LONGEST_ID = 200;
 /** Keys of entries have two ids, encoded as in addresses, and have to fit into a store. */
 const LONGEST_ENCODED = 240;
 
-/** An id that a client has chosen. */
 export function checkId(id: unknown): string {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && isKeepable(id)) return id;
   const long = `${LONGEST_ID} characters (${LONGEST_ENCODED} as encodeURIComponent writes it)`;
@@ -140,7 +137,6 @@ function isKeepable(id: string): boolean {
   return id.isWellFormed() && !id.includes('\u0000') && encodeURIComponent(id).length <= LONGEST_ENCODED;
 }
 
-/** The body of a request. */
 async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
   // Only JSON: what a form of a foreign page can send without asking must not count.

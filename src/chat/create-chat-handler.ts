@@ -83,7 +83,6 @@ const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
 interface Asked {
   readonly request: Request;
   readonly chatId: string;
-  /** Who asks. */
   readonly person: unknown;
   /** The chat is somebody else's, for whom they may answer. */
   readonly isHelper: boolean;
@@ -97,7 +96,6 @@ interface Reading {
   readonly goesOn: boolean;
 }
 
-/** Answers the requests of chats. */
 class ChatService {
   readonly #options: ReadChatOptions;
   readonly #protocol: ChatProtocol;

@@ -15,7 +15,6 @@ export const DEFAULT_HEARTBEAT_MS = 15_000;
 /** What went wrong in a turn is the server's to know. */
 export const ANY_ERROR = (): string => 'An error occurred.';
 
-/** The name of a protocol that front-ends speak. */
 export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
 
 /** No proxy is to collect the stream before it hands it on. */
@@ -27,7 +26,6 @@ export const SSE_HEADERS = {
 
 export const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
 
-/** A protocol by its name. */
 export function protocolOf(name: ProtocolName, describeError: DescribeError): ChatProtocol {
   switch (name) {
     case 'ui-messages':
@@ -97,7 +95,6 @@ export async function* uiMessageFrames(
   yield 'data: [DONE]\n\n';
 }
 
-/** Numbered events as they are, in frames of server-sent events. */
 async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<string, undefined> {
   for await (const { number, event, isNews } of events)
     if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -114,7 +111,6 @@ function frame(data: UiMessageChunk | AgUiEvent): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-/** What a stream of frames needs to know of its reader. */
 interface FrameStreamOptions {
   readonly heartbeatMs: number;
   /** The reader has left before the end. */
@@ -157,7 +153,6 @@ async function orSilence<Value>(work: Promise<Value>, heartbeatMs: number): Prom
   }
 }
 
-/** The protocol of which the events are. */
 const PROTOCOL_VERSION = '1.0';
 
 /** A run as its client calls it, and what the client has. */

@@ -50,7 +50,6 @@ export type DescribeError = (error: JsonObject) => string;
 export const NOT_MADE = 'This call was not made.';
 export const NOT_ENDED = 'The turn ended before this call did.';
 
-/** What the user sees of a result: what is meant for them, or else what the model gets; of a silent one nothing. */
 export function userText(result: unknown): string {
   const { silent, forUser, forLLM } = isRecord(result) ? result : {};
   return silent ? '' : String(forUser || (forLLM ?? ''));

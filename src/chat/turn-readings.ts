@@ -11,7 +11,6 @@ export interface EventSource {
   readonly signal: AbortSignal;
 }
 
-/** A chat that somebody asks something of. */
 export interface AskedChat {
   readonly view: ConversationView | undefined;
   readonly source: EventSource;
@@ -104,7 +103,6 @@ export async function hasAnswers(
   return false;
 }
 
-/** How a reader that comes back reads. */
 interface RestOptions {
   readonly view: ConversationView;
   /** The last event that it has seen, where it says so. */

@@ -2,7 +2,6 @@ import type { JsonObject } from '../contract/json-schema.js';
 import { approvalDescriptor, NOT_ENDED, NOT_MADE, userText } from './shown-calls.js';
 import { type ShownCall, TurnEncoder } from './turn-encoder.js';
 
-/** A chunk of the AI SDK's UI message stream. */
 export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 /** A call of the current step, or of the one that was suspended. */

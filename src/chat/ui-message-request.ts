@@ -22,7 +22,6 @@ interface UiMessageRequest {
   readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
 }
 
-/** Reads the body of a request of `useChat`. */
 export function readUiMessageRequest(body: unknown): UiMessageRequest {
   if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
   const { id, messages, trigger = 'submit-message', messageId } = body;
@@ -100,7 +99,6 @@ function takeAnswers(
   return { kind: 'answers', key: crypto.randomUUID(), answers };
 }
 
-/** The turn of a history that a message of the user began. */
 export function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
   return view?.history.find(({ key }) => messageIdOf(key) === id);
 }

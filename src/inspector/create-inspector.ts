@@ -207,13 +207,11 @@ function problem(status: number, message: string): Response {
 /** Names of this machine, which no page of elsewhere has. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
-/** What requests are held against. */
 interface GuardOptions {
   readonly token: string;
   readonly allowedHosts: readonly string[];
 }
 
-/** Why a request is refused. */
 interface Refusal {
   readonly status: 401 | 403 | 415;
   readonly message: string;
@@ -251,7 +249,6 @@ class RequestGuard {
     return undefined;
   }
 
-  /** For the calls of the page. */
   refusalOfCall({ headers, method }: Request): Refusal | undefined {
     const given = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1];
     if (given === undefined || !this.#isToken(given))
@@ -286,7 +283,6 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** What every answer says of itself. */
 const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   'cross-origin-opener-policy': 'same-origin',

@@ -1,7 +1,6 @@
 /** What the page shows and what may have changed of it. */
 type Topic = 'tools' | 'calls' | 'runs' | 'pending' | 'held' | 'recordings';
 
-/** Text that a model writes in a run. */
 interface WrittenText {
   readonly runId: string;
   readonly text: string;

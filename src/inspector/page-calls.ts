@@ -49,7 +49,6 @@ export interface PageParts {
   readonly recordings: Recordings;
 }
 
-/** What of a request a call of the page looks at. */
 interface PageRequest {
   /** The rest of the path. */
   readonly id: string;
@@ -71,7 +70,6 @@ export class PageFault extends Error {
   }
 }
 
-/** The calls of the page, by method and name. */
 export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET about': ({ options }) => ({
     hasModel: options.provider !== undefined && options.model !== undefined,
@@ -241,7 +239,6 @@ function unfinished(what: string): never {
   throw new PageFault(`the ${what} goes on: what it comes to is not known yet`);
 }
 
-/** What a replay is made with. */
 interface ReplaySource {
   readonly registry: ToolRegistry;
   readonly scope: CallScope;
@@ -273,7 +270,6 @@ function answersFor(
   return given.map(({ tool: _, ...said }, index) => ({ id: pending[index]?.id ?? '', ...said }));
 }
 
-/** A model that repeats what was recorded, reply by reply. */
 function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
   const left = [...replies];
   return {

@@ -45,7 +45,6 @@ export class AnsweringPerson {
   }
 }
 
-/** A run that waits for somebody. */
 interface WaitingRun {
   readonly runId: string;
   readonly owner: unknown;
@@ -58,14 +57,12 @@ interface WaitingRun {
   readonly pending: readonly PendingCall[];
 }
 
-/** Answers of somebody at the page. */
 interface GivenAnswers {
   readonly runId: string;
   readonly answers: readonly Answer[];
   readonly goesOn: 'here' | 'worker' | 'conversation';
 }
 
-/** What the board is made from. */
 interface BoardParts {
   readonly runs: WatchedRuns;
   readonly store: RunStore | undefined;

@@ -18,7 +18,6 @@ export interface RecordedReply {
   }[];
 }
 
-/** What came of one call. */
 interface RecordedCall {
   readonly name: string;
   readonly arguments: unknown;
@@ -93,7 +92,6 @@ export function recordCall({
 
 const LAST_WORD = 'Done.';
 
-/** What came of calls, as recordings compare it. */
 export function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
   const calls = records.map(({ name, rawArguments, arguments: args, status: ended, result }) => ({
     ...{ name, arguments: plain(args ?? rawArguments), status: ended, forLLM: result.forLLM },
@@ -145,7 +143,6 @@ export function scopeFromRequest(scope: CallScope, request: unknown): CallScope 
   return request === undefined ? scope : ({ ...scope, [REQUEST]: request } as CallScope);
 }
 
-/** What of a scope is plain data. */
 function plainScope(scope: SeenCall['scope']): Recording['scope'] {
   const { channel, chatId, conversationId, owner, data } = scope;
   const parts = { channel, chatId, conversationId, owner, data, request: Reflect.get(scope, REQUEST) };
@@ -220,7 +217,6 @@ function parse(text: string): Recording | undefined {
   return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
 }
 
-/** A test as a file. */
 interface WrittenTest {
   readonly name: string;
   readonly text: string;

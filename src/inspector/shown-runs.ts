@@ -16,12 +16,10 @@ export function runLine({ runId, status, begin, given, spans, result }: SeenRun)
 
 const LONGEST_TITLE = 200;
 
-/** A run of the store, in the list. */
 export function storedLine({ runId, status, createdAt }: RunSummary) {
   return { runId, status, begin: createdAt, place: 'store', title: '', calls: 0, tokens: undefined };
 }
 
-/** A run of this process, with all that is known of it. */
 export function runDetail(seen: SeenRun): unknown {
   const { runId, status, begin, model, owner, given, spans, text, result, run } = seen;
   const { content, usage, iterations, pending, error, providerRetries, output, spent } = result ?? {};
@@ -36,7 +34,6 @@ export function runDetail(seen: SeenRun): unknown {
   };
 }
 
-/** A call in the list. */
 export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: SeenCall) {
   const { record } = invocation ?? {};
   const status = record?.status ?? 'running';
@@ -56,7 +53,6 @@ function estimatedCost(model: string | undefined, usage: Usage | undefined): obj
   }
 }
 
-/** A run of the store, as it stands. */
 export async function storedRun(store: RunStore | undefined, runId: string): Promise<unknown> {
   const kept = listsRuns(store) ? await store.read(runId) : undefined;
   if (kept === undefined) return undefined;

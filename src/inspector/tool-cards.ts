@@ -17,7 +17,6 @@ import { shownValue } from './shown-runs.js';
 /** A token of English and JSON is about four characters for all models of today. */
 const CHARACTERS_PER_TOKEN = 4;
 
-/** The tools of a registry, in its order. */
 export function toolSummaries(registry: ToolRegistry) {
   const tools = registry.tools();
   const sizes = tools.map((tool) =>
@@ -50,7 +49,6 @@ function marksOf(tool: ToolDefinition): readonly string[] {
   ];
 }
 
-/** What a card is made from. */
 interface CardSource {
   readonly registry: ToolRegistry;
   readonly surroundings: ((tool: ToolDefinition) => readonly ToolSurrounding[]) | undefined;
@@ -83,7 +81,6 @@ export async function toolCard(name: string, { registry, surroundings }: CardSou
 
 const MOMENTS: readonly HookMoment[] = ['beforeCall', 'beforeRun', 'afterCall', 'onError'];
 
-/** What a registry has put around each call. */
 function standingAround({ policies, hooks }: ToolRegistry): readonly ToolSurrounding[] {
   return [
     ...policies.map((policy) => ({ kind: 'policy', name: policy.name || 'policy' }) as const),
@@ -102,7 +99,6 @@ function strictReport(strict: StrictSchema): unknown {
   return { isStrict: true, rewritten, checked, schema: strict.schema };
 }
 
-/** What each surface is sent of a tool. */
 async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
   const { name, description, parameters } = toolToSchema(tool).function;
   const strict = strictSchema(parameters);

@@ -9,7 +9,6 @@ import type { AnsweringPerson } from './pending-board.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
 import type { WatchedRuns } from './watched-runs.js';
 
-/** A call that somebody makes at the page. */
 interface TrialCall {
   readonly tool: string;
   /** An object, or the text that a model would send. */
@@ -94,7 +93,6 @@ export class TrialCalls {
 /** An answer to a call of the page. */
 export type TrialAnswer = WaitAnswer & { readonly arguments?: unknown };
 
-/** Who answers a chat of the page. */
 interface ChatModel {
   readonly provider: LLMProvider;
   readonly model: string;
@@ -111,7 +109,6 @@ interface TrialChat {
   readonly error?: string;
 }
 
-/** What somebody says in a chat. */
 interface ChatPrompt {
   readonly id: string;
   readonly text: string;
@@ -154,7 +151,6 @@ export class TrialChats {
     return this.#chats.get(id) ?? { id, messages: [], status: 'new' };
   }
 
-  /** Begins a run; what comes of it is seen among the runs. */
   prompt({ id, text, scope, model }: ChatPrompt): TrialChat {
     const chat = this.get(id);
     if (chat.asked !== undefined)

@@ -4,13 +4,11 @@ import type { CallJournal, CallScope } from '../contract/call.js';
 import { onAbort } from '../kernel/async.js';
 import type { EventFeed } from './event-feed.js';
 
-/** How long a step of a call took. */
 interface TimedStep {
   readonly step: CallStep | 'read' | 'held';
   readonly ms: number;
 }
 
-/** A call that was seen. */
 export interface SeenCall {
   /** Of this inspector: ids of calls come again. */
   readonly key: string;
@@ -28,7 +26,6 @@ export interface SeenCall {
   invocation?: Invocation;
 }
 
-/** A call that a breakpoint holds. */
 interface HeldCall {
   readonly key: string;
   readonly callId: string;
@@ -73,7 +70,6 @@ export class WatchedCalls implements CallWatcher {
     return this.#calls.get(key);
   }
 
-  /** The last call with this id. */
   find(callId: string): SeenCall | undefined {
     return this.list().find((seen) => seen.callId === callId);
   }
@@ -108,7 +104,6 @@ export class WatchedCalls implements CallWatcher {
     return held !== undefined;
   }
 
-  /** Lets everything go. */
   close(): void {
     for (const tool of this.breakpoints) this.breakAt(tool, 'off');
   }

@@ -89,7 +89,6 @@ export class WatchedRuns {
     this.#feed.tell('pending');
   }
 
-  /** A run begins or goes on. */
   begin(run: LoopRun): (event: LoopEvent) => void {
     const seen = this.#seen(run);
     return (event) => {
@@ -176,7 +175,6 @@ function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
   return open(seen, 'call').filter((span) => span.callId === callId);
 }
 
-/** A suspended run has been answered. */
 function continueRun(seen: SeenRun, run: LoopRun): void {
   const now = Date.now();
   for (const span of open(seen, 'wait')) span.end = now;
@@ -184,14 +182,12 @@ function continueRun(seen: SeenRun, run: LoopRun): void {
   Object.assign(seen, { run, status: 'running', result: undefined });
 }
 
-/** What was said to the calls that waited, in their order. */
 function givenReplies(calls: readonly StoredCall[]): readonly GivenReply[] {
   return calls.flatMap((call): readonly GivenReply[] => {
     return call.status === 'waiting' ? repliesIn(call.name, call.journal) : [];
   });
 }
 
-/** What was said to a call that waited. */
 export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {
   const { approved, refused, result, answers, edited, arguments: args } = journal;
   if (refused !== undefined) {

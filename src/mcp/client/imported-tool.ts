@@ -157,7 +157,6 @@ function fingerprintOf(tool: McpTool): string {
 /** As in the loop: a server that died in the middle of a call may never say so. */
 const TIMEOUT_MS = 120_000;
 
-/** What all tools of one server share. */
 interface ImportedFrom {
   readonly client: LiveClient;
   readonly options: McpToolsOptions;

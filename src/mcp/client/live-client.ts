@@ -190,7 +190,6 @@ interface Cause {
   readonly message?: unknown;
 }
 
-/** An error and what it was caused by. */
 function causesOf(error: unknown): readonly Cause[] {
   const causes: Cause[] = [];
   for (let cause = error; typeof cause === 'object' && cause !== null && causes.length < MOST_CAUSES; )

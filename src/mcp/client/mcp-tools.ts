@@ -336,7 +336,6 @@ function checkMcpTools(
 const SOURCE = { ...either(FUNCTION, CLIENT), fix: CLIENT.fix };
 const REGISTRY = withMethods(['register', 'unregister', 'offered'], 'a ToolRegistry');
 
-/** What each of them may be. */
 const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
   ...NAME_FILTER_RULES,
   prefix: {

@@ -21,7 +21,6 @@ export interface Asked extends Suspension {
   readonly problem?: string;
 }
 
-/** Who is asked, about what. */
 interface Asking {
   readonly tool: ToolDefinition;
   readonly caller: McpCaller;

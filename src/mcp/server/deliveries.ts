@@ -1,7 +1,6 @@
 import type { UnderlyingSource } from 'node:stream/web';
 import { Pending } from './open-requests.js';
 
-/** How a response is watched. */
 interface ResponseWatcher {
   /** Where it counts from the moment when somebody reads it, and its bytes until they are read. */
   readonly deliveries: Deliveries;
@@ -16,7 +15,6 @@ interface ResponseWatcher {
 /** What is handed on at a time, so that no adapter holds a large message of which nobody reads anything. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** The same response, watched. */
 export function watchResponse(response: Response, watcher: ResponseWatcher): Response {
   if (response.body === null) {
     watcher.onEnd?.();
@@ -153,7 +151,6 @@ export class Deliveries extends Pending<object> {
     }
   }
 
-  /** The client has read some of it. */
   read(stream: UnreadStream, bytes: number): void {
     const held = this.#held.get(stream);
     if (held === undefined) return;

@@ -10,7 +10,6 @@ interface AllowedNames {
   readonly allowedOrigins?: readonly string[] | 'any';
 }
 
-/** The refusal of a request; nothing for one that may pass. */
 export type RequestGuard = (request: Request) => Response | undefined;
 
 /** Whoever sends made-up names must not fill the memory. */
@@ -72,7 +71,6 @@ interface AllowedName {
   readonly port?: string;
 }
 
-/** What is wrong with a name, and what to write. */
 interface NameProblem {
   readonly problem: string;
   readonly fix: string;
@@ -83,7 +81,6 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:
 const APPLICATION = /^(?!https?:)([a-z][a-z0-9+.-]*:)\/\/\*$/i;
 const ORIGIN = /^([a-z][a-z0-9+.-]*:)\/\//i;
 
-/** Reads an entry of `allowedHosts`. */
 export function readHost(entry: unknown): AllowedName | NameProblem {
   const shared = problemOf(entry, 'allowedHosts');
   if (shared !== undefined) return shared;

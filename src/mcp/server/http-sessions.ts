@@ -21,7 +21,6 @@ const DEFAULTS: Required<McpSessionOptions> = {
 const RETRY_AFTER_SECONDS = '60';
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** What all sessions have from their server. */
 interface HttpSessionsParts {
   readonly connect: () => RegistryMcpServer;
   readonly deliveries: Deliveries;
@@ -128,7 +127,6 @@ export class HttpSessions {
   }
 }
 
-/** What a session is made from. */
 interface HttpSessionParts {
   readonly server: RegistryMcpServer;
   /** Whose session it is; nobody else may use it. */

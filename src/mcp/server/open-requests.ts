@@ -7,14 +7,11 @@ import type {
   Transport,
 } from '@modelcontextprotocol/server';
 
-/** A call, and the signal that ends it. */
 interface OpenCall {
   readonly signal: AbortSignal;
-  /** When the call is answered. */
   end(): void;
 }
 
-/** How a connection is watched. */
 interface RequestWatcher {
   /** For connections that last: what comes while they are being closed is not looked at. */
   readonly dropsLate?: boolean;

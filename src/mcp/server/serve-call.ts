@@ -69,7 +69,6 @@ export async function serveCall(call: ServedCall): Promise<CallToolResult | Inpu
   return call.server.projectCallToolResult(writeCallResult(record, output), output);
 }
 
-/** The output that the called tool promises now. */
 function outputOf({ tools, params }: ServedCall): JsonSchema | undefined {
   const tool = tools.offered(params.name);
   return tool && promisedOutput(tool);
@@ -130,7 +129,6 @@ export function factsOf(
   return { method, protocolVersion, sessionId, requestId: String(mcpReq.id), transport };
 }
 
-/** The scope of a call: what the application says of its caller, and the client's ears. */
 function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: ProgressReporter): CallScope {
   const { mcpReq, sessionId } = context;
   const { onUpdate, onLog } = scope;

@@ -30,7 +30,6 @@ export class ToolLists {
     this.#registry = registry;
   }
 
-  /** The tools that a filter shows. */
   view(filter: NameFilter | undefined): ToolRegistry {
     if (filter === undefined) return this.#registry;
     // What JSON leaves out, such as an unset `deny`, is refused by the view.

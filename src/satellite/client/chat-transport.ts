@@ -22,7 +22,6 @@ interface TransportOptions {
   readonly maxReplyBytes: number;
 }
 
-/** Who waits for a reply. */
 interface ReplyListener {
   readonly signal?: AbortSignal;
   readonly onText?: (text: string) => void;
@@ -131,7 +130,6 @@ export interface Reply {
   readonly response: ChatResponse;
 }
 
-/** How a response is read. */
 interface ReplyReading {
   readonly onText?: (text: string) => void;
   readonly maxBytes: number;
@@ -207,7 +205,6 @@ function isToolRequest({ name, arguments: args }: Partial<ToolRequest>): boolean
   return typeof name === 'string' && typeof args === 'object' && args !== null && !Array.isArray(args);
 }
 
-/** One server-sent event. */
 export interface ServerEvent {
   readonly event: string;
   readonly data: string;

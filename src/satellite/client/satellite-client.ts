@@ -184,7 +184,6 @@ function unsendable(option: string): OptionFault {
   return { option, problem: `${option} holds what no header can`, fix: `${option}: letters, digits and -` };
 }
 
-/** What one run of a satellite works with. */
 interface SatelliteRunServices extends SatelliteRunOptions {
   readonly conversationId: string;
   readonly transport: ChatTransport;

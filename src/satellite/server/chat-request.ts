@@ -67,7 +67,6 @@ const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
   tool_result: ['role', 'name', 'content'],
 };
 
-/** The request in a body. Throws an {@link HttpFault} that names the first field that is wrong. */
 export function readChatRequest(body: unknown): ChatRequest {
   const { conversation_id: id, messages } = object(body, 'the body');
   refuseOthers(body as Fields, ['conversation_id', 'messages'], 'the body');

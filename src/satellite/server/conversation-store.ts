@@ -20,14 +20,12 @@ export interface StoreLimits {
   readonly now?: () => number;
 }
 
-/** What each of them may be. */
 const STORE_LIMIT_RULES: RulesOf<StoreLimits> = {
   maxConversations: COUNT_LIMIT,
   expiresAfterMs: MILLISECONDS,
   now: FUNCTION,
 };
 
-/** The limits with their defaults. */
 function storeLimits(limits: StoreLimits): Required<StoreLimits> {
   const { maxConversations = 10_000, expiresAfterMs = 86_400_000, now = Date.now } = limits;
   return { maxConversations, expiresAfterMs, now };

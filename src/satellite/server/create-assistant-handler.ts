@@ -132,7 +132,6 @@ class ChatService {
     this.#sent = new SentMessages([], options.logger);
   }
 
-  /** `POST /v1/chat` */
   async post(request: Request): Promise<Response> {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
     const body = readChatRequest(await readBody(request, maxBodyBytes));
@@ -235,7 +234,6 @@ export class KeyQueue {
 /** Sends one event, and waits while the client reads nothing; `id` is what it may name as the last one it saw. */
 type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
 
-/** Options of {@link eventStreamResponse}. */
 interface EventStreamOptions {
   /** Milliseconds between two comments; a client that reads nothing for so many times as long is gone. */
   readonly heartbeatMs: number;
@@ -279,7 +277,6 @@ function eventStreamResponse(
   return new Response(body, { headers });
 }
 
-/** What writes into the body of a response. */
 class EventSource {
   readonly #heartbeatMs: number;
   readonly #gone = new AbortController();

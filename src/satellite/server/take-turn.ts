@@ -14,10 +14,8 @@ import type { ChatMessage, ChatResponse } from '../chat-protocol.js';
 import type { AssistantHandlerOptions } from './assistant-options.js';
 import { HttpFault } from './chat-request.js';
 
-/** Hears of a reply's text while it is written. */
 type TextListener = (text: string) => void | Promise<void>;
 
-/** What a turn is asked with. */
 export interface TurnRequest {
   readonly conversationId: string;
   readonly messages: readonly ChatMessage[];
@@ -29,7 +27,6 @@ export interface TurnRequest {
   readonly after?: string;
   readonly systemPrompt?: string;
   readonly signal: AbortSignal;
-  /** Hears of the reply while it is written. */
   readonly onText?: TextListener;
 }
 
@@ -39,7 +36,6 @@ export interface TurnReply {
   readonly response: ChatResponse;
 }
 
-/** What a turn is taken with. */
 interface TurnServices {
   readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
   readonly store: ConversationStore;
