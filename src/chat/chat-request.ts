@@ -1,5 +1,6 @@
 import type { Answer } from '../contract/call.js';
 import type { UserMessage } from '../contract/llm-provider.js';
+import { bytesOf } from '../kernel/node-http.js';
 import type { AskedChat, ReadEvent } from './turn-readings.js';
 
 /** What is to be done for a client, after a look at how its chat stands. */
@@ -142,10 +143,11 @@ async function readJson(request: Request, maxRequestBytes: number): Promise<unkn
   // Only JSON: what a form of a foreign page can send without asking must not count.
   if (type.trim().toLowerCase() !== 'application/json')
     throw new HttpFault(415, 'The content type must be application/json.');
-  const text = await readText(request, maxRequestBytes);
+  const bytes = await bytesOf(request, maxRequestBytes);
+  if (bytes === undefined) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     throw new HttpFault(400, 'The body is no JSON.');
   }
@@ -164,16 +166,4 @@ function checkDepth(body: unknown): void {
       typeof value === 'object' && value !== null ? Object.values(value) : [],
     );
   }
-}
-
-async function readText({ body }: Request, maxRequestBytes: number): Promise<string> {
-  const decoder = new TextDecoder();
-  let size = 0;
-  let text = '';
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength;
-    if (size > maxRequestBytes) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }

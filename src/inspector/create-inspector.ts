@@ -10,7 +10,7 @@ import type { RunStore } from '../contract/run-state.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
-import { type NodeHandler, nodeListener, rawRequestOf, rawResponseOf } from '../kernel/node-http.js';
+import { bytesOf, type NodeHandler, nodeListener, rawRequestOf, rawResponseOf } from '../kernel/node-http.js';
 import { FILLED_TEXT, optionTable, WHOLE } from '../kernel/options.js';
 import type { RunWatcher } from '../loop/loop-run.js';
 import { EventFeed } from './event-feed.js';
@@ -184,15 +184,10 @@ async function answerCall(parts: PageParts, { request, path, query, page }: Aske
 }
 
 async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown>>> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MOST_BYTES) throw new PageFault(`the body has more than ${MOST_BYTES} bytes`);
-    chunks.push(chunk);
-  }
+  const bytes = await bytesOf(request, MOST_BYTES);
+  if (bytes === undefined) throw new PageFault(`the body has more than ${MOST_BYTES} bytes`);
   try {
-    const body: unknown = JSON.parse(Buffer.concat(chunks).toString() || '{}');
+    const body: unknown = JSON.parse(Buffer.from(bytes).toString() || '{}');
     if (isRecord(body)) return body;
   } catch {
     // Told below, as anything else that is no object.

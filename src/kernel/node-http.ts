@@ -123,3 +123,15 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
   outgoing.flushHeaders();
   await pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
 }
+
+/** The bytes of a request's body; `undefined` as soon as there are more than that. */
+export async function bytesOf({ body }: Request, most: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength;
+    if (size > most) return undefined;
+    chunks.push(chunk);
+  }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+}

@@ -1,3 +1,4 @@
+import { bytesOf } from '../../kernel/node-http.js';
 import {
   type ChatError,
   type ChatErrorCode,
@@ -131,22 +132,15 @@ export async function readBody(request: Request, maxBytes: number): Promise<unkn
   }
 }
 
-async function readBytes({ headers, body }: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = new HttpFault('body_too_large', `the body has more than ${maxBytes} bytes`);
-  if (Number(headers.get('content-length')) > maxBytes) throw tooLarge;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body ?? []) {
-      size += chunk.byteLength;
-      if (size > maxBytes) throw tooLarge;
-      chunks.push(chunk);
-    }
-  } catch (thrown) {
-    if (thrown === tooLarge) throw thrown;
-    throw new HttpFault('invalid_request', 'the body broke off');
-  }
-  return Buffer.concat(chunks);
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const isTooLarge = Number(request.headers.get('content-length')) > maxBytes;
+  const bytes = isTooLarge
+    ? undefined
+    : await bytesOf(request, maxBytes).catch(() => {
+        throw new HttpFault('invalid_request', 'the body broke off');
+      });
+  if (bytes !== undefined) return bytes;
+  throw new HttpFault('body_too_large', `the body has more than ${maxBytes} bytes`);
 }
 
 function decode(bytes: Uint8Array): string {
