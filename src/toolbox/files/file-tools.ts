@@ -11,7 +11,7 @@ import { editText, readPatch, type TextEdit } from './edit-text.js';
 import { FileSystem } from './file-system.js';
 import { lineFinder } from './line-search.js';
 import { readByBytes, readByLines } from './read-file.js';
-import { describeFiles, describeFolder, describeLines, findFiles, searchFiles } from './search-files.js';
+import { describeFolder, findFiles, searchFiles } from './search-files.js';
 
 /** How far the file tools go in one call. A subclass may have others. */
 export interface FileLimits {
@@ -28,15 +28,6 @@ export interface FileLimits {
   /** For how long a search goes on; default: 20,000. */
   readonly searchMs: number;
 }
-
-const LIMITS: FileLimits = {
-  lines: 2_000,
-  bytes: 100_000,
-  imageBytes: 5_000_000,
-  fileBytes: 16_000_000,
-  paths: 500,
-  searchMs: 20_000,
-};
 
 const EDITS = {
   type: 'array',
@@ -71,13 +62,19 @@ const VERSION = 'The version that reading the file told; it is refused where the
  */
 @Toolset({ name: 'Files', description: 'Reads and changes the files of one folder.' })
 export class FileTools {
-  protected readonly limits: FileLimits = LIMITS;
+  protected readonly limits: FileLimits = {
+    lines: 2_000,
+    bytes: 100_000,
+    imageBytes: 5_000_000,
+    fileBytes: 16_000_000,
+    paths: 500,
+    searchMs: 20_000,
+  };
   /** The change that is made now, and those that wait for it. */
   #changes: Promise<unknown> = Promise.resolve();
 
   constructor(protected readonly files: FileSystem) {}
 
-  /** The lines of a file with their numbers and its version, or an image as a part. */
   @Tool({
     description:
       'Read a file: its lines, each after its number and a tab, and its version. Images are shown. Of long files, read on with fromLine; of long lines, with fromByte.',
@@ -115,7 +112,6 @@ export class FileTools {
     });
   }
 
-  /** Names in a folder, with kinds and sizes. */
   @Tool({
     description: 'List a folder: names, what each is, and sizes in bytes.',
     annotations: { title: 'List folder', readOnly: true },
@@ -127,7 +123,6 @@ export class FileTools {
     return describeFolder(this.files, path, this.limits.paths);
   }
 
-  /** Paths that fit a pattern. */
   @Tool({
     description:
       'Find files by a pattern of their paths, such as src/**/*.ts. What .gitignore names is left out.',
@@ -142,10 +137,9 @@ export class FileTools {
     context?: ToolContext,
   ): Promise<string> {
     const selection = { path, fits: globMatcher(pattern), withIgnored, signal: context?.signal };
-    return describeFiles(await findFiles(this.files, selection, this.limits.paths));
+    return findFiles(this.files, selection, this.limits.paths);
   }
 
-  /** Lines that have a text or fit a pattern. */
   @Tool({
     description:
       'Search the lines of files for a text, or a regular expression. Gives paths, numbers of lines and lines. What .gitignore names is left out, and binary files are.',
@@ -169,7 +163,7 @@ export class FileTools {
     @Param({ description: 'Also files that .gitignore names' }) withIgnored = false,
     context?: ToolContext,
   ): Promise<string> {
-    const found = await searchFiles(this.files, {
+    return searchFiles(this.files, {
       path,
       fits: files === undefined ? undefined : globMatcher(files),
       withIgnored,
@@ -179,10 +173,8 @@ export class FileTools {
       most,
       until: performance.now() + this.limits.searchMs,
     });
-    return describeLines(found);
   }
 
-  /** Writes a file whole. */
   @Tool({
     description:
       'Write a file whole; folders that it needs are made. A file that is there is replaced only where its version is given.',
@@ -200,7 +192,6 @@ export class FileTools {
     );
   }
 
-  /** Replaces texts in a file: all of them, or none. */
   @Tool({
     description:
       'Edit a file: replace exact texts in it. Each edit is looked for in the file as it is now; all are made, or none.',
@@ -220,7 +211,6 @@ export class FileTools {
     );
   }
 
-  /** Applies a unified patch to any number of files: all of it, or nothing. */
   @Tool({
     description:
       'Apply a unified patch (diff -u, git diff) to files; it may make, rename and remove some. It fits exactly, or nothing is done.',
@@ -232,7 +222,6 @@ export class FileTools {
     return this.change('patch files', (files) => patchFiles(files, patch, this.limits));
   }
 
-  /** Moves or renames a file or a folder. */
   @Tool({
     description: 'Move or rename a file or a folder to where nothing is yet.',
     annotations: { title: 'Move file', destructive: true },
@@ -242,10 +231,12 @@ export class FileTools {
     @Param({ description: 'Path now', required: true }) from: string,
     @Param({ description: 'Path then', required: true }) to: string,
   ): Promise<string> {
-    return this.inTurn(() => moveOver(this.files, from, to));
+    return this.inTurn(async () => {
+      await this.files.move(from, to);
+      return `${this.files.pathOf(from)} is now ${this.files.pathOf(to)}`;
+    });
   }
 
-  /** Removes a file, a link or a folder. */
   @Tool({
     description: 'Delete a file, a link (not what it leads to), or a folder.',
     annotations: { title: 'Delete file', destructive: true },
@@ -256,7 +247,10 @@ export class FileTools {
     @Param({ description: 'A folder goes with everything in it; otherwise it has to be empty' })
     withContents = false,
   ): Promise<string> {
-    return this.inTurn(() => removeFrom(this.files, path, { withContents }));
+    return this.inTurn(async () => {
+      await this.files.remove(path, { withContents });
+      return `${this.files.pathOf(path)}: removed`;
+    });
   }
 
   /** Changes that belong together, after those that were begun before. */
@@ -361,20 +355,4 @@ export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefi
   // The container of one class has nothing else to give.
   const resolve = <Instance>(): Instance => instance as Instance;
   return discoverTools({ toolsets: [FileTools], container: { resolve } });
-}
-
-/** Moves, and says what was moved. */
-async function moveOver(files: FileSystem, from: string, to: string): Promise<string> {
-  await files.move(from, to);
-  return `${files.pathOf(from)} is now ${files.pathOf(to)}`;
-}
-
-/** Removes, and says what was removed. */
-async function removeFrom(
-  files: FileSystem,
-  path: string,
-  { withContents }: { readonly withContents: boolean },
-): Promise<string> {
-  await files.remove(path, { withContents });
-  return `${files.pathOf(path)}: removed`;
 }

@@ -24,19 +24,6 @@ interface FileSelection {
   readonly signal?: AbortSignal;
 }
 
-/** Files of a selection, by path. */
-interface FoundFiles {
-  readonly paths: readonly string[];
-  /** There are more than were wanted. */
-  readonly isCut: boolean;
-}
-
-/** Lines of one file. */
-interface FileLines {
-  readonly path: string;
-  readonly lines: readonly FoundLine[];
-}
-
 /** How to search. */
 interface FileSearch extends FileSelection {
   readonly find: LineFinder;
@@ -47,15 +34,10 @@ interface FileSearch extends FileSelection {
   readonly until: number;
 }
 
-/** What a search has found, and what it has left out. */
-interface FoundLines {
-  readonly files: readonly FileLines[];
-  readonly count: number;
-  readonly searched: number;
-  /** Why it ended before its end. */
-  readonly cut?: 'most' | 'time';
-  /** Files of which only the beginning was looked at. */
-  readonly tooLarge: readonly string[];
+/** Lines of one file. */
+interface FileLines {
+  readonly path: string;
+  readonly lines: readonly FoundLine[];
 }
 
 /** For how long everything else waits. */
@@ -64,27 +46,28 @@ const MOST_MS_AT_ONCE = 8;
 /** Of a file, what is searched at most. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** The files of a folder and of those in it whose paths fit. */
-export async function findFiles(
-  files: FileSystem,
-  selection: FileSelection,
-  most: number,
-): Promise<FoundFiles> {
+const MOST_OF_A_LINE = 300;
+const MOST_CHARACTERS = 60_000;
+
+/** The files of a folder and of those in it whose paths fit, as the model is told them. */
+export async function findFiles(files: FileSystem, selection: FileSelection, most: number): Promise<string> {
   const paths: string[] = [];
   await eachFile(files, selection, ({ path }) => {
     paths.push(path);
     return paths.length <= most;
   });
-  return { paths: paths.slice(0, most), isCut: paths.length > most };
+  if (paths.length === 0) return 'No file fits.';
+  const shown = paths.slice(0, most).map(visibleLine).join('\n');
+  if (paths.length <= most) return shown;
+  return `${shown}\n(more than ${most}; look in a folder of them, or by a narrower pattern)`;
 }
 
-/** Lines that fit, file by file, in order of paths. */
-export async function searchFiles(files: FileSystem, search: FileSearch): Promise<FoundLines> {
+/** Lines that fit, file by file in order of paths, as the model is told them. */
+export async function searchFiles(files: FileSystem, search: FileSearch): Promise<string> {
   const { find, context, most, until } = search;
-  const found: FileLines[] = [];
+  let found: readonly FileLines[] = [];
   const tooLarge: string[] = [];
-  let [count, searched] = [0, 0];
-  let cut: FoundLines['cut'];
+  let [count, searched, isLate] = [0, 0, false];
   await eachFile(files, search, ({ path, read }) => {
     const bytes = read(MOST_BYTES);
     if (bytes === undefined) return true;
@@ -92,21 +75,43 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
     if (bytes.length === MOST_BYTES) tooLarge.push(path);
     // One more than is wanted, to know whether there are more.
     const lines = find(bytes, { context, most: most - count + 1 });
-    if (lines.length > 0) {
-      found.push({ path, lines });
-      count += lines.filter(({ isContext }) => !isContext).length;
-    }
-    if (count > most) cut = 'most';
-    else if (performance.now() > until) cut = 'time';
-    return cut === undefined;
+    if (lines.length > 0) found = [...found, { path, lines }];
+    count += lines.filter(({ isContext }) => !isContext).length;
+    isLate = count <= most && performance.now() > until;
+    return count <= most && !isLate;
   });
-  return {
-    files: cut === 'most' ? withoutLast(found) : found,
-    count: Math.min(count, most),
-    searched,
-    cut,
-    tooLarge,
-  };
+  const isCut = count > most;
+  if (isCut) found = withoutLast(found);
+  const shown = shownLines(found);
+  const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
+  if (isCut) about.push(`there are more than ${most} lines: search for something narrower`);
+  if (isLate) about.push('it took too long and was ended; search in a smaller folder');
+  const left = found.length - shown.length;
+  if (left > 0) about.push(`${left} more files with lines that fit are not shown`);
+  if (tooLarge.length > 0)
+    about.push(`only the beginning was searched of ${tooLarge.slice(0, 5).join(', ')}`);
+  const fits = Math.min(count, most);
+  const head = fits === 0 ? 'No line fits' : `${fits} ${fits === 1 ? 'line fits' : 'lines fit'}`;
+  return [`${head} (${about.join('; ')}).`, ...shown].join('\n\n');
+}
+
+/** As many files as have room: `12:` before a line that fits, `13-` before one beside it, `--` between places apart. */
+function shownLines(files: readonly FileLines[]): readonly string[] {
+  const parts: string[] = [];
+  let room = MOST_CHARACTERS;
+  for (const { path, lines } of files) {
+    const text: string[] = [visibleLine(path)];
+    for (const [index, { line, text: content, isContext }] of lines.entries()) {
+      const before = lines[index - 1];
+      if (before !== undefined && before.line + 1 < line) text.push('--');
+      text.push(`${line}${isContext ? '-' : ':'} ${shownLine(content, MOST_OF_A_LINE)}`);
+    }
+    const part = text.join('\n');
+    room -= part.length;
+    if (room < 0 && parts.length > 0) break;
+    parts.push(part);
+  }
+  return parts;
 }
 
 /** Without the line that is one too many, and what stands before it only for its sake. */
@@ -119,16 +124,11 @@ function withoutLast(found: readonly FileLines[]): readonly FileLines[] {
   return lines.length === 0 ? found.slice(0, -1) : [...found.slice(0, -1), { ...last, lines }];
 }
 
-interface SelectedFile {
-  readonly path: string;
-  read(most: number): Uint8Array | undefined;
-}
-
 /** Goes through files until it is told to stop. */
 async function eachFile(
   files: FileSystem,
   { path, fits, withIgnored, signal }: FileSelection,
-  visit: (file: SelectedFile) => boolean,
+  visit: (file: { readonly path: string; read(most: number): Uint8Array | undefined }) => boolean,
 ): Promise<void> {
   const start = files.pathOf(path);
   const info = await files.info(start);
@@ -162,9 +162,6 @@ async function eachFile(
   );
 }
 
-const MOST_OF_A_LINE = 300;
-const MOST_CHARACTERS = 60_000;
-
 const KINDS: Readonly<Record<FileKind, string>> = {
   file: '',
   folder: '/',
@@ -188,44 +185,6 @@ export async function describeFolder(files: FileSystem, path: string, most: numb
   }
   const rest = entries.length > most ? `\n(${entries.length - most} more)` : '';
   return `${known}: ${entries.length} ${entries.length === 1 ? 'entry' : 'entries'}\n${lines.join('\n')}${rest}`;
-}
-
-/** Paths, as the model is told them. */
-export function describeFiles({ paths, isCut }: FoundFiles): string {
-  if (paths.length === 0) return 'No file fits.';
-  const rest = isCut
-    ? `\n(more than ${paths.length}; look in a folder of them, or by a narrower pattern)`
-    : '';
-  return paths.map(visibleLine).join('\n') + rest;
-}
-
-/** Lines, file by file: `12:` before one that fits, `13-` before one beside it, `--` between places apart. */
-export function describeLines({ files, count, searched, cut, tooLarge }: FoundLines): string {
-  const parts: string[] = [];
-  let room = MOST_CHARACTERS;
-  let shown = 0;
-  for (const { path, lines } of files) {
-    const text: string[] = [visibleLine(path)];
-    for (const [index, { line, text: content, isContext }] of lines.entries()) {
-      const before = lines[index - 1];
-      if (before !== undefined && before.line + 1 < line) text.push('--');
-      text.push(`${line}${isContext ? '-' : ':'} ${shownLine(content, MOST_OF_A_LINE)}`);
-    }
-    const part = text.join('\n');
-    room -= part.length;
-    if (room < 0 && parts.length > 0) break;
-    parts.push(part);
-    shown += 1;
-  }
-  const about = [`${searched} ${searched === 1 ? 'file' : 'files'} searched`];
-  if (cut === 'most') about.push(`there are more than ${count} lines: search for something narrower`);
-  if (cut === 'time') about.push('it took too long and was ended; search in a smaller folder');
-  if (shown < files.length)
-    about.push(`${files.length - shown} more files with lines that fit are not shown`);
-  if (tooLarge.length > 0)
-    about.push(`only the beginning was searched of ${tooLarge.slice(0, 5).join(', ')}`);
-  const head = count === 0 ? 'No line fits' : `${count} ${count === 1 ? 'line fits' : 'lines fit'}`;
-  return [`${head} (${about.join('; ')}).`, ...parts].join('\n\n');
 }
 
 /** Its folder, and whether a path is ignored, is meant all the same, or is not spoken of. */
