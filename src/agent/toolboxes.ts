@@ -14,7 +14,7 @@ import { keepsSchedules, type StoreWithSchedules } from '../contract/schedule-st
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ConversationsStore } from '../conversation/conversations-options.js';
 import type { ToolContainer } from '../discovery/containers/toolset-host.js';
-import { discoverTools } from '../discovery/discover-tools.js';
+import { discoverTools, toolsOfInstances } from '../discovery/discover-tools.js';
 import {
   type InvalidOption,
   InvalidOptionsError,
@@ -87,7 +87,7 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings):
   const given = { ...(container && { container }), ...(logger && { logger }) };
   if (isToolset(toolbox)) return discoverTools({ ...given, toolsets: [toolbox] });
   const maker: unknown = typeof toolbox === 'object' && toolbox !== null ? toolbox.constructor : undefined;
-  if (isToolset(maker)) return toolsOf(maker, toolbox as object);
+  if (isToolset(maker)) return toolsOfInstances(toolbox as object);
   const mistake = mistakenFor(toolbox, maker);
   if (mistake !== undefined) throw new InvalidOptionsError([{ where: 'toolbox', option: '', ...mistake }]);
   return [toolbox as RegisteredTool];
@@ -107,12 +107,6 @@ function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'pro
 
 function isToolset(value: unknown): value is ClassType {
   return typeof value === 'function' && value !== Object && toolMethods(value as ClassType).length > 0;
-}
-
-function toolsOf(toolset: ClassType, instance: object): readonly ToolDefinition[] {
-  // The container of one class has nothing else to give.
-  const resolve = <Instance>(): Instance => instance as Instance;
-  return discoverTools({ toolsets: [toolset], container: { resolve } });
 }
 
 /** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
@@ -183,7 +177,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       ? new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) })
       : await sandboxed({ ...own, ...(isRecord(sandbox) && sandbox) }, permissions);
     const instance = new ShellTools(shell);
-    return { tools: toolsOf(ShellTools, instance), close: () => instance.dispose() };
+    return { tools: toolsOfInstances(instance), close: () => instance.dispose() };
   },
   async web({ search, ...settings }) {
     const { SearxngSearch, WebSearch, webTools } = await import('../toolbox/web/index.js');

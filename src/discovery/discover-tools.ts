@@ -70,6 +70,14 @@ export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
   return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
 }
 
+/** The tools of toolset instances that exist already, without a container. */
+export function toolsOfInstances(...instances: readonly object[]): ToolDefinition[] {
+  const resolve = <Instance>(toolset: unknown): Instance =>
+    instances.find((instance) => instance.constructor === toolset) as Instance;
+  const toolsets = instances.map((instance) => instance.constructor as ClassType);
+  return discoverTools({ toolsets, container: { resolve } });
+}
+
 const OPTIONS = optionTable<DiscoverOptions>(
   'discoverTools',
   {

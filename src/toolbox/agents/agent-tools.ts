@@ -7,7 +7,7 @@ import type { ToolResult } from '../../contract/tool-result.js';
 import type { Conversation } from '../../conversation/conversation.js';
 import type { ConversationsConfig } from '../../conversation/conversations-options.js';
 import { freezeTool } from '../../discovery/define-tool.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import {
   checkArguments,
   checkOptions,
@@ -126,11 +126,7 @@ const ASKING = ['delegate', 'spawn_agent'];
  */
 export function agentTools(agents: Agents, options: OfferOptions = {}): ToolDefinition[] {
   checkArguments({ of: 'agentTools', given: { agents }, rules: { agents: AGENTS } });
-  const instance = new AgentTools(agents);
-  // The container of one class has nothing else to give.
-  const resolve = <Instance>(): Instance => instance as Instance;
-  const tools = discoverTools({ toolsets: [AgentTools], container: { resolve } });
-  const offered = tools.flatMap((tool) => {
+  const offered = toolsOfInstances(new AgentTools(agents)).flatMap((tool) => {
     if (!ASKING.includes(tool.name)) return [tool];
     const names = offeredNames(agents, tool, options);
     if (names.length === 0) return [];
@@ -304,9 +300,7 @@ export class HandOffs {
     const known = this.#tools.get(name);
     if (known !== undefined) return known;
     const { agents, permissions } = this.#options;
-    const instance = new HandOffTools(this);
-    const resolve = <Instance>(): Instance => instance as Instance;
-    const [tool] = discoverTools({ toolsets: [HandOffTools], container: { resolve } });
+    const [tool] = toolsOfInstances(new HandOffTools(this));
     const others = agents.names.filter((other) => other !== name);
     const names =
       tool === undefined

@@ -40,7 +40,9 @@ export class Agents {
   readonly #options: AgentsOptions;
   readonly #registries: ReadonlyMap<string, ToolRegistry>;
   readonly #tools: ReadonlyMap<string, ToolDefinition>;
-  readonly #spawned = new SpawnedAgents();
+  /** The agents that were started and not waited for, by id. */
+  readonly #spawned = new Map<string, SpawnedAgent>();
+  #spawnedCount = 0;
   /** How many calls wait for their agents, by conversation. */
   readonly #waitedFor = new Map<string, number>();
 
@@ -107,12 +109,14 @@ export class Agents {
     if (tool === undefined) return this.unknown(agent);
     const refused = this.#refusal(context);
     if (refused !== undefined) return errorResult(refused);
-    const spawned = this.#spawned.add({
-      owner: conversationOf(context),
-      agent,
-      task,
-      signal: context.signal,
-    });
+    this.#spawnedCount += 1;
+    const id = `agent_${this.#spawnedCount}`;
+    const start = { owner: conversationOf(context), agent, task, signal: context.signal };
+    const spawned = new SpawnedAgent(id, start);
+    this.#spawned.set(id, spawned);
+    const ended = [...this.#spawned.values()].filter(({ hasEnded }) => hasEnded);
+    for (const { id: old } of ended.slice(0, Math.max(0, ended.length - MOST_ENDED)))
+      this.#spawned.delete(old);
     const signal = AbortSignal.any([context.signal, spawned.stopped]);
     return context.background(
       () => spawned.run(() => runAgentOf(tool, { task }, { context, signal })),
@@ -122,22 +126,37 @@ export class Agents {
 
   /** The agents that a conversation has spawned, as text. */
   describeSpawned(context: ToolContext | undefined): string {
-    return this.#spawned.list(conversationOf(context));
+    const all = this.#spawnedBy(context);
+    return all.length === 0 ? 'No agent was started.' : all.map((agent) => agent.describe()).join('\n');
   }
 
-  /** How a spawned agent stands; with its answer, once there is one. */
+  /** The state of a spawned agent; with its answer, once there is one. */
   statusOf(id: string, context: ToolContext | undefined): ToolResult {
-    return this.#spawned.status(conversationOf(context), id);
+    const found = this.#spawnedBy(context).find((agent) => agent.id === id);
+    return found?.status() ?? this.#unknownSpawned(id, context);
   }
 
   /** Ends a spawned agent. */
   cancel(id: string, context: ToolContext | undefined): ToolResult {
-    return this.#spawned.cancel(conversationOf(context), id);
+    const found = this.#spawnedBy(context).find((agent) => agent.id === id);
+    if (found === undefined) return this.#unknownSpawned(id, context);
+    if (found.hasEnded) return toolResult(`It had ended already. ${found.describe()}`);
+    found.cancel();
+    return toolResult(`${id} is ended.`);
   }
 
-  /** Ends all that were spawned; for when the application ends. */
+  /** Ends all that were spawned, when the application ends. */
   dispose(): void {
-    this.#spawned.cancelAll();
+    for (const agent of this.#spawned.values()) if (!agent.hasEnded) agent.cancel();
+  }
+
+  #spawnedBy(context: ToolContext | undefined): readonly SpawnedAgent[] {
+    const owner = conversationOf(context);
+    return [...this.#spawned.values()].filter((agent) => agent.owner === owner);
+  }
+
+  #unknownSpawned(id: string, context: ToolContext | undefined): ToolResult {
+    return errorResult(`There is no '${id}'. ${this.describeSpawned(context)}`);
   }
 
   /** The error of a name that is not in the table. */
@@ -174,7 +193,8 @@ export class Agents {
   #refusal(context: ToolContext): string | undefined {
     const { maxUnderWay = DEFAULT_UNDER_WAY } = this.#options;
     const key = conversationOf(context);
-    const count = (this.#waitedFor.get(key) ?? 0) + this.#spawned.underWay(key);
+    const spawned = this.#spawnedBy(context).filter(({ hasEnded }) => !hasEnded).length;
+    const count = (this.#waitedFor.get(key) ?? 0) + spawned;
     if (count < maxUnderWay) return undefined;
     return `The agent was not asked: ${count} agents are under way, and no more may be. Wait for one of them, or end one (cancel_agent).`;
   }
@@ -280,63 +300,5 @@ class SpawnedAgent {
     this.#status = status;
     this.#took = Math.max(performance.now() - this.#since, Number.EPSILON);
     this.#unfollow?.();
-  }
-}
-
-/** Agents that were started and not waited for, by conversation. */
-class SpawnedAgents {
-  readonly #agents = new Map<string, SpawnedAgent>();
-  #count = 0;
-
-  add(start: SpawnStart): SpawnedAgent {
-    this.#count += 1;
-    const agent = new SpawnedAgent(`agent_${this.#count}`, start);
-    this.#agents.set(agent.id, agent);
-    this.#forgetOld();
-    return agent;
-  }
-
-  /** How many of a conversation have not ended. */
-  underWay(owner: string): number {
-    return this.#of(owner).filter(({ hasEnded }) => !hasEnded).length;
-  }
-
-  list(owner: string): string {
-    const all = this.#of(owner);
-    return all.length === 0 ? 'No agent was started.' : all.map((agent) => agent.describe()).join('\n');
-  }
-
-  status(owner: string, id: string): ToolResult {
-    return this.#find(owner, id)?.status() ?? this.#unknown(owner, id);
-  }
-
-  cancel(owner: string, id: string): ToolResult {
-    const found = this.#find(owner, id);
-    if (found === undefined) return this.#unknown(owner, id);
-    if (found.hasEnded) return toolResult(`It had ended already. ${found.describe()}`);
-    found.cancel();
-    return toolResult(`${id} is ended.`);
-  }
-
-  cancelAll(): void {
-    for (const agent of this.#agents.values()) if (!agent.hasEnded) agent.cancel();
-  }
-
-  #of(owner: string): readonly SpawnedAgent[] {
-    return [...this.#agents.values()].filter((agent) => agent.owner === owner);
-  }
-
-  #find(owner: string, id: string): SpawnedAgent | undefined {
-    const found = this.#agents.get(id);
-    return found?.owner === owner ? found : undefined;
-  }
-
-  #unknown(owner: string, id: string): ToolResult {
-    return errorResult(`There is no '${id}'. ${this.list(owner)}`);
-  }
-
-  #forgetOld(): void {
-    const ended = [...this.#agents.values()].filter(({ hasEnded }) => hasEnded);
-    for (const { id } of ended.slice(0, Math.max(0, ended.length - MOST_ENDED))) this.#agents.delete(id);
   }
 }

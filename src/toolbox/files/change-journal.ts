@@ -228,55 +228,44 @@ function contentsOf(step: ChangeStep | undefined): readonly string[] {
   return step?.kind === 'remove' ? step.files.map(({ content }) => content) : [];
 }
 
-/** Where a journal keeps its lines, and the contents that they name. */
-interface JournalStorage {
-  /** All lines that were added whole. */
-  lines(): readonly string[];
-  /** Adds a line; it is there when this is back. */
-  add(line: string): void;
-  /** Puts these in the place of all. */
-  replace(lines: readonly string[]): void;
-  /** Keeps a content under its digest. */
-  keep(bytes: Uint8Array): string;
-  /** What was kept; `undefined` where it is gone, or is not what it was. */
-  read(digest: string): Uint8Array | undefined;
-  /** Of each content that is kept, how many bytes it has. */
-  sizes(): ReadonlyMap<string, number>;
-  forget(digest: string): void;
-}
-
 /** What tells one content from another. */
 export function digestOf(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex');
 }
 
-/** For as long as the process lives. */
-export class MemoryJournalStorage implements JournalStorage {
+/** Stores the lines of a journal, and the contents that they name, for as long as the process lives. */
+export class JournalStorage {
   #lines: readonly string[] = [];
   readonly #contents = new Map<string, Uint8Array>();
 
+  /** All lines that were added whole. */
   lines(): readonly string[] {
     return this.#lines;
   }
 
+  /** Adds a line; it is stored when this returns. */
   add(line: string): void {
     this.#lines = [...this.#lines, line];
   }
 
+  /** Replaces all lines. */
   replace(lines: readonly string[]): void {
     this.#lines = lines;
   }
 
+  /** Stores a content under its digest. */
   keep(bytes: Uint8Array): string {
     const digest = digestOf(bytes);
     this.#contents.set(digest, bytes);
     return digest;
   }
 
+  /** What was stored; `undefined` if it is gone, or is not what it was. */
   read(digest: string): Uint8Array | undefined {
     return this.#contents.get(digest);
   }
 
+  /** The number of bytes of each stored content. */
   sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#contents].map(([digest, { length }]) => [digest, length]));
   }
@@ -287,17 +276,18 @@ export class MemoryJournalStorage implements JournalStorage {
 }
 
 /** A folder that nobody else can read: `journal.jsonl`, and a file for each content. */
-export class FolderJournalStorage implements JournalStorage {
+export class FolderJournalStorage extends JournalStorage {
   readonly #log: string;
   readonly #contents: string;
 
   constructor(folder: string) {
+    super();
     this.#log = join(folder, 'journal.jsonl');
     this.#contents = join(folder, 'contents');
     mkdirSync(this.#contents, { recursive: true, mode: 0o700 });
   }
 
-  lines(): readonly string[] {
+  override lines(): readonly string[] {
     if (!existsSync(this.#log)) return [];
     const lines = readFileSync(this.#log, 'utf8').split('\n');
     // What follows the last line's end was cut off before anything was changed; the next line must not follow it.
@@ -305,17 +295,17 @@ export class FolderJournalStorage implements JournalStorage {
     return lines;
   }
 
-  add(line: string): void {
+  override add(line: string): void {
     writeDurably(this.#log, 'a', `${line}\n`);
   }
 
-  replace(lines: readonly string[]): void {
+  override replace(lines: readonly string[]): void {
     const draft = `${this.#log}.${nodeCrypto().randomUUID()}.tmp`;
     writeDurably(draft, 'wx', lines.map((line) => `${line}\n`).join(''));
     renameSync(draft, this.#log);
   }
 
-  keep(bytes: Uint8Array): string {
+  override keep(bytes: Uint8Array): string {
     const digest = digestOf(bytes);
     const path = join(this.#contents, digest);
     if (existsSync(path)) return digest;
@@ -325,20 +315,20 @@ export class FolderJournalStorage implements JournalStorage {
     return digest;
   }
 
-  read(digest: string): Uint8Array | undefined {
+  override read(digest: string): Uint8Array | undefined {
     const path = join(this.#contents, digest);
     if (!existsSync(path)) return undefined;
     const bytes = new Uint8Array(readFileSync(path));
     return digestOf(bytes) === digest ? bytes : undefined;
   }
 
-  sizes(): ReadonlyMap<string, number> {
+  override sizes(): ReadonlyMap<string, number> {
     return new Map(
       readdirSync(this.#contents).map((name) => [name, statSync(join(this.#contents, name)).size]),
     );
   }
 
-  forget(digest: string): void {
+  override forget(digest: string): void {
     rmSync(join(this.#contents, digest), { force: true });
   }
 }

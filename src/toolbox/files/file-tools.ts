@@ -3,13 +3,12 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
 import { changeFile, patchFiles, previewChange, previewPatch } from './change-files.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 import { editText, readPatch, type TextEdit } from './edit-text.js';
 import { FileSystem } from './file-system.js';
-import { lineFinder } from './line-search.js';
 import { readByBytes, readByLines } from './read-file.js';
 import { describeFolder, findFiles, searchFiles } from './search-files.js';
 
@@ -168,7 +167,9 @@ export class FileTools {
       fits: files === undefined ? undefined : globMatcher(files),
       withIgnored,
       signal: context?.signal,
-      find: lineFinder({ text, isPattern: regex, ignoresCase: ignoreCase }),
+      text,
+      isPattern: regex,
+      ignoresCase: ignoreCase,
       context: around,
       most,
       until: performance.now() + this.limits.searchMs,
@@ -350,9 +351,7 @@ export class FileTools {
  * ```
  */
 export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefinition[] {
-  const files = options instanceof FileSystem ? options : new DiskFileSystem(options);
-  const instance = new FileTools(files);
-  // The container of one class has nothing else to give.
-  const resolve = <Instance>(): Instance => instance as Instance;
-  return discoverTools({ toolsets: [FileTools], container: { resolve } });
+  return toolsOfInstances(
+    new FileTools(options instanceof FileSystem ? options : new DiskFileSystem(options)),
+  );
 }

@@ -3,7 +3,7 @@ import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js'
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { Schedules, type SchedulesOptions } from './schedules.js';
 
 const YEAR_MINUTES = 366 * 24 * 60;
@@ -204,9 +204,5 @@ function describeTime(time: number, timeZone: string): string {
  * ```
  */
 export function scheduleTools(options: SchedulesOptions): ToolDefinition[] {
-  const instance = new ScheduleTools(new Schedules(options));
-  return discoverTools({
-    toolsets: [ScheduleTools],
-    container: { resolve: <Instance>() => instance as Instance },
-  });
+  return toolsOfInstances(new ScheduleTools(new Schedules(options)));
 }

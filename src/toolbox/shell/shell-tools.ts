@@ -3,7 +3,7 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { onAbort } from '../../kernel/async.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
@@ -228,10 +228,9 @@ function ownerOf(context: ToolContext | undefined): string {
  * ```
  */
 export function shellTools(options: LocalShellOptions | CommandShell): ToolDefinition[] {
-  const instance = new ShellTools(options instanceof CommandShell ? options : new LocalShell(options));
-  // The container of one class has nothing else to give.
-  const resolve = <Instance>(): Instance => instance as Instance;
-  return discoverTools({ toolsets: [ShellTools], container: { resolve } });
+  return toolsOfInstances(
+    new ShellTools(options instanceof CommandShell ? options : new LocalShell(options)),
+  );
 }
 
 /** How a command ended, in a few words. */

@@ -2,7 +2,7 @@ import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js'
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { ownerText } from '../../kernel/json.js';
 
 /** One thing to do. */
@@ -150,10 +150,5 @@ export class MessageTools {
  * ```
  */
 export function taskTools(lists: TaskLists = new TaskLists()): ToolDefinition[] {
-  const instances = new Map<unknown, object>([
-    [TaskTools, new TaskTools(lists)],
-    [MessageTools, new MessageTools()],
-  ]);
-  const resolve = <Instance>(token: unknown): Instance => instances.get(token) as Instance;
-  return discoverTools({ toolsets: [TaskTools, MessageTools], container: { resolve } });
+  return toolsOfInstances(new TaskTools(lists), new MessageTools());
 }

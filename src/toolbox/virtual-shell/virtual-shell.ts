@@ -1,5 +1,15 @@
 import { posix } from 'node:path';
-import { Bash, InMemoryFs, MountableFs } from 'just-bash';
+import {
+  Bash,
+  type CpOptions,
+  type FileContent,
+  type FsStat,
+  type IFileSystem,
+  InMemoryFs,
+  type MkdirOptions,
+  MountableFs,
+  type RmOptions,
+} from 'just-bash';
 import { checkOptions } from '../../errors/author-fault.js';
 import { onAbort } from '../../kernel/async.js';
 import {
@@ -11,7 +21,9 @@ import {
   protecting,
   required,
 } from '../../kernel/options.js';
-import { FileSystem } from '../files/file-system.js';
+import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
+import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
+import { globMatcher } from '../paths/glob.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -20,8 +32,6 @@ import {
   type RunningCommand,
   StoredOutput,
 } from '../shell/command-shell.js';
-
-import { ShellFiles } from './shell-files.js';
 
 /** What {@link virtualShell} is made from. */
 export interface VirtualShellOptions {
@@ -138,4 +148,210 @@ class VirtualShell extends CommandShell {
       },
     };
   }
+}
+
+/** A {@link FileSystem} in the form that `just-bash` asks for. Folders that are empty live as long as the shell. */
+class ShellFiles implements IFileSystem {
+  readonly #files: FileSystem;
+  readonly #isUnreadable: (path: string) => boolean;
+  readonly #isUnwritable: (path: string) => boolean;
+  /** Made and still empty: a file system of the file tools has folders where there are files. */
+  readonly #emptyFolders = new Set<string>();
+
+  constructor(files: FileSystem, { unreadable = [], unwritable = [] }: Omit<VirtualShellOptions, 'files'>) {
+    this.#files = files;
+    this.#isUnreadable = anyOf(unreadable);
+    this.#isUnwritable = anyOf([...unwritable, ...PROTECTED_NAMES.map((name) => `**/${name}`)]);
+  }
+
+  async readFile(path: string): Promise<string> {
+    return new TextDecoder().decode(await this.readFileBuffer(path));
+  }
+
+  async readFileBuffer(path: string): Promise<Uint8Array> {
+    return this.#named(path, async (own) => (await this.#files.read(own)).bytes);
+  }
+
+  async writeFile(path: string, content: FileContent): Promise<void> {
+    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+    await this.#changed(path, (own) => this.#files.write(own, bytes));
+  }
+
+  async appendFile(path: string, content: FileContent): Promise<void> {
+    const before = (await this.exists(path)) ? await this.readFileBuffer(path) : new Uint8Array();
+    const more = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+    await this.writeFile(path, Buffer.concat([before, more]));
+  }
+
+  async exists(path: string): Promise<boolean> {
+    return this.stat(path).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async stat(path: string): Promise<FsStat> {
+    return this.#named(path, async (own) => {
+      if (own === '.' || this.#emptyFolders.has(own))
+        return statOf({ kind: 'folder', size: 0, changedAt: 0 });
+      const info = await this.#files.info(own);
+      if (info === undefined) throw fault('ENOENT', path);
+      return statOf(info);
+    });
+  }
+
+  async mkdir(path: string, { recursive = false }: MkdirOptions = {}): Promise<void> {
+    const isThere = await this.exists(path);
+    if (isThere && !recursive) throw fault('EEXIST', path);
+    if (!isThere) await this.#changed(path, async (own) => void this.#emptyFolders.add(own));
+  }
+
+  async readdir(path: string): Promise<string[]> {
+    return this.#named(path, async (own) => {
+      const isEmpty = this.#emptyFolders.has(own) && (await this.#files.info(own)) === undefined;
+      const entries = isEmpty ? [] : await this.#files.list(own);
+      const made = [...this.#emptyFolders].filter((folder) => posix.dirname(folder) === own);
+      return [
+        ...new Set([...entries.map(({ name }) => name), ...made.map((folder) => posix.basename(folder))]),
+      ];
+    });
+  }
+
+  async rm(path: string, { recursive = false, force = false }: RmOptions = {}): Promise<void> {
+    if (!(await this.exists(path))) {
+      if (force) return;
+      throw fault('ENOENT', path);
+    }
+    await this.#changed(path, async (own) => {
+      for (const folder of [...this.#emptyFolders]) if (isIn(folder, own)) this.#emptyFolders.delete(folder);
+      if ((await this.#files.info(own)) === undefined) return;
+      await this.#checkWithin(own, path);
+      await this.#files.remove(own, { withContents: recursive });
+    });
+  }
+
+  async cp(from: string, to: string, { recursive = false }: CpOptions = {}): Promise<void> {
+    if (!(await this.stat(from)).isDirectory) return this.writeFile(to, await this.readFileBuffer(from));
+    if (!recursive) throw fault('EISDIR', from);
+    await this.mkdir(to, { recursive: true });
+    for (const name of await this.readdir(from))
+      await this.cp(`${from}/${name}`, `${to}/${name}`, { recursive });
+  }
+
+  async mv(from: string, to: string): Promise<void> {
+    await this.#changed(from, async (own) => {
+      await this.#checkWithin(own, from);
+      await this.#changed(to, (target) => this.#files.move(own, target));
+    });
+  }
+
+  resolvePath(base: string, path: string): string {
+    return posix.resolve(base, path);
+  }
+
+  getAllPaths(): string[] {
+    return [];
+  }
+
+  async lstat(path: string): Promise<FsStat> {
+    return this.stat(path);
+  }
+
+  async realpath(path: string): Promise<string> {
+    await this.stat(path);
+    return posix.resolve('/', path);
+  }
+
+  async chmod(path: string): Promise<void> {
+    throw fault('EPERM', path);
+  }
+
+  async symlink(_target: string, path: string): Promise<void> {
+    throw fault('EPERM', path);
+  }
+
+  async link(_existing: string, path: string): Promise<void> {
+    throw fault('EPERM', path);
+  }
+
+  async readlink(path: string): Promise<string> {
+    throw fault('EINVAL', path);
+  }
+
+  async utimes(path: string): Promise<void> {
+    await this.stat(path);
+  }
+
+  /** A folder is not moved or removed with something in it that is closed. */
+  async #checkWithin(own: string, path: string): Promise<void> {
+    if ((await this.#files.info(own))?.kind !== 'folder') return;
+    let closed = false;
+    await this.#files.walk(own, ({ path: folder, entries }) => {
+      const paths = entries.map(({ name }) => (folder === '.' ? name : `${folder}/${name}`));
+      closed ||= paths.some((one) => this.#isUnreadable(one) || this.#isUnwritable(one));
+      return closed ? undefined : entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
+    });
+    if (closed) throw fault('EACCES', path);
+  }
+
+  async #changed<Value>(path: string, work: (own: string) => Promise<Value>): Promise<void> {
+    await this.#named(path, async (own) => {
+      if (this.#isUnwritable(own)) throw fault('EACCES', path);
+      await work(own);
+      for (let folder = posix.dirname(own); folder !== '.'; folder = posix.dirname(folder))
+        if ((await this.#files.info(folder)) !== undefined) this.#emptyFolders.delete(folder);
+    });
+  }
+
+  /** Programs know failures by the names that the system has for them. */
+  async #named<Value>(path: string, work: (own: string) => Promise<Value>): Promise<Value> {
+    const own = posix.resolve('/', path).slice(1) || '.';
+    if (this.#isUnreadable(own)) throw fault('EACCES', path);
+    try {
+      return await work(own);
+    } catch (error) {
+      throw error instanceof FileSystemError ? fault(CODES[error.problem] ?? 'EIO', path) : error;
+    }
+  }
+}
+
+const CODES: Readonly<Record<string, string>> = {
+  outside: 'EACCES',
+  missing: 'ENOENT',
+  link: 'EACCES',
+  kind: 'EISDIR',
+  exists: 'EEXIST',
+  'not-empty': 'ENOTEMPTY',
+  'not-permitted': 'EACCES',
+};
+
+function fault(code: string, path: string): Error {
+  return Object.assign(new Error(`${code}: '${path}'`), { code });
+}
+
+function statOf({
+  kind,
+  size,
+  changedAt,
+  mode,
+}: Pick<FileInfo, 'kind' | 'size' | 'changedAt' | 'mode'>): FsStat {
+  const isDirectory = kind === 'folder';
+  return {
+    ...{ isFile: kind === 'file', isDirectory, isSymbolicLink: kind === 'link', size },
+    ...{ mode: mode ?? (isDirectory ? 0o755 : 0o644), mtime: new Date(changedAt) },
+  };
+}
+
+/** Whether a path or a folder that it is in fits one of the patterns. */
+function anyOf(patterns: readonly string[]): (path: string) => boolean {
+  const all = patterns.map((pattern) => globMatcher(foldedPath(pattern)));
+  return (path) => {
+    const names = foldedPath(path).split('/');
+    const ways = names.map((_, index) => names.slice(0, index + 1).join('/'));
+    return ways.some((way) => all.some((fits) => fits(way)));
+  };
+}
+
+function isIn(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
 }

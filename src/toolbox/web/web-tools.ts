@@ -3,7 +3,7 @@ import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import { ToolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
-import { discoverTools } from '../../discovery/discover-tools.js';
+import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { WebAccess, type WebAccessOptions, type WebResponse } from '../network/web-access.js';
 import { WebSearch } from './web-search.js';
 
@@ -143,15 +143,8 @@ export interface WebToolsOptions extends WebAccessOptions {
  * ```
  */
 export function webTools({ search, ...options }: WebToolsOptions = {}): ToolDefinition[] {
-  const fetching = toolsOf(WebTools, new WebTools(new WebAccess(options)));
-  return search === undefined
-    ? fetching
-    : [...fetching, ...toolsOf(WebSearchTools, new WebSearchTools(search))];
-}
-
-function toolsOf(toolset: typeof WebTools | typeof WebSearchTools, instance: object): ToolDefinition[] {
-  const resolve = <Instance>(): Instance => instance as Instance;
-  return discoverTools({ toolsets: [toolset], container: { resolve } });
+  const fetching = new WebTools(new WebAccess(options));
+  return toolsOfInstances(fetching, ...(search === undefined ? [] : [new WebSearchTools(search)]));
 }
 
 /** What a response says: as text, or as bytes of a type that is no text. */
