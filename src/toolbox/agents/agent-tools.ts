@@ -49,7 +49,6 @@ const ID = 'Id of the agent that was started, e.g. agent_1';
 export class AgentTools {
   constructor(protected readonly agents: Agents) {}
 
-  /** Waits for the agent, and for what the agent waits for. */
   @Tool({
     description: 'Have another agent do something, and get its answer.',
     annotations: { title: 'Delegate' },
@@ -63,7 +62,6 @@ export class AgentTools {
     return this.agents.delegate({ agent, task }, context);
   }
 
-  /** Its answer comes later, as that of all started work. */
   @Tool({
     description:
       'Start another agent and go on: its answer comes to you later. For what takes long, or several things at once.',
@@ -78,7 +76,6 @@ export class AgentTools {
     return this.agents.spawn({ agent, task }, context);
   }
 
-  /** Those that can be asked, and those that this conversation has started. */
   @Tool({
     description: 'List the agents that you can ask, and those that you have started.',
     annotations: { title: 'List agents', readOnly: true },
@@ -88,7 +85,6 @@ export class AgentTools {
     return `Agents:\n${known.join('\n')}\n\nStarted:\n${this.agents.describeSpawned(context)}`;
   }
 
-  /** How an agent stands that was started; with its answer, once there is one. */
   @Tool({
     description: 'Get how an agent stands that you have started, and its answer, if it has one.',
     annotations: { title: 'Status of agent', readOnly: true },
@@ -97,7 +93,6 @@ export class AgentTools {
     return this.agents.statusOf(id, context);
   }
 
-  /** Ends an agent that was started. */
   @Tool({
     description: 'End an agent that you have started.',
     annotations: { title: 'End agent', destructive: true, idempotent: true },
@@ -338,7 +333,6 @@ function registryFaults(agents: Agents, name: string): readonly InvalidOption[] 
 export class HandOffTools {
   constructor(protected readonly handOffs: HandOffs) {}
 
-  /** The other agent answers at once, and has the conversation from the next turn on. */
   @Tool({
     description:
       'Hand this conversation over to another agent, which answers in your place and has the conversation from now on. For what is its business and not yours.',

@@ -56,7 +56,6 @@ const TIME_ZONE = {
 export class ScheduleTools {
   constructor(protected readonly schedules: Schedules) {}
 
-  /** Keeps a prompt for later. */
   @Tool({
     description:
       'Schedule something for later in this conversation. When its time has come, your text arrives as a new message, and you act on it then. Say when by exactly one of at, inMinutes, everyMinutes and cron.',
@@ -92,7 +91,6 @@ export class ScheduleTools {
     });
   }
 
-  /** What is to come. */
   @Tool({
     description: 'List what is scheduled in this conversation.',
     annotations: { title: 'List schedules', readOnly: true },
@@ -103,7 +101,6 @@ export class ScheduleTools {
     return new ToolResult({ forLLM: this.#describe(await this.schedules.list(of)) });
   }
 
-  /** Ends one. */
   @Tool({
     description: 'Cancel something that is scheduled in this conversation.',
     annotations: {

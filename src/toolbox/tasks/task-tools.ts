@@ -71,7 +71,6 @@ const TASKS = {
 export class TaskTools {
   constructor(protected readonly lists: TaskLists) {}
 
-  /** Replaces the list. */
   @Tool({
     description:
       'Write your list of tasks, whole: what is to be done in several steps, what you are doing, what is done. The user sees it.',
@@ -95,7 +94,6 @@ export class TaskTools {
     return new ToolResult({ forLLM: describeTasks(tasks), silent: true });
   }
 
-  /** The list as it is. */
   @Tool({
     description: 'Read your list of tasks.',
     annotations: { title: 'Read tasks', readOnly: true },
@@ -121,7 +119,6 @@ function keyOf(context: ToolContext | undefined): string {
 /** Says something to the user while the run goes on. */
 @Toolset({ name: 'Messages' })
 export class MessageTools {
-  /** Shown at once; the run goes on. */
   @Tool({
     description:
       'Say something to the user now, while you go on working: what you found, or what you do next. Your last answer is shown without this.',

@@ -25,7 +25,6 @@ const DEFAULT_HITS = 8;
 export class WebTools {
   constructor(protected readonly web: WebAccess) {}
 
-  /** A page as Markdown, JSON and text as they are, an image as a part. */
   @Tool({
     description:
       'Fetch a page or a file of the web by its address. Pages are given as Markdown, JSON and text as they are, images as images.',
@@ -105,7 +104,6 @@ function isSecondHalf(text: string, at: number): boolean {
 export class WebSearchTools {
   constructor(protected readonly engine: WebSearch) {}
 
-  /** Titles, addresses and excerpts. */
   @Tool({
     description: 'Search the web. Gives titles, addresses and excerpts, the best first.',
     annotations: { title: 'Search the web', readOnly: true, openWorld: true },
