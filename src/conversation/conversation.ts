@@ -6,12 +6,13 @@ import type { BackgroundTask } from '../contract/tool-context.js';
 import {
   checkArguments,
   checkOptions,
+  type InvalidOption,
   invalidArguments,
   invalidOptions,
   refuseOptions,
 } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { FUNCTION } from '../kernel/options.js';
+import { FUNCTION, type OptionTable } from '../kernel/options.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
 import { ownerFaults } from '../loop/run-owner.js';
@@ -37,9 +38,9 @@ import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
  * completions of work that tools have started are handled in order of arrival, one turn at a time. While a run is
  * suspended, they wait until it is answered or aborted.
  *
- * `subscribe` tells everything that happens; where nobody is subscribed, the model's text is not streamed.
+ * `subscribe` reports everything that happens; without a listener, the model's text is not streamed.
  *
- * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for what its author got wrong, as `runToolLoop` does.
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for mistakes of its author, as `runToolLoop` does.
  *
  * @example
  * ```ts
@@ -63,12 +64,11 @@ export class Conversation {
   #closed: ConversationSnapshot | undefined;
 
   constructor(config: ConversationConfig) {
+    const care = config?.history === 'refuse' ? 'refuse' : 'mend';
     refuseOptions([
       ...invalidOptions(config, CONVERSATION_OPTIONS),
       ...ownerFaults(config?.scope),
-      ...(Array.isArray(config?.messages)
-        ? historyFaults(config.messages, config.history === 'refuse' ? 'refuse' : 'mend')
-        : []),
+      ...(Array.isArray(config?.messages) ? historyFaults(config.messages, care) : []),
     ]);
     const { id = crypto.randomUUID() } = config;
     const messages = givenHistory({ messages: config.messages ?? [] }, config.logger);
@@ -77,23 +77,21 @@ export class Conversation {
   }
 
   /**
-   * Goes on with a conversation from its snapshot, in this process or another. `config` is given again, but for
-   * `id` and `messages`, which are the snapshot's. What is to happen begins with the next turn of the event
-   * loop, so that listeners can subscribe before.
+   * Goes on with a conversation from its snapshot, in this process or another. `config` is given again, except `id`
+   * and `messages`, which are the snapshot's. Everything begins with the next turn of the event loop, so that
+   * listeners can subscribe before.
    *
-   * - Work that was waiting or running completes once, as the error `TaskInterrupted` (520): `task-end` tells it,
-   *   and it has a turn of its own.
-   * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls
-   *   after that may be made a second time. Its promise was the old process's; `turn-end` tells what came of it.
-   * - What waited is handled in its order. All of it runs in the scope of `config`: a turn of another owner ends
-   *   with the error `RunNotAllowed` (523) and leaves no trace, as `turn-end` tells.
-   * - A suspended run can be answered by the ids that it had. Its prompt stays the one it was begun with.
+   * - Work that was waiting or running completes once, as the error `TaskInterrupted` (520), in a turn of its own.
+   * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls after
+   *   that may be made a second time. `turn-end` reports what came of it.
+   * - What waited is handled in its order, in the scope of `config`: a turn of another owner ends with the error
+   *   `RunNotAllowed` (523) and leaves no trace except `turn-end`.
+   * - A suspended run can be answered by the ids that it had, and keeps its prompt.
    *
-   * One snapshot is to be restored once. Whoever may restore it in two processes must guard that, for example
-   * by a row in a database that one of them takes; with `config.store`, of two that answer the same suspended
-   * run one goes on, and the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
+   * One snapshot is to be restored once; guard that if two processes may restore it. With `config.store`, of two that
+   * answer the same suspended run one goes on; the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
    *
-   * @throws ToolwrightError `InvalidState` (515) for what is no snapshot, is of another version, or was changed.
+   * @throws ToolwrightError `InvalidState` (515) for a snapshot that is of another version, was changed, or is none.
    *
    * @example
    * ```ts
@@ -107,27 +105,27 @@ export class Conversation {
    */
   static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
     checkOptions(config, CONVERSATION_OPTIONS);
-    const read = validateSnapshot(snapshot, config.stateSecret);
-    const { id, messages } = read.snapshot;
+    const valid = validateSnapshot(snapshot, config.stateSecret);
+    const { id, messages } = valid.snapshot;
     const conversation = new Conversation({ ...config, id, messages });
-    conversation.#turns.restore(read);
+    conversation.#turns.restore(valid);
     return conversation;
   }
 
   /**
-   * What was said: at every moment a history in which each call has its answer, so that of a running turn it
-   * ends with the last such message. The system prompt is no part of it. Frozen, and a new array when it grows.
+   * The history, without the system prompt: at every moment each call in it has its answer, so that during a turn it
+   * ends with the last such message. Frozen, and a new array when it grows.
    */
   get messages(): readonly Message[] {
     return this.#turns.messages;
   }
 
-  /** What a suspended run waits for; empty where none does. */
+  /** What a suspended run waits for; otherwise empty. */
   get pending(): readonly PendingCall[] {
     return this.#turns.suspended?.state.pending ?? [];
   }
 
-  /** What its turns have spent, and a suspended one so far; only where they have a budget. */
+  /** What its turns have spent, and a suspended one so far; only if they have a budget. */
   get spent(): Spending | undefined {
     return this.#turns.spent;
   }
@@ -138,31 +136,29 @@ export class Conversation {
   }
 
   /**
-   * Says something to the model: text, or parts as the provider takes them. Gives that turn's result, as
-   * `runToolLoop` does, once its turn has come; a suspended run is a result too. A tool that awaits a prompt of
-   * its own conversation waits for itself.
+   * Sends a message to the model: text, or parts as the provider takes them. Resolves with the result of its turn, as
+   * `runToolLoop` does, also if that is suspended. A tool that awaits a prompt of its own conversation waits for itself.
    *
-   * @throws InvalidOptionsError (521) for what is neither text nor a list of parts, and for options that are wrong.
+   * @throws InvalidOptionsError (521) for content that is neither text nor a list of parts, and for wrong options.
    */
   async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    refuseOptions([
-      ...invalidArguments({ of: TURN_OPTIONS.of, given: { content }, rules: { content: CONTENT } }),
-      ...invalidOptions(options, TURN_OPTIONS),
-      ...ownerFaults(options?.scope),
-    ]);
-    return this.#turns.enter(
-      { kind: 'prompt', content: typeof content === 'string' ? content : [...content] },
+    const { of } = TURN_OPTIONS;
+    checkTurn(
       options,
+      TURN_OPTIONS,
+      invalidArguments({ of, given: { content }, rules: { content: CONTENT } }),
     );
+    const own = typeof content === 'string' ? content : [...content];
+    return this.#turns.enter({ kind: 'prompt', content: own }, options);
   }
 
   /**
    * Goes on from the history as it is, without a new message: after a turn that failed, was aborted or came to its
-   * limit. Otherwise it is as `prompt`.
+   * limit. Otherwise like `prompt`.
    *
-   * @throws ToolwrightError `ConversationNotReady` (526) where a turn runs, waits for answers or is about to begin,
-   *   and where the model has said the last word.
+   * @throws ToolwrightError `ConversationNotReady` (526) if a turn runs, waits for answers or is about to begin, or if
+   *   the last message is the model's.
    *
    * @example
    * ```ts
@@ -173,13 +169,13 @@ export class Conversation {
    */
   async continue(options: TurnOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    refuseOptions([...invalidOptions(options, TURN_OPTIONS), ...ownerFaults(options?.scope)]);
+    checkTurn(options, TURN_OPTIONS);
     return this.#turns.continue(options);
   }
 
   /**
-   * Changes who is asked and with what, from the next turn on. A suspended run keeps its model and its system
-   * prompt; its tools are looked up anew. A snapshot has none of this: `restore` is given it.
+   * Changes the provider, model, tools or system prompt from the next turn on. A suspended run keeps its model and its
+   * system prompt; its tools are looked up anew. A snapshot has none of this: `restore` is given it.
    *
    * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs; InvalidOptionsError (521) and
    *   ToolDeclarationError (502) as the constructor does. Nothing is changed then.
@@ -203,8 +199,8 @@ export class Conversation {
   }
 
   /**
-   * Replaces the history by what `change` makes of a copy of it. The new one has to be valid as a whole: a call is
-   * edited together with its answers.
+   * Replaces the history by what `change` makes of a copy of it. It has to be valid as a whole: a call is edited
+   * together with its answers.
    *
    * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs or waits for answers;
    *   InvalidOptionsError (521), naming every place, for a history that is not valid. Nothing is changed then.
@@ -222,23 +218,22 @@ export class Conversation {
   }
 
   /**
-   * Answers what is pending; the run goes on, or stays suspended as long as answers are missing. Gives the
-   * result of the resumed run. `options.scope` wins over that of the turn, and is its owner's; whoever answers
-   * for the owner is named in `options.answeredBy`.
+   * Answers what is pending; the run goes on, or stays suspended while answers are missing. Resolves with the result of
+   * the resumed run. `options.scope` overrides that of the turn and is its owner's; whoever answers for the owner is
+   * named in `options.answeredBy`.
    *
-   * @throws ToolwrightError `InvalidAnswer` (514) where nothing is pending or an answer is wrong, `RunNotAllowed`
-   *   (523) for the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516); the
-   *   conversation is then as it was.
+   * @throws ToolwrightError `InvalidAnswer` (514) if nothing is pending or an answer is wrong, `RunNotAllowed` (523) for
+   *   the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516). Nothing is changed then.
    */
   async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
-    refuseOptions([...invalidOptions(options, ANSWER_OPTIONS), ...ownerFaults(options?.scope)]);
+    checkTurn(options, ANSWER_OPTIONS);
     return this.#turns.answer(answers, options);
   }
 
   /**
-   * Tells a listener of everything that happens from now on, at once and in order; what it returns ends that.
-   * What a listener throws changes nothing.
+   * Calls a listener for everything that happens from now on, at once and in order; what it returns ends that. What a
+   * listener throws changes nothing.
    */
   subscribe(listener: ConversationListener): () => void {
     checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
@@ -246,15 +241,15 @@ export class Conversation {
   }
 
   /**
-   * Ends the turn that runs or is suspended: its open calls are answered as aborted, its result has status
-   * `aborted`, and what waits is handled next. Work that a running turn has started completes as aborted too;
-   * that of a turn that is over or suspended goes on (`cancel`). Does nothing between turns.
+   * Ends the turn that runs or is suspended with status `aborted`: its open calls are answered as aborted, and what waits
+   * is handled next. Work that a running turn has started is aborted too; that of a turn that is over or suspended goes
+   * on (`cancel`). Does nothing between turns.
    */
   abort(reason?: unknown): void {
     this.#turns.abort(reason);
   }
 
-  /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` where there is none. */
+  /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` if there is no such work. */
   cancel(taskId: string, reason?: string): boolean {
     return this.#turns.cancel(taskId, reason);
   }
@@ -268,14 +263,14 @@ export class Conversation {
     return this.#turns.idle(options.tasks ?? false);
   }
 
-  /** What `restore` goes on from: plain JSON that shares nothing with the conversation, which does not notice. */
+  /** The snapshot that `restore` takes: plain JSON that shares nothing with the conversation, which goes on. */
   toJSON(): ConversationSnapshot {
     return this.#closed ?? this.#turns.snapshot();
   }
 
   /**
-   * Ends the conversation in this process and gives the snapshot to restore it from: what runs is aborted and
-   * what waits is dropped, and neither leaves a trace in the snapshot. Listeners still hear of what ends.
+   * Ends the conversation in this process and gives the snapshot to restore it from: what runs is aborted and what waits
+   * is dropped, and neither shows in the snapshot. Listeners still receive what ends.
    */
   close(): ConversationSnapshot {
     this.#closed ??= this.#turns.close();
@@ -286,4 +281,8 @@ export class Conversation {
     if (this.#closed !== undefined)
       throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
   }
+}
+
+function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {
+  refuseOptions([...others, ...invalidOptions(options, table), ...ownerFaults(options?.scope)]);
 }

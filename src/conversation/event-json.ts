@@ -2,7 +2,6 @@ import type { CallRecord } from '../contract/call.js';
 import type { InboxContent, InboxEntry, LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { StoredResult } from '../contract/run-state.js';
-import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { plainJson } from '../kernel/json.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
@@ -17,15 +16,17 @@ interface KeptError {
 }
 
 /** What came of a run, without its history: that is the conversation's. */
-interface KeptOutcome
-  extends Pick<
-    ToolLoopResult,
-    'status' | 'content' | 'output' | 'iterations' | 'usage' | 'spent' | 'pending'
-  > {
+interface KeptOutcome extends Omit<RunOutcome, 'error'> {
   readonly error?: KeptError;
 }
 
-/** How a call ended. Of edited arguments, also those that ran: `call-start` told of the model's. */
+/** What came of a run, as this process or a store has it. */
+type RunOutcome = Pick<
+  ToolLoopResult,
+  'status' | 'content' | 'output' | 'iterations' | 'usage' | 'spent' | 'pending'
+> & { readonly error?: unknown };
+
+/** How a call ended. Of edited arguments, also those that ran: `call-start` has the model's. */
 interface KeptCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId' | 'edited'> {
   readonly type: 'call-end';
   readonly callId: string;
@@ -34,20 +35,15 @@ interface KeptCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId
   readonly arguments?: unknown;
 }
 
-type AsInRuns = Exclude<
-  LoopEvent,
-  { readonly type: 'call-end' | 'call-event' | 'run-end' | 'request-retry' }
->;
-type RequestRetry = Extract<LoopEvent, { readonly type: 'request-retry' }>;
-type CallEvent = Extract<LoopEvent, { readonly type: 'call-event' }>;
+type RunEvent<Type extends LoopEvent['type']> = Extract<LoopEvent, { readonly type: Type }>;
 
 /** An event of a run: without what only its process can use. */
 type KeptRunEvent =
-  | AsInRuns
+  | Exclude<LoopEvent, { readonly type: 'call-end' | 'call-event' | 'run-end' | 'request-retry' }>
   | KeptCallEnd
-  | (Omit<CallEvent, 'event'> & { readonly event: KeptRunEvent })
+  | (Omit<RunEvent<'call-event'>, 'event'> & { readonly event: KeptRunEvent })
   | ({ readonly type: 'run-end' } & KeptOutcome)
-  | (Omit<RequestRetry, 'error'> & { readonly error: KeptError });
+  | (Omit<RunEvent<'request-retry'>, 'error'> & { readonly error: KeptError });
 
 /** A turn, the key of the entry that began it, and of which kind that was. */
 interface TurnPlace {
@@ -91,9 +87,9 @@ export interface NumberedEvent extends LoggedEvent {
   readonly event: KeptEvent;
 }
 
-/** An event of a run as a log keeps it: JSON without what only this process can use. */
+/** An event of a run as a log has it: JSON without what only this process can use. */
 export function eventJson(event: LoopEvent): KeptEvent {
-  return plain(keptOf(event));
+  return plainJson(keptOf(event)) as KeptEvent;
 }
 
 function keptOf(event: LoopEvent): KeptRunEvent {
@@ -101,9 +97,13 @@ function keptOf(event: LoopEvent): KeptRunEvent {
     case 'call-end': {
       const { type, callId, tool, record } = event;
       const { status, durationMs, result, taskId, edited, arguments: args } = record;
+      const { forLLM, forUser, silent, isError, async, content, details } = result;
+      // All of a result that JSON can hold, except the error, which is for logs.
+      const fields = { forLLM, forUser, silent, isError, async, content, details: plainJson(details) };
+      const stored = plainJson(fields) as StoredResult;
       const ran = edited === undefined ? {} : { arguments: args, edited };
       const task = taskId === undefined ? {} : { taskId };
-      return { type, callId, tool, status, durationMs, result: resultJson(result), ...task, ...ran };
+      return { type, callId, tool, status, durationMs, result: stored, ...task, ...ran };
     }
     case 'call-event':
       return { ...event, event: keptOf(event.event) };
@@ -116,14 +116,11 @@ function keptOf(event: LoopEvent): KeptRunEvent {
   }
 }
 
-/** The outcome of a run, or what a store knows of it. */
-type RunOutcome = Omit<KeptOutcome, 'error'> & { readonly error?: unknown };
-
 /** What came of a run, without its history: that is the conversation's. */
 export function outcomeJson(result: RunOutcome): KeptOutcome {
-  const { status, content, output, iterations, usage, spent, pending, error } = result;
-  const told = error === undefined ? undefined : errorJson(error);
-  return plain({ status, content, output, iterations, usage, spent, pending, error: told });
+  const { status, content, output, iterations, usage, spent, pending, error: given } = result;
+  const error = given === undefined ? undefined : errorJson(given);
+  return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as KeptOutcome;
 }
 
 /** An error as readers in other processes get it. */
@@ -132,18 +129,9 @@ export function errorJson(error: unknown): KeptError {
   return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };
 }
 
-/** All of a result that JSON can say, except the error, which is for logs. */
-function resultJson({ forLLM, forUser, silent, isError, async, content, details }: ToolResult): StoredResult {
-  return plain({ forLLM, forUser, silent, isError, async, content, details: plainJson(details) });
-}
-
-function plain<Kept>(value: object): Kept {
-  return plainJson(value) as Kept;
-}
-
 /**
- * Whoever sent answers knows from it, by their key, where the turn goes on with them, or that they were `refused`: they
- * were wrong, or too late.
+ * Tells whoever sent answers, by their key, where the turn goes on with them, or that they were `refused`: they were
+ * wrong, or too late.
  */
 export function answersJson(
   { key, content }: InboxEntry,
@@ -152,5 +140,5 @@ export function answersJson(
   if (refused !== undefined)
     return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
   const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
-  return plain({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy });
+  return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
 }
