@@ -2,14 +2,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import type { Answer, PendingCall } from '../contract/call.js';
-import type { ConversationLog, EnteredEntry, InboxContent } from '../contract/conversation-log.js';
+import {
+  type ConversationLog,
+  type EnteredEntry,
+  type InboxContent,
+  isNewsOf,
+} from '../contract/conversation-log.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import { STORED_ID } from '../contract/run-state.js';
 import { keepsSchedules } from '../contract/schedule-store.js';
 import { checkArguments, checkOptions, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { closeWithin, MAX_TIMER_MS, unlessAborted } from '../kernel/async.js';
+import { closeWithin, MAX_TIMER_MS, onAbort, unlessAborted } from '../kernel/async.js';
 import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
@@ -30,7 +35,6 @@ import {
   type PromptOptions,
 } from './conversations-options.js';
 import type { NumberedEvent } from './event-json.js';
-import { News, readEvents } from './event-reader.js';
 import { CONTENT } from './options.js';
 import { StoredTurns, type TurnDeps } from './stored-turns.js';
 import { processInbox } from './turn-queue.js';
@@ -405,6 +409,64 @@ const GRACE_MS = 500;
 class AbortedTurn extends StoredTurns {
   override get isStopped(): boolean {
     return this.openTurn === undefined;
+  }
+}
+
+/** Events that are read at once. */
+const PAGE = 256;
+
+/** The events of a conversation in order: those that are stored, then those to come, until the reader leaves. */
+async function* readEvents(
+  log: ConversationLog,
+  conversationId: string,
+  { after = 0, upTo = Number.POSITIVE_INFINITY, signal }: EventsOptions,
+): AsyncGenerator<NumberedEvent, undefined> {
+  const news = new News(log, conversationId);
+  const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
+  let last = after;
+  try {
+    while (!signal?.aborted && last < upTo) {
+      news.expect();
+      const page = await log.events({ conversationId, after: last, limit: PAGE });
+      for (const event of page) {
+        if (signal?.aborted || event.number > upTo) return undefined;
+        last = event.number;
+        yield event as NumberedEvent;
+      }
+      if (page.length > 0) continue;
+      if (upTo !== Number.POSITIVE_INFINITY) return undefined;
+      await news.arrival;
+    }
+    return undefined;
+  } finally {
+    news.close();
+    unfollow();
+  }
+}
+
+/** News of one conversation: whether something has come since it was last expected. */
+class News {
+  /** Ends the watching. */
+  readonly close: () => void;
+  #next = Promise.withResolvers<void>();
+
+  constructor(log: ConversationLog, conversationId: string) {
+    this.close = log.watch((news) => {
+      if (isNewsOf(conversationId, news)) this.arrive();
+    });
+  }
+
+  get arrival(): Promise<void> {
+    return this.#next.promise;
+  }
+
+  /** From now on, `arrival` resolves with what comes next. */
+  expect(): void {
+    this.#next = Promise.withResolvers<void>();
+  }
+
+  arrive(): void {
+    this.#next.resolve();
   }
 }
 
