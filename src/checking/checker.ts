@@ -3,11 +3,11 @@ import type { ArgumentFault } from '../contract/tool.js';
 import { copyOfJson, plainJson } from '../kernel/json.js';
 import { isSchemaNode } from '../schema/keywords.js';
 import { boundFaults, boundsTest, closedSchema } from './closed-schema.js';
-import { improvingTest, schemaCheck } from './compile.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import type { SchemaError } from './interpreter/judge.js';
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
+import { improvingTest, schemaCheck } from './schema-test.js';
 import {
   createFiller,
   createTidier,

@@ -1,9 +1,4 @@
-/** The code generator and its draft 7. Loaded with the first schema: it takes 40 ms that others need not spend. */
-export function loadAjv(): typeof import('ajv') {
-  return require('ajv');
-}
-
-/** The code generator for a draft. */
+/** ajv for a draft: its schemas of JSON Schema itself. */
 export function newAjv(
   draft: '7' | '2019-09' | '2020-12',
   options: import('ajv').Options,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type SchemaTest, schemaTest } from '../../src/checking/compile.js';
+import { type SchemaTest, schemaTest } from '../../src/checking/schema-test.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
 import { schemasOfTypes } from '../processes/schemas-of-types.js';

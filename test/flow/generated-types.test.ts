@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { schemaTest } from '../../src/checking/compile.js';
+import { schemaTest } from '../../src/checking/schema-test.js';
 import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
 import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
 import { closeCompilers, compilerOf } from '../rooms/typegen/compilers.js';

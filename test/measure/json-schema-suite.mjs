@@ -1,10 +1,10 @@
-// How far the checks agree with the JSON Schema Test Suite, interpreted and as generated code.
+// How far the checks agree with the JSON Schema Test Suite, interpreted, as generated code and with errors.
 // npm run measure:schemas -- <folder with the suite's `tests`>
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compileSchema, compileTest, schemaCheck } from '../../dist/src/checking/compile.js';
 import { interpretSchema } from '../../dist/src/checking/interpreter/interpret-schema.js';
 import { schemaFaults } from '../../dist/src/checking/schema-faults.js';
+import { schemaCheck } from '../../dist/src/checking/schema-test.js';
 
 const folder = join(process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.', 'tests');
 if (!existsSync(folder)) {
@@ -18,12 +18,11 @@ const DRAFTS = {
 };
 const ENGINES = {
   interpreted: (schema) => interpretSchema(schema).test,
-  'generated test': compileTest,
-  'generated check': (schema) => {
-    const check = compileSchema(schema);
-    return (value) => check(value) === undefined;
+  generated: (schema) => {
+    const { test, generate = () => test } = interpretSchema(schema);
+    return generate();
   },
-  'as used': (schema) => {
+  'with errors': (schema) => {
     const check = schemaCheck(schema);
     return (value) => check(value) === undefined;
   },

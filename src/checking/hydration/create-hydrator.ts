@@ -8,8 +8,8 @@ import { isSchemaNode, subschemas } from '../../schema/keywords.js';
 import type { PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
 import { typeSchema } from '../../schema/write-schema.js';
 import { validateInstance } from '../../validators/validation-rules.js';
-import { type SchemaTest, schemaTest } from '../compile.js';
 import { levelOf } from '../schema-level.js';
+import { type SchemaTest, schemaTest } from '../schema-test.js';
 import { reviveClass } from './revive-class.js';
 import {
   ChildPlace,

@@ -6,8 +6,8 @@ import { classModel } from '../../schema/class-model.js';
 import type { ClassModel, PropertyModel, RemainingRule, ValueType } from '../../schema/value-type.js';
 import { writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
-import { mayGenerateCode, schemaCheck } from '../compile.js';
 import { describeErrors } from '../faults.js';
+import { mayGenerateCode, schemaCheck } from '../schema-test.js';
 import {
   ChildPlace,
   childPath,

@@ -2,22 +2,9 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
-import { isOfType } from '../schema-level.js';
-import {
-  ANYTHING,
-  allOfJudges,
-  FITS,
-  type Judge,
-  type MakeJudge,
-  type Part,
-  Run,
-  type SchemaError,
-  type Test,
-  testOf,
-  withTest,
-} from './judge.js';
-import { OBJECT_KEYWORDS, objectTest } from './object-keywords.js';
-import { VALUE_KEYWORDS } from './value-keywords.js';
+import { generatedTest } from './generate-test.js';
+import { FITS, type Judge, type Part, Run, type SchemaError, type Test, testOf, withTest } from './judge.js';
+import { schemaJudge } from './schema-judge.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** A schema that can be asked. */
@@ -26,16 +13,17 @@ interface InterpretedSchema {
   readonly test: (value: unknown) => boolean;
   /** Everything that is wrong with a value; nothing where it fits. */
   readonly check: (value: unknown) => readonly SchemaError[] | undefined;
-  readonly isBetterInterpreted: WholeSchema['isBetterInterpreted'];
+  /** Makes the same test as code; absent if verdicts depend on what has been judged before. */
+  readonly generate?: () => Test;
 }
 
 /**
  * A schema as judges that ask each other, one for each of its parts: made in a small fraction of the time in which
- * code could be generated for it, and where none may be generated. Verdicts and errors are those of a compiled one.
+ * code could be generated for it, and where none may be generated. Code for hot schemas has the same verdicts.
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
-  const { root, isTracking, isDynamic, isRepeating, isBetterInterpreted } = whole;
+  const { root, isTracking, isDynamic, isRepeating } = whole;
   const scope = new Scope(whole, []).enter(root);
   let judge: Judge | undefined;
   const ask = (value: unknown, run: Run): boolean => {
@@ -45,7 +33,9 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   let test: Test | undefined;
   const hasMemory = isTracking || isDynamic || isRepeating;
   return {
-    isBetterInterpreted,
+    generate: hasMemory
+      ? undefined
+      : () => testOf(new Scope({ ...whole, isGenerating: true }, []).judgeOf(root)),
     test(value) {
       if (hasMemory) return ask(value, new Run({ isTelling: false, isTracking }));
       test ??= testOf(scope.judgeOf(root));
@@ -85,7 +75,6 @@ const WITHOUT_MEMORY = {
   isTracking: false,
   isDynamic: false,
   isRepeating: false,
-  isBetterInterpreted: false,
 };
 
 /** The judges of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
@@ -118,7 +107,10 @@ class Scope {
   #judgeOf(schema: JsonSchema): Judge {
     const known = this.#judges.get(schema);
     if (known !== undefined) return known;
-    const judge = schemaJudge(schema, (keyword) => new SchemaPart(this, schema, keyword));
+    const partOf = (of: JsonSchema, keyword: string): Part => new SchemaPart(this, of, keyword);
+    const judge = this.whole.isGenerating
+      ? judgeByTest(generatedTest(schema, partOf))
+      : schemaJudge(schema, (keyword) => partOf(schema, keyword));
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
     const tracking = this.whole.isTracking && isCounting ? withOwnTrack(judge) : judge;
     this.#judges.set(schema, tracking);
@@ -203,6 +195,11 @@ class SchemaPart implements Part {
   }
 }
 
+/** A judge that reports nothing. */
+function judgeByTest(test: Test): Judge {
+  return withTest((value) => test(value), test);
+}
+
 const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
 const REFUSES: Judge = withTest(
@@ -237,140 +234,4 @@ function withOwnTrack(judge: Judge): Judge {
     if (own !== undefined) seen?.add(own);
     return fits;
   };
-}
-
-type Makers = Readonly<Record<string, MakeJudge>>;
-
-const REFERENCES: Makers = {
-  $dynamicRef: (part) => part.referred(),
-  $recursiveRef: (part) => part.referred(),
-  $ref: (part) => part.referred(),
-};
-
-/** What may be said of values of a type, or of all; in the order in which generated code tells what is wrong. */
-const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
-  { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
-  { type: 'number', makers: VALUE_KEYWORDS.number },
-  { type: 'string', makers: VALUE_KEYWORDS.text },
-  { type: 'array', makers: VALUE_KEYWORDS.array },
-  { type: 'object', makers: OBJECT_KEYWORDS },
-];
-
-/** A keyword's place in that order; `format` has two. */
-interface Known {
-  readonly keyword: string;
-  readonly group: number;
-  readonly rank: number;
-  readonly make: MakeJudge;
-}
-
-const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
-  GROUPS.flatMap(({ makers }, group) =>
-    Object.entries(makers).map(([keyword, make], rank) => ({ keyword, group, rank, make })),
-  ),
-  ({ keyword }) => keyword,
-);
-
-/** Makes parts of a schema's keywords. */
-type MakePart = (keyword: string) => Part;
-
-/** The judge of one schema: all that its keywords say, each asked only of values that it says something of. */
-function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
-  const types = typesOf(schema);
-  const refuseType: Judge = (value, run) =>
-    run.refuse(value, part('type'), { params: { type: schema.type } });
-  const judges: Judge[] = [];
-  let isTypeJudged = types.length === 0;
-  for (const [group, made] of madeJudges(schema, part)) {
-    const { type } = GROUPS[group] ?? {};
-    const isOnly = types.length === 1 && types[0] === type;
-    isTypeJudged ||= isOnly;
-    const judge = type === 'object' ? objectJudge(made, part) : allOfJudges(made.map(([, each]) => each));
-    if (type === undefined) judges.push(judge);
-    else if (isOnly || judge !== FITS) {
-      const typed = ofType(type, judge, isOnly ? refuseType : FITS);
-      // An integer is a number, and whether it is one has been asked before.
-      const isAsked = type === 'number' && types.length === 1 && types[0] === 'integer';
-      judges.push(isAsked ? withTest(typed, testOf(judge)) : typed);
-    }
-  }
-  if (!isTypeJudged) judges.unshift(isOfOne(types, refuseType));
-  return allOfJudges(judges.filter((judge) => judge !== FITS));
-}
-
-function objectJudge(made: readonly Made[], part: MakePart): Judge {
-  const judges = made.map(([, judge]) => judge);
-  const test = objectTest(
-    part('properties'),
-    made.map(([keyword]) => keyword),
-  );
-  if (test === undefined || judges.length === 0) return allOfJudges(judges);
-  const judge = allOfJudges(judges);
-  return withTest((value, run, seen) => judge(value, run, seen), test);
-}
-
-type Made = readonly [keyword: string, judge: Judge];
-
-/** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
-function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
-  const known: Known[] = [];
-  for (const keyword of Object.keys(schema))
-    if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
-  known.sort((one, other) => one.group - other.group || one.rank - other.rank);
-  const made = new Map<number, Made[]>();
-  for (const { keyword, group, make } of known) {
-    const named = part(keyword);
-    if (!named.knows(keyword)) continue;
-    const judge = make(named);
-    const judges = made.get(group) ?? [];
-    made.set(group, judges);
-    if (judge !== undefined && judge !== FITS) judges.push([keyword, judge]);
-  }
-  return made;
-}
-
-function ofType(type: string, judge: Judge, others: Judge): Judge {
-  const isOf = typeTest(type);
-  const [test, otherwise] = [testOf(judge), others === FITS];
-  return withTest(
-    (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen)),
-    ofTypeTest(type, test, otherwise),
-  );
-}
-
-function ofTypeTest(type: string, test: Test, otherwise: boolean): Test {
-  if (type === 'string') return (value) => (typeof value === 'string' ? test(value) : otherwise);
-  if (type === 'array') return (value) => (Array.isArray(value) ? test(value) : otherwise);
-  if (type === 'number')
-    return (value) => (typeof value === 'number' && Number.isFinite(value) ? test(value) : otherwise);
-  return (value) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value) ? test(value) : otherwise;
-}
-
-function isOfOne(types: readonly string[], refuse: Judge): Judge {
-  const tests = types.map(typeTest);
-  const [only = ANYTHING] = tests;
-  const test: Test = tests.length === 1 ? only : (value) => tests.some((isOf) => isOf(value));
-  return withTest((value, run) => test(value) || refuse(value, run), test);
-}
-
-function typesOf({ type, nullable }: JsonSchema): readonly string[] {
-  const types = [type ?? []].flat() as readonly string[];
-  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
-}
-
-/** A number is a finite one: JSON has no others. */
-function typeTest(type: string): Test {
-  switch (type) {
-    case 'string':
-      return (value) => typeof value === 'string';
-    case 'number':
-      return Number.isFinite;
-    case 'integer':
-      return Number.isInteger;
-    case 'array':
-      return Array.isArray;
-    default:
-      return (value) => isOfType(value, type);
-  }
 }

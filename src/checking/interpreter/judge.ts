@@ -6,7 +6,12 @@ export interface Judge {
   (value: unknown, run: Run, seen?: Seen): boolean;
   /** The verdict alone, at once. Only for schemas in which nobody asks what else has been judged. */
   readonly test?: Test;
+  /** The same verdict as an expression of JavaScript, if that is worth it. */
+  readonly code?: TestCode;
 }
+
+/** Writes an expression about a value; `constant` gives the name of something that it refers to. */
+export type TestCode = (value: string, constant: (referred: unknown) => string) => string;
 
 /** Whether a value fits. */
 export type Test = (value: unknown) => boolean;
@@ -15,8 +20,8 @@ export const ANYTHING: Test = () => true;
 
 export const FITS: Judge = withTest(() => true, ANYTHING);
 
-export function withTest(judge: Judge, test: Test): Judge {
-  return Object.assign(judge, { test });
+export function withTest(judge: Judge, test: Test, code?: TestCode): Judge {
+  return Object.assign(judge, { test, code });
 }
 
 /** The verdict of a judge, told to nobody. */
@@ -153,11 +158,12 @@ interface Verdict {
 export function refusesUnless<Value>(
   part: Part,
   complaint: Complaint,
-  isFitting: (value: Value) => boolean,
+  { test, code }: { readonly test: (value: Value) => boolean; readonly code?: TestCode },
 ): Judge {
   return withTest(
-    (value, run) => isFitting(value as Value) || run.refuse(value, part, complaint),
-    isFitting as Test,
+    (value, run) => test(value as Value) || run.refuse(value, part, complaint),
+    test as Test,
+    code,
   );
 }
 
@@ -165,7 +171,7 @@ export function refusesUnless<Value>(
 export function countBound<Value>(
   than: 'more' | 'fewer',
   what: string,
-  within: (limit: number) => (value: Value) => boolean,
+  within: (limit: number) => { readonly test: (value: Value) => boolean; readonly code?: TestCode },
 ): MakeJudge {
   return (part) => {
     const limit = part.given as number;

@@ -1,5 +1,4 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { isPlainObject } from '../../kernel/json.js';
 import { patternOf } from '../formats.js';
 import {
   allOfJudges,
@@ -16,16 +15,12 @@ import {
 
 /** Keywords that say something of objects. */
 export const OBJECT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxProperties: countBound(
-    'more',
-    'properties',
-    (most) => (value: Fields) => Object.keys(value).length <= most,
-  ),
-  minProperties: countBound(
-    'fewer',
-    'properties',
-    (least) => (value: Fields) => Object.keys(value).length >= least,
-  ),
+  maxProperties: countBound('more', 'properties', (most) => ({
+    test: (value: Fields) => Object.keys(value).length <= most,
+  })),
+  minProperties: countBound('fewer', 'properties', (least) => ({
+    test: (value: Fields) => Object.keys(value).length >= least,
+  })),
   required,
   propertyNames,
   additionalProperties,
@@ -174,31 +169,22 @@ export function objectTest(part: Part, keywords: readonly string[]): Test | unde
   const rest = othersTest(new Set(listed), others === undefined ? FITS : part.judgeOf(others));
   return (value) => {
     const fields = value as Fields;
-    let found = 0;
     for (let index = 0; index < names.length; index += 1) {
       const field = fields[names[index] as string];
-      if (field === undefined) {
-        if (isNeeded[index]) return false;
-      } else if (!(tests[index] as Test)(field)) return false;
-      else if (index < listed.length) found += 1;
+      if (field === undefined ? isNeeded[index] : !(tests[index] as Test)(field)) return false;
     }
-    return rest === undefined || rest(fields, found);
+    return rest === undefined || rest(fields);
   };
 }
 
-/** The verdict on the properties that are not listed; where all those that were found are listed, there are none. */
-function othersTest(
+/** The verdict on the properties that are not listed; absent if all of them fit. */
+export function othersTest(
   listed: ReadonlySet<string>,
   judge: Judge,
-): ((fields: Fields, found: number) => boolean) | undefined {
+): ((fields: Fields) => boolean) | undefined {
   if (judge === FITS) return undefined;
   const test = testOf(judge);
-  return (fields, found) => {
-    if (isPlainObject(fields)) {
-      let count = 0;
-      for (const _ in fields) count += 1;
-      if (count === found) return true;
-    }
+  return (fields) => {
     for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
     return true;
   };

@@ -12,14 +12,21 @@ import {
   type Run,
   refusesUnless,
   type Test,
+  type TestCode,
   testOf,
   withTest,
 } from './judge.js';
 
 /** Keywords that say something of lists. */
 const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxItems: countBound('more', 'items', (most) => (items: Items) => items.length <= most),
-  minItems: countBound('fewer', 'items', (least) => (items: Items) => items.length >= least),
+  maxItems: countBound('more', 'items', (most) => ({
+    test: (items: Items) => items.length <= most,
+    code: (items) => `${items}.length <= ${most}`,
+  })),
+  minItems: countBound('fewer', 'items', (least) => ({
+    test: (items: Items) => items.length >= least,
+    code: (items) => `${items}.length >= ${least}`,
+  })),
   additionalItems: (part) => {
     const { items } = part.schema;
     return Array.isArray(items) ? itemsFrom(part, items.length) : undefined;
@@ -161,7 +168,7 @@ interface DuplicateItems {
 }
 
 /** Told as the validator tells it: the last item that stood there before, and where it did. */
-export function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
+function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
   const places = new Map<string, number>();
   let params: DuplicateItems['params'] | undefined;
   items.forEach((item, again) => {
@@ -184,42 +191,53 @@ const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 
 /** Keywords that say something of numbers. */
 const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maximum: bound('<=', (limit) => (value) => value <= limit),
-  minimum: bound('>=', (limit) => (value) => value >= limit),
-  exclusiveMaximum: bound('<', (limit) => (value) => value < limit),
-  exclusiveMinimum: bound('>', (limit) => (value) => value > limit),
+  maximum: bound('<=', (value, limit) => value <= limit),
+  minimum: bound('>=', (value, limit) => value >= limit),
+  exclusiveMaximum: bound('<', (value, limit) => value < limit),
+  exclusiveMinimum: bound('>', (value, limit) => value > limit),
   multipleOf: (part) => {
     const step = part.given as number;
     const complaint = { params: { multipleOf: step }, message: `must be multiple of ${step}` };
-    return refusesUnless(part, complaint, (value: number) => isWhole(value / step));
+    return refusesUnless(part, complaint, { test: (value: number) => isWhole(value / step) });
   },
   format: (part) => format(part, 'number'),
 };
 
 /** Keywords that say something of texts. */
 const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  maxLength: countBound('more', 'characters', (most) => (text: string) => {
-    return text.length <= most || charactersOf(text) <= most;
-  }),
-  minLength: countBound('fewer', 'characters', (least) => (text: string) => {
-    return text.length >= least && charactersOf(text) >= least;
-  }),
+  maxLength: countBound('more', 'characters', (most) => ({
+    test: (text: string) => text.length <= most || charactersOf(text) <= most,
+    code: (text, constant) => `(${text}.length <= ${most} || ${constant(charactersOf)}(${text}) <= ${most})`,
+  })),
+  minLength: countBound('fewer', 'characters', (least) => ({
+    test: (text: string) => text.length >= least && charactersOf(text) >= least,
+    code: (text, constant) =>
+      least === 1
+        ? `${text} !== ''`
+        : `${text}.length >= ${least} && ${constant(charactersOf)}(${text}) >= ${least}`,
+  })),
   pattern: (part) => {
     const expression = patternOf(part.given as string);
     const complaint = {
       params: { pattern: part.given },
       message: `must match pattern "${part.given}"`,
     };
-    return refusesUnless(part, complaint, (text: string) => expression.test(text));
+    return refusesUnless(part, complaint, {
+      test: (text: string) => expression.test(text),
+      code: (text, constant) => `${constant(expression)}.test(${text})`,
+    });
   },
   format: (part) => format(part, 'string'),
 };
 
-function bound(comparison: string, within: (limit: number) => (value: number) => boolean): MakeJudge {
+function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): MakeJudge {
   return (part) => {
     const limit = part.given as number;
     const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
-    return refusesUnless(part, complaint, within(limit));
+    return refusesUnless(part, complaint, {
+      test: (value: number) => isWithin(value, limit),
+      code: (value) => `${value} ${comparison} ${limit}`,
+    });
   };
 }
 
@@ -232,7 +250,7 @@ function format(part: Part, type: 'number' | 'string') {
   const name = String(part.given);
   const test = formatTest(name, type);
   if (test === undefined) return undefined;
-  return refusesUnless(part, { params: { format: name }, message: `must match format "${name}"` }, test);
+  return refusesUnless(part, { params: { format: name }, message: `must match format "${name}"` }, { test });
 }
 
 /** In characters, of which some take two units. */
@@ -242,15 +260,22 @@ function charactersOf(text: string): number {
   return characters;
 }
 
-function isOneOf(values: readonly unknown[]): (value: unknown) => boolean {
+/** Fewer values are compared one after the other. */
+const MAX_COMPARED = 12;
+
+function isOneOf(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
   const plain = new Set(values.filter((value) => typeof value !== 'object' || value === null));
   const nested = new Set(
     values.filter((value) => typeof value === 'object' && value !== null).map(canonicalJson),
   );
-  return (value) => {
+  const test: Test = (value) => {
     if (typeof value !== 'object' || value === null) return plain.has(value);
     return nested.size > 0 && nested.has(canonicalJson(value));
   };
+  if (nested.size > 0 || plain.size > MAX_COMPARED || plain.size === 0) return { test };
+  const code: TestCode = (value) =>
+    Array.from(plain, (each) => `${value} === ${JSON.stringify(each)}`).join(' || ');
+  return { test, code };
 }
 
 /** Keywords that judge the value itself by other schemas. */

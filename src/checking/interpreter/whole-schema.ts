@@ -21,8 +21,8 @@ export interface WholeSchema {
   readonly isDynamic: boolean;
   /** What is said of a value has to be remembered, because it would be asked too often. */
   readonly isRepeating: boolean;
-  /** Generated code would judge it wrongly, or take a time that doubles with each level of a value. */
-  readonly isBetterInterpreted: boolean;
+  /** Tests become generated code. */
+  readonly isGenerating?: boolean;
 }
 
 /** Looks at all parts of a schema once. */
@@ -30,12 +30,11 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
   const given = everySchema(schema);
   const draft = draftOf(schema, given);
   const root = withMetaSchemas(schema, given);
-  let [isTracking, isDynamic, isReferring, isMisread] = [false, false, false, false];
+  let [isTracking, isDynamic, isReferring] = [false, false, false];
   for (const part of root === schema ? given : everySchema(root)) {
     isTracking ||= (part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined;
     isDynamic ||= (part.$dynamicRef ?? part.$recursiveRef) !== undefined;
     isReferring ||= part.$ref !== undefined;
-    isMisread ||= isMisreadByCode(part, root);
   }
   const isRepeating = (isReferring || isDynamic) && (judgesItselfRepeatedly(root) || judgesItselfAgain(root));
   return {
@@ -44,24 +43,7 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
     isTracking: isTracking && draft !== '7',
     isDynamic,
     isRepeating,
-    isBetterInterpreted: isMisread || isTracking || isDynamic || isRepeating,
   };
-}
-
-/**
- * Generated code asks nothing more of a list that ends within a tuple, takes an empty list after another one to
- * contain what that one did, loses its way among parts with addresses of their own, calls methods of the objects that it
- * compares, and in its fastest form counts as sent what every object inherits.
- */
-function isMisreadByCode(part: JsonSchema, root: JsonSchema): boolean {
-  if (part.contains !== undefined) return true;
-  if (part.uniqueItems === true && Array.isArray(part.prefixItems ?? part.items)) return true;
-  if ((part.$anchor ?? part.$dynamicAnchor) !== undefined) return true;
-  if (isObject(part.const) || (Array.isArray(part.enum) && part.enum.some(isObject))) return true;
-  if (part.$id !== undefined && part !== root) return true;
-  if (part.$ref !== undefined && !/^#(?:\/|$)/.test(part.$ref)) return true;
-  for (const name in part.properties) if (name in Object.prototype) return true;
-  return part.required?.some((name) => name in Object.prototype) ?? false;
 }
 
 /**
@@ -233,10 +215,6 @@ function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): Js
   if (wanted.size === 0) return schema;
   const $defs = Object.fromEntries([...wanted].flatMap(metaSchemas).map((each) => [String(each.$id), each]));
   return { ...schema, $defs: { ...schema.$defs, ...$defs } };
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }
 
 /** The schemas of JSON Schema itself. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
 import { createChecker, sharedChecker } from '../../../src/checking/checker.js';
-import { schemaCheck } from '../../../src/checking/compile.js';
+import { schemaCheck } from '../../../src/checking/schema-test.js';
 
 const fits = (schema: JsonSchema, value: unknown) => schemaCheck(schema)(value) === undefined;
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
-import { type SchemaTest, schemaTest } from '../../../src/checking/compile.js';
+import { type SchemaTest, schemaTest } from '../../../src/checking/schema-test.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
 import type { DescribedSchema } from '../../../src/typegen/types/type-walk.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
