@@ -15,7 +15,7 @@ import {
   Toolset,
 } from 'toolwright';
 import * as z from 'zod';
-import { jsonFormats, KNOWN_FORMATS } from '../../src/checking/formats.js';
+import { FORMATS, KNOWN_FORMATS } from '../../src/checking/formats.js';
 import { patternGrowth } from '../../src/checking/patterns.js';
 
 class Told implements Logger {
@@ -146,7 +146,7 @@ describe('a format that nobody checks is told', () => {
   });
 
   test('all that are checked are known', () => {
-    expect(Object.keys(jsonFormats()).filter((name) => !KNOWN_FORMATS.has(name))).toEqual([]);
+    expect(Object.keys(FORMATS).filter((name) => !KNOWN_FORMATS.has(name))).toEqual([]);
   });
 });
 

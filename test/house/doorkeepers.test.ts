@@ -8,8 +8,6 @@ const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
   'class-transformer': /^src\/validators\//,
   tsyringe: /^src\/(discovery\/containers|tsyringe)\//,
   acorn: /^src\/discovery\//,
-  ajv: /^src\/checking\//,
-  'ajv-formats': /^src\/checking\//,
   'expr-eval-fork': /^src\/builtin\//,
   'jsonc-parser': /^src\/cli\//,
   openai: /^src\/providers\/openai\//,

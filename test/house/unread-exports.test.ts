@@ -7,7 +7,7 @@ import { readSource } from './source-tree.js';
 const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/cli/chat-printer.ts colouredDifference': 'line by line, without a terminal',
   'src/cli/chat-printer.ts hasColours': 'the same',
-  'src/checking/formats.ts jsonFormats': 'format by format',
+  'src/checking/formats.ts FORMATS': 'format by format',
   'src/checking/hydration/create-hydrator.ts HydrationSource': 'hydration without a tool',
   'src/loop/events.ts EventChannel': 'its order under slow readers',
   'src/mcp/client/imported-tool.ts localName': 'name by name, in a table',

@@ -3,11 +3,13 @@ import { findReference } from '../../schema/find-reference.js';
 import {
   type Draft,
   eachSubschema,
+  isKnownIn,
   isSchemaNode,
+  KEYWORDS,
+  type KeywordValue,
   type Subschema,
   subschemas,
 } from '../../schema/keywords.js';
-import { newAjv } from '../load-ajv.cjs';
 import { draftOf } from '../schema-faults.js';
 import { resolveReference, unionChooser } from '../schema-level.js';
 
@@ -200,25 +202,57 @@ export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema
   return isSchemaNode(target) ? target : undefined;
 }
 
-const ADDRESSES: readonly (readonly [draft: Draft, address: string])[] = [
-  ['7', 'http://json-schema.org/draft-07/'],
-  ['2019-09', 'https://json-schema.org/draft/2019-09/'],
-  ['2020-12', 'https://json-schema.org/draft/2020-12/'],
+const ADDRESSES: readonly (readonly [draft: Draft, address: string, end: string])[] = [
+  ['7', 'http://json-schema.org/draft-07/', 'schema#'],
+  ['2019-09', 'https://json-schema.org/draft/2019-09/', 'schema'],
+  ['2020-12', 'https://json-schema.org/draft/2020-12/', 'schema'],
 ];
 
 /** A schema with those of JSON Schema itself that its parts refer to among its definitions. */
 function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
-  const wanted = new Set<Draft>();
+  const $defs = { ...schema.$defs };
   for (const { $ref = '#' } of parts)
-    if ($ref.startsWith('http'))
-      for (const [draft, address] of ADDRESSES) if ($ref.startsWith(address)) wanted.add(draft);
-  if (wanted.size === 0) return schema;
-  const $defs = Object.fromEntries([...wanted].flatMap(metaSchemas).map((each) => [String(each.$id), each]));
-  return { ...schema, $defs: { ...schema.$defs, ...$defs } };
+    for (const [draft, address, end] of ADDRESSES)
+      if ($ref.startsWith(address)) $defs[address + end] = metaSchema(draft, address + end);
+  return Object.keys($defs).length === Object.keys(schema.$defs ?? {}).length ? schema : { ...schema, $defs };
 }
 
-/** The schemas of JSON Schema itself. */
-function metaSchemas(draft: Draft): readonly JsonSchema[] {
-  const { schemas } = newAjv(draft, { strict: false, logger: false, validateSchema: false });
-  return Object.values(schemas).flatMap((known) => (isSchemaNode(known?.schema) ? [known.schema] : []));
+/** The schema of JSON Schema itself, by what its keywords take. */
+function metaSchema(draft: Draft, $id: string): JsonSchema {
+  const known = [...KEYWORDS].filter(([, keyword]) => isKnownIn(draft, keyword));
+  const properties = Object.fromEntries(known.map(([name, { takes }]) => [name, TAKEN[takes]]));
+  return { $id, type: ['object', 'boolean'], properties };
 }
+
+const SCHEMA: JsonSchema = { $ref: '#' };
+const SCHEMAS: JsonSchema = { type: 'array', minItems: 1, items: SCHEMA };
+const NAMES: JsonSchema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
+const TYPE: JsonSchema = { enum: ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] };
+
+/** What a keyword takes, as a schema. */
+const TAKEN: Readonly<Record<KeywordValue, JsonSchema>> = {
+  'a schema': SCHEMA,
+  'a list of schemas': SCHEMAS,
+  'schemas by name': { type: 'object', additionalProperties: SCHEMA },
+  'schemas by pattern': {
+    type: 'object',
+    additionalProperties: SCHEMA,
+    propertyNames: { format: 'regex' },
+  },
+  'a schema or a list of schemas': { anyOf: [SCHEMA, SCHEMAS] },
+  'schemas or lists of names, by name': { type: 'object', additionalProperties: { anyOf: [SCHEMA, NAMES] } },
+  anything: {},
+  'a list': { type: 'array' },
+  'a list of values': { type: 'array' },
+  text: { type: 'string' },
+  'a fragment': { type: 'string' },
+  'a number': { type: 'number' },
+  'a number above 0': { type: 'number', exclusiveMinimum: 0 },
+  'a count': { type: 'integer', minimum: 0 },
+  'true or false': { type: 'boolean' },
+  false: {},
+  names: NAMES,
+  'names by name': { type: 'object', additionalProperties: NAMES },
+  'a pattern': { type: 'string', format: 'regex' },
+  types: { anyOf: [TYPE, { type: 'array', items: TYPE, minItems: 1, uniqueItems: true }] },
+};
