@@ -388,7 +388,7 @@ export {
   type StrictSchema,
   strictSchema,
 } from './schema/strict/strict-schema.js';
-export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-schema.js';
+export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
 export type { ToolEmbedder } from './search/embedded-tools.js';
 export { type SearchedTool, ToolIndex, type ToolQuery } from './search/tool-index.js';
 export {

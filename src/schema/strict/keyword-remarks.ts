@@ -31,7 +31,7 @@ const BEYOND_REGULAR = /\(\?(?![:])|\\[1-9kpPbB]/;
 const BOUNDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
 
 /** Whether a keyword can stand in a strict schema with this value. */
-export function isExpressible(keyword: string, value: unknown): boolean {
+function isExpressible(keyword: string, value: unknown): boolean {
   if (keyword === 'format') return FORMATS.has(value);
   if (keyword === 'pattern')
     return typeof value === 'string' && !BEYOND_REGULAR.test(value) && regularExpression(value) !== undefined;
@@ -48,11 +48,10 @@ export function regularExpression(pattern: string): RegExp | undefined {
   }
 }
 
-/** Keywords that give a value its form, or that the reading of objects handles itself. */
+/** Keywords that give a value its form. */
 const STRUCTURAL: ReadonlySet<string> = new Set([
   ...['contentSchema', 'items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'properties'],
   ...['patternProperties', 'additionalProperties', 'unevaluatedProperties', 'required'],
-  ...['propertyNames', 'minProperties', 'maxProperties'],
 ]);
 
 /** The keywords about values of one type: the strictest of each that can stand, and remarks for the others. */

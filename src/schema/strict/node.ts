@@ -112,15 +112,3 @@ export function asSchema(node: unknown): JsonSchema {
   if (isSchemaNode(node)) return node;
   return node === false ? NOTHING : ANYTHING;
 }
-
-/** Reads the schemas within objects and lists. */
-export interface NodeReader {
-  /** Whether objects with named properties take others of which the schema says nothing. */
-  readonly takesOthers: boolean;
-  /** The node for schemas that hold together. */
-  read(schemas: readonly JsonSchema[]): Node;
-  /** The node for a value that fits any of several. */
-  union(nodes: readonly Node[]): Node;
-  /** The node for any object. */
-  readonly entries: Node;
-}

@@ -2,22 +2,29 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { canonicalJson, isRecord } from '../../kernel/json.js';
 import { findReference } from '../find-reference.js';
 import { KEYWORDS } from '../keywords.js';
-import { keywordsFor, type Remark, remarkOn, remarksOnConditions, withRemarks } from './keyword-remarks.js';
+import {
+  keywordsFor,
+  type Remark,
+  regularExpression,
+  remarkOn,
+  remarksOnConditions,
+  withRemarks,
+} from './keyword-remarks.js';
 import {
   asSchema,
   type Edit,
+  type EditKind,
+  type Field,
   isNever,
   joined,
   NEVER,
   type Node,
-  type NodeReader,
   nodeOf,
   partsOf,
   placeName,
   target,
   VALUE,
 } from './node.js';
-import { listNode, objectNode } from './structure-nodes.js';
 
 /** Larger schemas are refused: unions multiply the keywords beside them. */
 const MOST_NODES = 20_000;
@@ -43,10 +50,12 @@ interface Branching {
 }
 
 /** Reads a schema into nodes of the strict schema. */
-export class SchemaReader implements NodeReader {
+export class SchemaReader {
   /** Why the schema has no strict form. */
   readonly faults = new Set<string>();
+  /** Whether objects with named properties take others of which the schema says nothing. */
   readonly takesOthers: boolean;
+  /** An object with any keys and any values. */
   readonly entries: Node = nodeOf({ type: 'array' }, { name: 'any_entries', isBuiltIn: true });
   readonly #root: JsonSchema;
   readonly #names = new Map<JsonSchema, string>();
@@ -69,6 +78,7 @@ export class SchemaReader implements NodeReader {
     return root;
   }
 
+  /** The node for schemas that hold together. */
   read(schemas: readonly JsonSchema[]): Node {
     const { parts, annotations } = this.#collect(schemas);
     const node = this.#nodeFor(parts);
@@ -76,6 +86,7 @@ export class SchemaReader implements NodeReader {
     return annotated.description === '' ? node : annotated;
   }
 
+  /** The node for a value that fits any of several. */
   union(nodes: readonly Node[], edits: readonly Edit[] = []): Node {
     const branches = new Map<unknown, Node>();
     for (const node of nodes.flatMap(branchesOf)) {
@@ -370,4 +381,212 @@ function constantNodes(values: readonly unknown[]): readonly Node[] {
     return nodeOf(isWhole ? { type } : { type, enum: list });
   });
   return [...scalars, ...compounds];
+}
+
+/** An object with named properties, with arbitrary keys, or with both. */
+function objectNode(
+  parts: readonly JsonSchema[],
+  { reader, isRoot }: { readonly reader: SchemaReader; readonly isRoot: boolean },
+): Node {
+  const properties = propertySchemas(parts);
+  const fields: Field[] = [];
+  for (const [name, schemas] of properties) {
+    const isRequired = parts.some(({ required }) => Array.isArray(required) && required.includes(name));
+    const node = reader.read(schemas);
+    if (!isNever(node)) fields.push({ name, node, isRequired });
+    else if (isRequired) return NEVER;
+  }
+  const object = nodeOf({ type: 'object' }, { fields });
+  const others = othersOf(parts, { hasNames: properties.size > 0, isRoot, takesOthers: reader.takesOthers });
+  if (others !== 'record') {
+    const edits = others === undefined ? [] : [{ kind: others }];
+    return withRemarks({ ...object, edits }, keywordsFor(parts, 'object').remarks);
+  }
+  // The counts of an object without fields are the counts of its pairs.
+  const uncounted = parts.map(({ minProperties: _, maxProperties: __, propertyNames: ___, ...part }) => part);
+  const hasFields = fields.length > 0;
+  const record = recordNode(hasFields ? uncounted : parts, reader);
+  const { remarks } = keywordsFor(hasFields ? parts : uncounted, 'object');
+  if (!hasFields && !isRoot) return withRemarks(record, remarks);
+  let name = hasFields ? 'other_properties' : 'entries';
+  while (properties.has(name)) name += '_';
+  const description = hasFields ? 'Properties beside these.' : 'The properties.';
+  const node = nodeOf({}, { description, branches: [record] });
+  const rest = { name, node, isRequired: true, isRest: true };
+  return withRemarks({ ...object, edits: [{ kind: 'rest' }], fields: [...fields, rest] }, remarks);
+}
+
+/** The schemas that each named property has to fit. */
+function propertySchemas(parts: readonly JsonSchema[]): ReadonlyMap<string, readonly JsonSchema[]> {
+  const found = new Map<string, readonly JsonSchema[]>();
+  for (const { properties, required } of parts)
+    for (const name of [...Object.keys(properties ?? {}), ...(Array.isArray(required) ? required : [])])
+      if (typeof name === 'string')
+        found.set(
+          name,
+          parts.flatMap((part) => schemasInPart(name, part)),
+        );
+  // Properties that only conditions mention need a place of their own, unless others are taken or refused.
+  const statesOthers = (part: JsonSchema): boolean =>
+    part.additionalProperties === false || schemasOfOthers(part).length > 0;
+  if (parts.some(statesOthers)) return found;
+  const conditional = parts.flatMap(({ then, else: otherwise, dependentSchemas, dependencies }) =>
+    [then, otherwise, Object.values(Object(dependentSchemas)), Object.values(Object(dependencies))]
+      .flat()
+      .filter(isRecord),
+  );
+  const mentions = conditional.flatMap(({ properties }) => Object.entries(Object(properties)));
+  for (const [name] of mentions) {
+    const schemas = mentions.filter(([other]) => other === name).map(([, schema]) => asSchema(schema));
+    if (!found.has(name)) found.set(name, schemas.length === 1 ? schemas : []);
+  }
+  return found;
+}
+
+function schemasInPart(name: string, part: JsonSchema): readonly JsonSchema[] {
+  const { properties = {}, patternProperties, additionalProperties } = part;
+  const found = Object.hasOwn(properties, name) ? [asSchema(properties[name])] : [];
+  for (const [pattern, schema] of Object.entries(Object(patternProperties)))
+    if (regularExpression(pattern)?.test(name)) found.push(asSchema(schema));
+  return found.length > 0 || additionalProperties === undefined ? found : [asSchema(additionalProperties)];
+}
+
+/** What becomes of properties without a field: a record, or nothing, which is an edit unless the schema states it. */
+function othersOf(
+  parts: readonly JsonSchema[],
+  given: { readonly hasNames: boolean; readonly isRoot: boolean; readonly takesOthers: boolean },
+): 'record' | EditKind | undefined {
+  const isClosed = parts.some(
+    ({ additionalProperties, patternProperties, unevaluatedProperties }) =>
+      unevaluatedProperties === false ||
+      (additionalProperties === false && Object.keys(Object(patternProperties)).length === 0),
+  );
+  if (isClosed) return undefined;
+  const schemas = parts.flatMap(schemasOfOthers);
+  if (schemas.length > 0) {
+    const areDescribed = schemas.some((schema) => Object.keys(schema).length > 0);
+    return given.takesOthers || !given.hasNames || areDescribed ? 'record' : 'narrowed';
+  }
+  // An object of which nothing is known may hold anything; a root of which nothing is known takes nothing.
+  const isUnknown = parts.every(({ properties }) => properties === undefined);
+  return !given.hasNames && !given.isRoot && isUnknown ? 'record' : 'closed';
+}
+
+/** An object with arbitrary keys. */
+function recordNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
+  const stated = parts.map(schemasOfOthers).filter((schemas) => schemas.length > 0);
+  const areSingle = stated.every((schemas) => schemas.length === 1);
+  const values = areSingle
+    ? reader.read(stated.flat())
+    : reader.union(stated.flat().map((schema) => reader.read([schema])));
+  const counts = parts.map(({ minProperties: minItems, maxProperties: maxItems }) => ({
+    minItems,
+    maxItems,
+  }));
+  const { keywords } = keywordsFor(counts, 'array');
+  const key = keyNode(parts, reader);
+  const open = parts.filter(({ additionalProperties }) => additionalProperties !== false);
+  const remarks = open.flatMap((part) => remarkOn('patternProperties', part.patternProperties));
+  const isAny = values === reader.read([]) && Object.keys({ ...keywords, ...key.keywords }).length < 2;
+  if (isAny && key.description === '')
+    return withRemarks(
+      nodeOf({}, { edits: [{ kind: 'pairs' }, { kind: 'anything' }], branches: [reader.entries] }),
+      remarks,
+    );
+  const pair = [
+    { name: 'key', node: key, isRequired: true },
+    { name: VALUE, node: values, isRequired: true },
+  ];
+  const items = nodeOf({ type: 'object' }, { fields: pair });
+  const edits = [{ kind: 'pairs' }] as const;
+  return withRemarks(nodeOf({ type: 'array', ...keywords }, { edits, standsFor: 'record', items }), remarks);
+}
+
+/** The schemas for properties without a name; empty if there are no such properties. */
+function schemasOfOthers(part: JsonSchema): readonly JsonSchema[] {
+  const byPattern = Object.values(Object(part.patternProperties)).map(asSchema);
+  const other = part.additionalProperties ?? part.unevaluatedProperties;
+  if (other === undefined) return byPattern.length > 0 ? [...byPattern, {}] : [];
+  return other === false ? byPattern : [...byPattern, asSchema(other)];
+}
+
+/** The node of keys, as far as a strict schema can express it. */
+function keyNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
+  const names = parts.flatMap(({ propertyNames }) =>
+    propertyNames === undefined ? [] : [asSchema(propertyNames)],
+  );
+  const closed = parts.filter(({ additionalProperties }) => additionalProperties === false);
+  const patterns = closed.flatMap(({ patternProperties }) => Object.keys(Object(patternProperties)));
+  const pattern = patterns.length > 1 ? patterns.map((each) => `(?:${each})`).join('|') : patterns[0];
+  const key = target(
+    reader.read([pattern === undefined ? { type: 'string' } : { type: 'string', pattern }, ...names]),
+  );
+  return key.keywords.type === 'string' ? key : nodeOf({ type: 'string' });
+}
+
+/** A list: of items that are all alike, or of places that differ. */
+function listNode(parts: readonly JsonSchema[], reader: SchemaReader): Node {
+  const { keywords, remarks } = keywordsFor(parts, 'array');
+  const least = Number(keywords.minItems ?? 0);
+  const most = Number(keywords.maxItems ?? Number.POSITIVE_INFINITY);
+  if (least > most) return NEVER;
+  const places = Math.min(most, Math.max(0, ...parts.map((part) => placesOf(part).length)));
+  if (places > 0) return withRemarks(tupleNode(parts, { reader, places, least, most }), remarks);
+  const items = reader.read(parts.flatMap(schemasOfItems));
+  if (!isNever(items)) return withRemarks(nodeOf({ type: 'array', ...keywords }, { items }), remarks);
+  if (least > 0) return NEVER;
+  const empty = nodeOf({ type: 'array', maxItems: 0 }, { items: nodeOf({ type: 'null' }) });
+  return withRemarks(empty, remarks);
+}
+
+/** The schemas of the first places: `prefixItems`, or a list in `items` as in draft 7. */
+function placesOf({ prefixItems, items }: JsonSchema): readonly JsonSchema[] {
+  const list = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
+  return list.map(asSchema);
+}
+
+/** The schema of the items that have no place of their own, if there is one. */
+function schemasOfItems({ items, additionalItems, unevaluatedItems }: JsonSchema): readonly JsonSchema[] {
+  const given = (Array.isArray(items) ? additionalItems : items) ?? unevaluatedItems;
+  return given === undefined ? [] : [asSchema(given)];
+}
+
+function tupleNode(
+  parts: readonly JsonSchema[],
+  {
+    reader,
+    places,
+    least,
+    most,
+  }: {
+    readonly reader: SchemaReader;
+    readonly places: number;
+    readonly least: number;
+    readonly most: number;
+  },
+): Node {
+  const fields: Field[] = [];
+  for (let index = 0; index < places; index++) {
+    const node = reader.read(parts.flatMap((part) => placesOf(part)[index] ?? schemasOfItems(part)));
+    // No value may stand here, and so none after it.
+    if (isNever(node)) break;
+    fields.push({ name: placeName(index), node, isRequired: index < least });
+  }
+  const isCut = fields.length < places;
+  const given = isCut || most <= fields.length ? [] : parts.flatMap(schemasOfItems);
+  const items = given.length > 0 ? reader.read(given) : NEVER;
+  const missing = least - fields.length;
+  const tuple = nodeOf({ type: 'object' }, { edits: [{ kind: 'tuple' }], standsFor: 'tuple', fields });
+  if (isNever(items)) {
+    if (missing > 0 && (isCut || given.length > 0)) return NEVER;
+    return withRemarks(tuple, missing > 0 ? remarkOn('minItems', least) : []);
+  }
+  const minItems = missing > 0 ? { minItems: missing } : {};
+  const maxItems = Number.isFinite(most) ? { maxItems: most - fields.length } : {};
+  const description = 'The items after these.';
+  const list = nodeOf({ type: 'array', ...minItems, ...maxItems }, { description, items });
+  return {
+    ...tuple,
+    fields: [...fields, { name: 'more_items', node: list, isRequired: true, isRest: true }],
+  };
 }

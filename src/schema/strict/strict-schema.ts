@@ -9,8 +9,8 @@ import {
   type StrictReport,
   strictReport,
   type WrittenSchema,
-  writeSchema,
-} from './write-schema.js';
+  writeStrictSchema,
+} from './write-strict.js';
 
 /** The strict form of a schema, and the way back. */
 export interface StrictForm {
@@ -94,7 +94,7 @@ function compileForm(schema: JsonSchema, takesOthers: boolean): StrictSchema {
   if (isNever(root)) return refused(['no arguments fit it']);
   const { fields, standsFor } = target(root);
   const isWrapped = fields === undefined || standsFor !== undefined;
-  const { recursive, ...written } = writeSchema(root, isWrapped ? WRAPPER : undefined);
+  const { recursive, ...written } = writeStrictSchema(root, isWrapped ? WRAPPER : undefined);
   const faults = limitFaults(written.schema, recursive);
   if (faults.length > 0) return refused(faults);
   const form = frozen({ isStrict: true as const, ...written, report: strictReport(written.edits) });

@@ -24,7 +24,7 @@ export interface WrittenSchema {
 }
 
 /** Writes the strict schema of a node. Chooses the tags of unions first, which restoring needs too. */
-export function writeSchema(root: Node, wrapper: string | undefined): WrittenSchema {
+export function writeStrictSchema(root: Node, wrapper: string | undefined): WrittenSchema {
   const survey = surveyOf(root);
   chooseTags(survey);
   putTellingFieldsFirst(survey);
