@@ -186,7 +186,11 @@ export class AgentFaults {
 
   get error(): InvalidOptionsError | ToolDeclarationError | undefined {
     const options = this.#options.map((fault) => (this.#isOfFile(fault) ? adviseForFile(fault) : fault));
-    if (options.length > 0) return new InvalidOptionsError([...options, ...this.#declarations.map(asOption)]);
+    if (options.length > 0)
+      return new InvalidOptionsError([
+        ...options,
+        ...this.#declarations.map((fault) => ({ ...fault, option: '' })),
+      ]);
     return this.#declarations.length > 0 ? new ToolDeclarationError(this.#declarations) : undefined;
   }
 
@@ -217,13 +221,10 @@ export class AgentFaults {
           option === '' ? fault : { ...fault, where: `${where}, ${option}, ${fault.where}` },
         );
     // It says in one line what to do, whatever else is wrong.
-    else if (option === '' || isUnavailable(error)) throw error;
+    else if (option === '' || (error instanceof ToolwrightError && error.name === 'SandboxUnavailable'))
+      throw error;
     else this.#options.push({ where, option, ...describeFailure(option, error) });
   }
-}
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof ToolwrightError && error.name === 'SandboxUnavailable';
 }
 
 /** The name of a part that stands before its settings: `{ sqlite: { … } }`. */
@@ -231,10 +232,6 @@ function nameIn(given: unknown): string | undefined {
   if (!isRecord(given) || !isPlainObject(given)) return undefined;
   const [entry, second] = Object.entries(given);
   return entry !== undefined && second === undefined && isRecord(entry[1]) ? entry[0] : undefined;
-}
-
-function asOption(fault: AuthorFault): InvalidOption {
-  return { ...fault, option: '' };
 }
 
 /** What the system said, or a package that is not there. */

@@ -132,7 +132,10 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
     if (message === undefined) return [];
     const { content, error } = message;
     if (typeof error === 'string') return [{ id: wait.id, approved: false, reason: error }];
-    return [{ id: wait.id, result: typeof content === 'string' ? content : textOf(content) }];
+    const text = partsOf(content)
+      .flatMap((part) => ('text' in part ? [part.text] : []))
+      .join('\n');
+    return [{ id: wait.id, result: typeof content === 'string' ? content : text }];
   });
 }
 
@@ -182,12 +185,6 @@ function sentPart({ type, text, source }: Fields): SentPart {
   if (kind === 'data') return { file: { url: `data:${mediaType};base64,${value}`, mediaType } };
   if (kind === 'url') return { file: { url: value, mediaType } };
   throw new HttpFault(422, 'A file at a provider is not supported.');
-}
-
-function textOf(content: unknown): string {
-  return partsOf(content)
-    .flatMap((part) => ('text' in part ? [part.text] : []))
-    .join('\n');
 }
 
 /** A run as its client calls it, and what the client has. */

@@ -90,12 +90,13 @@ function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
   const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
   for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
   // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
-  const parts = turn.events.length > 0 ? message.parts : turn.messages.flatMap(textPart);
+  const parts =
+    turn.events.length > 0
+      ? message.parts
+      : turn.messages.flatMap(({ role, content }): readonly Fields[] =>
+          role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
+        );
   return [...uiPrompt(turn), { ...message, parts }];
-}
-
-function textPart({ role, content }: PastTurn['messages'][number]): readonly Fields[] {
-  return role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [];
 }
 
 function uiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {

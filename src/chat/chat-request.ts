@@ -76,7 +76,9 @@ export async function readChatRequest(
     case 'GET': {
       const { isHistory, ...address } = addressOf(request);
       if (isHistory) return { kind: 'history', chatId: address.chatId };
-      return { kind: 'reconnect', ...address, lastEvent: lastEventOf(request) };
+      const given = request.headers.get('last-event-id') ?? '';
+      const lastEvent = /^\d{1,15}$/.test(given) ? Number(given) : undefined;
+      return { kind: 'reconnect', ...address, lastEvent };
     }
     case 'DELETE':
       return { kind: 'stop', chatId: addressOf(request).chatId };
@@ -96,11 +98,6 @@ function addressOf({ url }: Request): ChatAddress & { readonly isHistory: boolea
   } catch (error) {
     throw error instanceof HttpFault ? error : new HttpFault(400, 'The path is not encoded as it should be.');
   }
-}
-
-function lastEventOf({ headers }: Request): number | undefined {
-  const given = headers.get('last-event-id');
-  return given !== null && /^\d{1,15}$/.test(given) ? Number(given) : undefined;
 }
 
 /** A request that gets no stream, in words for whoever sent it. */

@@ -128,14 +128,11 @@ export async function* readRest(
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
     // Nothing more is told of a turn that waits as before, or of one that was over.
-    if (event.type === 'answers-refused' && number > passed && (await isLast(source, number))) return;
+    if (event.type === 'answers-refused' && number > passed) {
+      const now = await conversations.snapshot(chatId);
+      if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
+    }
   }
-}
-
-/** Whether nothing comes after an event, as the chat stands now. */
-async function isLast(source: EventSource, number: number): Promise<boolean> {
-  const view = await source.conversations.snapshot(source.chatId);
-  return view === undefined || isOver(source, { view, lastEvent: number });
 }
 
 /** Whether a turn goes on, or will begin: answers that no turn waits for are only refused. */

@@ -58,7 +58,7 @@ export function recordRun(seen: SeenRun): Recording | undefined {
   const open = state && openReply(state.open);
   const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
   return {
-    ...{ id: runId, kind: 'run', title: titleOf(lastPrompt(given)), at: seen.begin },
+    ...{ id: runId, kind: 'run', title: titleOf(given), at: seen.begin },
     ...{ messages: plain(given), replies, answers, scope: plainScope(run.scope) },
     outcome: outcomeOf(result.status, result.content, result.toolCalls),
   };
@@ -125,13 +125,9 @@ function openReply({
   return { content, toolCalls };
 }
 
-function lastPrompt(messages: readonly Message[]): string {
+function titleOf(messages: readonly Message[]): string {
   const prompt = messages.findLast(({ role }) => role === 'user')?.content;
-  return typeof prompt === 'string' ? prompt : 'a run';
-}
-
-function titleOf(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
+  const line = typeof prompt === 'string' ? prompt.replace(/\s+/g, ' ').trim() : 'a run';
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
 }
 
@@ -233,7 +229,9 @@ export function writeTest(
   const waits = answers.filter(({ length }) => length > 0);
   const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
   const scope = scopeText(recording, scopeOf);
-  const script = outcome.status === 'completed' || outcome.status === 'suspended' ? replies : ended(replies);
+  const hasEnd = outcome.status === 'completed' || outcome.status === 'suspended';
+  // A run that did not complete was asked on: the script must not end before it does.
+  const script = hasEnd ? replies : [...replies, { content: 'The end.' }];
   const text = [
     "import { expect, test } from '@jest/globals';",
     `import { ${loop} } from 'toolwright';`,
@@ -251,7 +249,7 @@ export function writeTest(
       outcome.calls.map(({ name, status, forLLM }) => ({ name, status, forLLM })),
       1,
     )});`,
-    ...(outcome.status === 'completed' || outcome.status === 'suspended'
+    ...(hasEnd
       ? [`  expect(run.status).toBe(${literal(outcome.status, 0)});`, '  provider.assertUsedUp();']
       : []),
     '});',
@@ -279,11 +277,6 @@ function resumption(wave: readonly GivenReply[], scope: string): string {
   ].join('\n');
 }
 
-/** A run that did not complete was asked on: the script must not end before it does. */
-function ended(replies: Recording['replies']): Recording['replies'] {
-  return [...replies, { content: 'The end.' }];
-}
-
 function testName({ title, outcome }: Recording): string {
   const calls = outcome.calls.map(({ name }) => name);
   return `${title}: ${calls.length === 0 ? 'no call' : calls.join(', ')} as recorded`;
@@ -297,11 +290,10 @@ function fileName({ title }: Recording): string {
 /** JSON in which nothing can end the text that it stands in; at a depth of indentation. */
 function literal(value: unknown, depth: number): string {
   const text = JSON.stringify(value, null, 2) ?? 'undefined';
-  return text.replaceAll('\n', `\n${'  '.repeat(depth)}`).replace(/[\u2028\u2029]/g, codeOf);
-}
-
-function codeOf(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16)}`;
+  return text
+    .replaceAll('\n', `\n${'  '.repeat(depth)}`)
+    .replaceAll('\u2028', '\\u2028')
+    .replaceAll('\u2029', '\\u2029');
 }
 
 /** Writes a test into its folder, under a name that is free; gives the path. */

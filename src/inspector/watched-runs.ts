@@ -1,7 +1,6 @@
 import type { CallJournal, CallRecord, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Message, Usage } from '../contract/llm-provider.js';
-import type { StoredCall } from '../contract/run-state.js';
 import type { ProgressUpdate } from '../contract/tool-context.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 import type { LoopRun } from '../loop/loop-run.js';
@@ -178,14 +177,10 @@ function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
 function continueRun(seen: SeenRun, run: LoopRun): void {
   const now = Date.now();
   for (const span of open(seen, 'wait')) span.end = now;
-  seen.answers.push(givenReplies(run.record?.open?.calls ?? []));
+  const calls = run.record?.open?.calls ?? [];
+  const waiting = calls.filter((call) => call.status === 'waiting');
+  seen.answers.push(waiting.flatMap(({ name, journal }) => repliesIn(name, journal)));
   Object.assign(seen, { run, status: 'running', result: undefined });
-}
-
-function givenReplies(calls: readonly StoredCall[]): readonly GivenReply[] {
-  return calls.flatMap((call): readonly GivenReply[] => {
-    return call.status === 'waiting' ? repliesIn(call.name, call.journal) : [];
-  });
 }
 
 export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {

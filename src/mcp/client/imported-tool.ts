@@ -90,11 +90,8 @@ function passOverMalformed(transport: Transport): void {
 
 function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Message {
   if (!('result' in message) || !Array.isArray(message.result.tools)) return message;
-  return { ...message, result: { ...message.result, tools: message.result.tools.filter(isNamedTool) } };
-}
-
-function isNamedTool(tool: unknown): tool is McpTool {
-  return isReadable(tool) && tool.name !== '';
+  const tools = message.result.tools.filter((tool) => isReadable(tool) && tool.name !== '');
+  return { ...message, result: { ...message.result, tools } };
 }
 
 /** Whether the SDK takes something for a tool; what is nested too deep for its stack is not one. */
@@ -112,13 +109,13 @@ export async function listCandidates(client: Client, options: McpToolsOptions): 
   const isWanted = createNameFilter(options);
   const candidates = tools
     .filter(({ name }) => isWanted(name))
-    .map((tool) => candidateOf(tool, options.prefix));
+    .map((definition) => ({
+      name: localName(definition.name, options.prefix),
+      definition,
+      fingerprint: fingerprintOf(definition),
+    }));
   // A second tool of one name could never be called.
   return [...new Map(candidates.reverse().map((tool) => [tool.name, tool])).values()].reverse();
-}
-
-function candidateOf(definition: McpTool, prefix: string | undefined): McpToolCandidate {
-  return { name: localName(definition.name, prefix), definition, fingerprint: fingerprintOf(definition) };
 }
 
 const MOST_CHARACTERS = 64;
@@ -132,14 +129,11 @@ const ACCIDENT = /_(?=dot|x[0-9a-f])/g;
  */
 export function localName(name: string, prefix?: string): string {
   const marked = name.replace(ACCIDENT, '_x5f_').replace(/[^A-Za-z0-9_-]/gu, markOf);
-  const whole = prefix === undefined ? withLegalStart(marked) : `${prefix}_${marked}`;
+  const legal = /^[a-zA-Z_]/.test(marked) ? marked : marked.replace(/^[\s\S]/u, markOf);
+  const whole = prefix === undefined ? legal : `${prefix}_${marked}`;
   if (TOOL_NAME.test(whole)) return whole;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, DIGEST_CHARACTERS);
   return `${whole.slice(0, MOST_CHARACTERS - DIGEST_CHARACTERS - 1)}_${digest}`;
-}
-
-function withLegalStart(name: string): string {
-  return /^[a-zA-Z_]/.test(name) ? name : name.replace(/^[\s\S]/u, markOf);
 }
 
 /** What stands for a character that a tool's name cannot have. */
@@ -270,7 +264,8 @@ function readMcpResult({ content, structuredContent, isError = false }: CallTool
   const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
   const parts = read.map(partOf);
   const isPlain = parts.every(({ type }) => type === 'text');
-  const words = wordsOf(parts, structuredContent);
+  const text = textOf(parts);
+  const words = text === '' && structuredContent !== undefined ? JSON.stringify(structuredContent) : text;
   return new ToolResult({
     forLLM: words === '' && isPlain && shown.length > 0 ? ALL_FOR_USER : words,
     isError,
@@ -291,12 +286,6 @@ function isForUser({ annotations }: ContentBlock): boolean {
 function userText(part: ContentPart): string {
   if (part.type === 'text') return part.content;
   return part.type === 'image' ? `[${part.mimeType}]` : `[${part.mimeType}: ${part.filename}]`;
-}
-
-function wordsOf(parts: readonly ContentPart[], structuredContent: unknown): string {
-  const text = textOf(parts);
-  if (text !== '' || structuredContent === undefined) return text;
-  return JSON.stringify(structuredContent);
 }
 
 function partOf(block: ContentBlock): ContentPart {

@@ -55,7 +55,10 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (!this.#isOver) this.#watcher.deliveries.begin(this);
-    while (this.#queue.length === 0 && this.#ending === undefined) await this.#written();
+    while (this.#queue.length === 0 && this.#ending === undefined)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     const chunk = this.#queue.shift();
     if (chunk !== undefined) {
       if (chunk.length > CHUNK_BYTES) this.#queue.unshift(chunk.subarray(CHUNK_BYTES));
@@ -93,12 +96,6 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
       this.#ending = { error };
     }
     this.#wake?.();
-  }
-
-  #written(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
   }
 
   #end(): void {

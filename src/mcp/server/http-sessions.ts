@@ -304,7 +304,7 @@ export class EventLog implements EventStore {
     const stream = (await this.getStreamIdForEventId(lastId)) ?? '';
     const number = Number(lastId.slice(stream.length + 1));
     for (const event of [...this.#events]) {
-      if (event.stream !== stream || numberOf(event) <= number) continue;
+      if (event.stream !== stream || Number(event.id.slice(stream.length + 1)) <= number) continue;
       // The first event of a stream says nothing; it only gives the client an id to come back with.
       if (event.message !== undefined && Object.keys(event.message).length > 0)
         await send(event.id, event.message);
@@ -320,8 +320,4 @@ function charactersOf(value: unknown): number {
   let sum = 1;
   for (const part of Object.values(value)) sum += charactersOf(part);
   return sum;
-}
-
-function numberOf({ id, stream }: LoggedEvent): number {
-  return Number(id.slice(stream.length + 1));
 }

@@ -116,11 +116,10 @@ export class OpenRequests {
 
   /** The SDK aborts a call within a microtask of the message that cancels it. */
   #followSoon(): void {
-    queueMicrotask(() => queueMicrotask(() => this.#follow()));
-  }
-
-  #follow(): void {
-    for (const [controller, signal] of this.#calls) if (signal.aborted) controller.abort(signal.reason);
+    const follow = (): void => {
+      for (const [controller, signal] of this.#calls) if (signal.aborted) controller.abort(signal.reason);
+    };
+    queueMicrotask(() => queueMicrotask(follow));
   }
 
   #receive(message: JSONRPCMessage, request: Request | undefined): void {

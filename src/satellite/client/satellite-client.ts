@@ -16,7 +16,6 @@ import {
   LIMIT,
   LOGGER,
   MILLISECONDS,
-  type OptionFault,
   type OptionRule,
   optionTable,
   type RulesOf,
@@ -168,7 +167,11 @@ const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClient', {
   token: secret({
     accepts: (value) => FILLED_TEXT.accepts(value) && HEADERS.accepts({ authorization: `Bearer ${value}` }),
     fix: "'letters-and-digits'",
-    explain: (value, option) => (FILLED_TEXT.accepts(value) ? [unsendable(option)] : []),
+    explain: (value, option) => {
+      const problem = `${option} holds what no header can`;
+      const fix = `${option}: letters, digits and -`;
+      return FILLED_TEXT.accepts(value) ? [{ option, problem, fix }] : [];
+    },
   }),
   headers: HEADERS,
   maxIterations: COUNT_LIMIT,
@@ -179,10 +182,6 @@ const CLIENT_OPTIONS = optionTable<SatelliteClientOptions>('SatelliteClient', {
   maxResultChars: LIMIT,
   logger: LOGGER,
 });
-
-function unsendable(option: string): OptionFault {
-  return { option, problem: `${option} holds what no header can`, fix: `${option}: letters, digits and -` };
-}
 
 interface SatelliteRunServices extends SatelliteRunOptions {
   readonly conversationId: string;

@@ -206,9 +206,10 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
         'INSERT OR IGNORE INTO conversations (id, last_seq, used_at, owner) VALUES (?, 0, ?, ?)',
         ...[conversationId, now(), owner],
       );
+      const messages = turn.messages.map(({ role, content }) => ({ role, content }));
       const seq = this.#run(
         'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason, extras) VALUES (?, ?, ?, ?, ?)',
-        ...[conversationId, turn.id, plainMessages(turn), turn.finishReason, extrasOf(turn)],
+        ...[conversationId, turn.id, JSON.stringify(messages), turn.finishReason, extrasOf(turn)],
       );
       this.#run(
         'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',
@@ -268,10 +269,6 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   #run(sql: string, ...values: readonly (string | number | null)[]): number {
     return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
   }
-}
-
-function plainMessages({ messages }: ConversationTurn): string {
-  return JSON.stringify(messages.map(({ role, content }) => ({ role, content })));
 }
 
 /** Only replies have any, and a turn ends with its reply. */
