@@ -22,16 +22,44 @@ interface PromptOptions {
   readonly found: ReadonlySet<string>;
 }
 
-/**
- * The messages of a request as an AI SDK model takes them.
- */
+/** A prompt that was made before, and of which messages. */
+interface KnownPrompt {
+  readonly messages: readonly Message[];
+  readonly contents: readonly unknown[];
+  readonly prompt: readonly LanguageModelV4Message[];
+  /** Length of the prompt after each message. */
+  readonly ends: readonly number[];
+  readonly tools: ReadonlyMap<string, string>;
+  readonly found: ReadonlySet<string>;
+  readonly key: string;
+  readonly model: LanguageModelV4;
+}
+
+/** By the first message of a history: a request mostly continues the one before. */
+const knownPrompts = new WeakMap<Message, KnownPrompt>();
+
+/** The messages of a request as an AI SDK model takes them. Those that were converted for the request before are not again. */
 export async function toPrompt(
   messages: readonly Message[],
   { model, key, found }: PromptOptions,
 ): Promise<LanguageModelV4Message[]> {
-  const prompt: LanguageModelV4Message[] = [];
-  const tools = new Map<string, string>();
-  for (const message of messages) {
+  const [first] = messages;
+  const known = first && knownPrompts.get(first);
+  const isSameTarget = known?.model === model && known.key === key && hasAll(known.found, found);
+  let same = 0;
+  if (known !== undefined && isSameTarget)
+    while (
+      same < known.messages.length &&
+      known.messages[same] === messages[same] &&
+      known.contents[same] === messages[same]?.content
+    )
+      same += 1;
+  // A message with results takes those that follow.
+  while (same > 0 && messages[same]?.role === 'tool') same -= 1;
+  const ends = known?.ends.slice(0, same) ?? [];
+  const prompt = known?.prompt.slice(0, ends.at(-1) ?? 0) ?? [];
+  const tools = new Map(known?.tools);
+  for (const message of messages.slice(same)) {
     if (message.role === 'tool')
       addResult(prompt, resultPart(message, found, tools.get(message.tool_call_id)));
     else if (message.role === 'assistant') {
@@ -42,14 +70,22 @@ export async function toPrompt(
     } else if (message.role === 'user')
       prompt.push({ role: 'user', content: await userParts(message, model) });
     else prompt.push({ role: 'system', content: message.content });
+    ends.push(prompt.length);
   }
+  const contents = messages.map(({ content }) => content);
+  if (first !== undefined)
+    knownPrompts.set(first, { messages, contents, prompt: [...prompt], ends, tools, found, key, model });
   return prompt;
 }
 
-/** All results that answer one message stand in one message. */
+function hasAll(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
+  return known.size === found.size && [...found].every((name) => known.has(name));
+}
+
+/** All results that answer one message stand in one message, which is made anew: an earlier prompt may have it. */
 function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolResultPart): void {
   const last = prompt.at(-1);
-  if (last?.role === 'tool') last.content.push(part);
+  if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
   else prompt.push({ role: 'tool', content: [part] });
 }
 

@@ -65,14 +65,14 @@ export interface StoreWithBudgets {
 /** Nothing of anything. */
 export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
 
-/** The sum, part by part. */
-export function addAmounts(one: BudgetAmounts, other: BudgetAmounts): BudgetAmounts {
+/** The sum, part by part; with `factor` -1 the difference. */
+export function addAmounts(one: BudgetAmounts, other: BudgetAmounts, factor = 1): BudgetAmounts {
   return {
-    tokens: one.tokens + other.tokens,
-    cost: one.cost + other.cost,
-    calls: one.calls + other.calls,
-    steps: one.steps + other.steps,
-    timeMs: one.timeMs + other.timeMs,
+    tokens: one.tokens + factor * other.tokens,
+    cost: one.cost + factor * other.cost,
+    calls: one.calls + factor * other.calls,
+    steps: one.steps + factor * other.steps,
+    timeMs: one.timeMs + factor * other.timeMs,
   };
 }
 

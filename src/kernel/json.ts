@@ -128,12 +128,21 @@ function written(value: unknown): string {
 /** A copy of what JSON shows of a value, big integers as their digits; `undefined` where JSON cannot say it. */
 export function plainJson(value: unknown): unknown {
   try {
-    const text: string | undefined = JSON.stringify(value, (_key, field: unknown) =>
-      typeof field === 'bigint' ? field.toString() : field,
-    );
+    const text = jsonText(value);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
+  }
+}
+
+/** Without a replacer first: JSON calls it for each field, and values with big integers are rare. */
+function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return JSON.stringify(value, (_key, field: unknown) =>
+      typeof field === 'bigint' ? field.toString() : field,
+    );
   }
 }
 

@@ -28,27 +28,14 @@ import { addUsage, usageSince } from './loop-run.js';
 import { LOOP_RULES, type ToolLoopConfig } from './options.js';
 import { driveChild, driveRun } from './run.js';
 
-/** What of a loop's config an agent may set for itself; the run that it is in keeps it, and tells whose it is. */
-type AgentConfig = Pick<
-  ToolLoopConfig,
-  | 'provider'
-  | 'model'
-  | 'tools'
-  | 'output'
-  | 'maxIterations'
-  | 'llmOptions'
-  | 'maxRetries'
-  | 'maxConcurrency'
-  | 'toolTimeoutMs'
-  | 'onLimit'
-  | 'policy'
-  | 'fallback'
-  | 'compactHistory'
-  | 'answerWithinMs'
-  | 'logger'
-  | 'budget'
-  | 'hooks'
->;
+/** The options of the loop that an agent may set for itself; the run that it is in has the others. */
+const LOOP_OPTIONS = [
+  ...(['provider', 'model', 'tools', 'output', 'maxIterations', 'llmOptions', 'maxRetries'] as const),
+  ...(['maxConcurrency', 'toolTimeoutMs', 'onLimit', 'policy', 'fallback', 'compactHistory'] as const),
+  ...(['answerWithinMs', 'logger', 'budget', 'hooks'] as const),
+] as const;
+
+type AgentConfig = Pick<ToolLoopConfig, (typeof LOOP_OPTIONS)[number]>;
 
 /** What an agent is told of the call that it runs in. */
 export type AgentContext = Pick<
@@ -76,26 +63,10 @@ export interface AgentAsToolOptions<Source extends SchemaSource = SchemaSource> 
   readonly annotations?: ToolAnnotations;
 }
 
-const RULES: RulesOf<AgentAsToolOptions> = {
+const RULES = {
   name: required(FILLED_TEXT),
   description: required(FILLED_TEXT),
-  provider: LOOP_RULES.provider,
-  model: LOOP_RULES.model,
-  tools: LOOP_RULES.tools,
-  output: LOOP_RULES.output,
-  maxIterations: LOOP_RULES.maxIterations,
-  llmOptions: LOOP_RULES.llmOptions,
-  maxRetries: LOOP_RULES.maxRetries,
-  maxConcurrency: LOOP_RULES.maxConcurrency,
-  toolTimeoutMs: LOOP_RULES.toolTimeoutMs,
-  onLimit: LOOP_RULES.onLimit,
-  policy: LOOP_RULES.policy,
-  fallback: LOOP_RULES.fallback,
-  compactHistory: LOOP_RULES.compactHistory,
-  answerWithinMs: LOOP_RULES.answerWithinMs,
-  logger: LOOP_RULES.logger,
-  budget: LOOP_RULES.budget,
-  hooks: LOOP_RULES.hooks,
+  ...Object.fromEntries(LOOP_OPTIONS.map((option) => [option, LOOP_RULES[option]])),
   systemPrompt: TEXT,
   parameters: ANYTHING,
   prompt: FUNCTION,
@@ -104,7 +75,7 @@ const RULES: RulesOf<AgentAsToolOptions> = {
   timeoutMs: MILLISECONDS,
   approval: ANYTHING,
   annotations: ANYTHING,
-};
+} as RulesOf<AgentAsToolOptions>;
 
 const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {
   store: 'a `store` of the run that calls the agent: it keeps the agent’s run, too',
@@ -165,7 +136,6 @@ export function agentAsTool<Source extends SchemaSource = typeof TASK>(
   return tool;
 }
 
-/** What tools are made of that are agents. */
 const agents = new WeakMap<object, AgentAsToolOptions>();
 
 /** The call that an agent runs in, and what may end the agent, where that is not what ends the call. */
@@ -174,7 +144,6 @@ interface AgentCall {
   readonly signal?: AbortSignal;
 }
 
-/** Runs the agent that a tool is made of. */
 export async function runAgentOf(
   tool: ToolDefinition,
   args: JsonObject,
@@ -225,7 +194,6 @@ async function runAgent(
   return resultOf(name, result);
 }
 
-/** Of calls that have run agents. */
 const runIds = new WeakMap<ToolContext, RunIds>();
 
 function runIdsOf(context: ToolContext): RunIds {
@@ -236,30 +204,23 @@ function runIdsOf(context: ToolContext): RunIds {
 
 type RunSink = NonNullable<ChildRuns['run']['sink']>;
 
-/** What the run that calls the agent forbids, the agent may not do either; what surrounds that run surrounds it. */
+/** The policy and the hooks of the run that calls the agent apply to the agent, too. */
 function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
-  const { name: _, description: __, systemPrompt: ___, parameters: ____, prompt: _____, ...others } = options;
-  const {
-    earlier: _earlier,
-    maxDepth: _depth,
-    timeoutMs: _timeout,
-    approval: _approval,
-    annotations: _annotations,
-    hooks: ownHooks = [],
-    ...own
-  } = others;
-  const { policy: outerPolicy, logger, store, hooks: outerHooks = [] } = outer?.run.config ?? {};
-  const policy = bothPolicies(outerPolicy, own.policy);
-  const registry = own.tools as ToolRegistry;
+  const given = LOOP_OPTIONS.filter((option) => options[option] !== undefined);
+  const own = Object.fromEntries(given.map((option) => [option, options[option]]));
+  const { logger, store, hooks: outerHooks = [], policy: outerPolicy } = outer?.run.config ?? {};
+  const policy = bothPolicies(outerPolicy, options.policy);
+  const registry = options.tools as ToolRegistry;
   const tools = outer === undefined ? registry : withinOf(registry, outer.run.tools);
-  const hooks = [...new Set([...outerHooks, ...ownHooks])].filter((hook) => !tools.hooks.includes(hook));
+  const all = new Set([...outerHooks, ...(options.hooks ?? [])]);
+  const hooks = [...all].filter((hook) => !tools.hooks.includes(hook));
   return {
     ...(logger === undefined ? {} : { logger }),
-    // For approvals that stand: the run itself is kept in the state of the one around it.
+    // For standing approvals: the run itself is part of the state of the run around it.
     ...(store === undefined ? {} : { store }),
-    ...own,
+    ...(own as unknown as ToolLoopConfig),
     tools,
-    ...(hooks.length > 0 ? { hooks } : {}),
+    hooks: hooks.length > 0 ? hooks : undefined,
     ...(policy === undefined ? {} : { policy }),
   };
 }

@@ -1,6 +1,6 @@
 import type { Invocation, OnceValue } from '../call/invocation.js';
 import { callRecord } from '../call/result.js';
-import { failedResult, notesOf, resultText, unendedText } from '../call/result-text.js';
+import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { approvalNeed } from '../call/waits.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';
 import { errorResult, type ToolResult } from '../contract/tool-result.js';
@@ -9,7 +9,7 @@ import { tellQuestion, withQuestion } from './budget-question.js';
 import { ChildRuns, childRuns } from './child-runs.js';
 import { foundBy } from './deferred-calls.js';
 import type { EventSink } from './events.js';
-import { isToBeKept, keepResult, keptBy } from './kept-results.js';
+import { handleIn, storeIfLarge } from './kept-results.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
 import {
   assistantMessage,
@@ -137,7 +137,6 @@ function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): Maybe
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
 }
 
-/** A call as it was suspended before. */
 function waiting(call: ParsedCall): CallOutcome {
   return { call, suspension: call.suspension, inner: call.inner };
 }
@@ -217,7 +216,8 @@ function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybeProm
   const { invoke, retries, synchronous } = run;
   const attempt = retries.attempt(call.name);
   // A tool that answers at once cannot have waited for a run of its own, and watching costs more than a small one.
-  const children = synchronous.has(call.name) ? undefined : new ChildRuns(run, scope, call);
+  const isAlone = synchronous.has(call.name) && run.budget === undefined;
+  const children = isAlone ? undefined : new ChildRuns(run, scope, call);
   const made = children
     ? childRuns.run(children, invoke, call, scope, attempt)
     : invoke(call, scope, attempt);
@@ -238,10 +238,10 @@ function outcomeOf(
     return { call, suspension: invocation.suspension, inner: children?.close() ?? call.inner };
   let record = children ? children.finish(invocation.record) : invocation.record;
   if (call.journal !== undefined) record = { ...record, ...givenAnswers(call) };
-  return run.results !== undefined && isToBeKept(run, record) ? keepResult(run, call, record) : record;
+  const isLarge = run.results !== undefined && isCutDetails(record.result.details);
+  return isLarge ? storeIfLarge(run, call, record) : record;
 }
 
-/** Who answered what the call waited for. */
 function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 'answers'> {
   const { given = [] } = journal ?? {};
   return given.length === 0 ? {} : { answeredBy: given.at(-1)?.answeredBy, answers: given };
@@ -261,7 +261,6 @@ function answerOrSuspend(
   return end ?? answerForUnanswered(run, outcomes, closed ?? ((call) => notSaved(run, call)));
 }
 
-/** Adds the answers to the history. */
 function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | undefined {
   const { messages, toolCalls, retries, guard, signal } = run;
   const verdict = guard?.watch(records);
@@ -271,7 +270,7 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
     const message = toolMessage(record.id, record.result, notes);
     // Most results are a text and nothing more.
     messages.push(
-      record.result.details === undefined ? message : { ...message, ...foundBy(record), ...keptBy(record) },
+      record.result.details === undefined ? message : { ...message, ...foundBy(record), ...handleIn(record) },
     );
     toolCalls.push(record);
   }
@@ -281,7 +280,6 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
   return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
 }
 
-/** Why a run ends that is not to go on without an answer. */
 function expiryError(records: readonly CallRecord[]): Error | undefined {
   const errors = records.map(({ result }) => result.error);
   return errors.find((error) => ToolwrightError.is(error) && error.name === 'AnswerExpired') as
@@ -361,7 +359,6 @@ async function answerForUnanswered(
   return addAnswers(run, records);
 }
 
-/** The model may try it in another way. */
 function notSaved(run: LoopRun, call: ParsedCall): CallRecord {
   const message = `The call of '${call.name}' waits for an answer, and the run cannot be kept until then: it cannot be written as JSON. ${unended(run, call)}`;
   return notRun(call, 'refused', failedResult('NotExecutableHere', message));
@@ -400,7 +397,6 @@ function progressOf({
   return kinds.has('question') || journal?.answers.length ? 'asking' : 'unmade';
 }
 
-/** The record of a call that was answered without being made. */
 function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResult): CallRecord {
   return {
     ...callRecord({ request: call, attempt: 0, since: 0 }, { status, result }),

@@ -13,6 +13,7 @@ import {
   USAGE_PARTS,
   type Usage,
 } from '../contract/llm-provider.js';
+import type { RequestTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -22,35 +23,41 @@ import { parseToolRequest } from '../text/tool-call-parser.js';
 
 /** A reply, or why there is none. */
 export type Reply =
-  /** `cost`: what it cost, where there is a budget and somebody records it. */
+  /** `cost`: only with a budget and a trace. */
   | { readonly ok: true; readonly response: LLMResponse; readonly cost?: number }
-  /** `streamed` is the text that was told by then. */
+  /** `streamed` is the text that was streamed by then. */
   | { readonly ok: false; readonly reason: 'aborted'; readonly streamed?: string }
   | {
       readonly ok: false;
       readonly reason: 'failed';
       readonly error: ToolwrightError;
-      /** Somebody was told a part of it by then. */
+      /** A part of it was streamed by then. */
       readonly isTold?: boolean;
       /** Another try would be no use, nor another provider. */
       readonly isFinal?: boolean;
     };
 
-/** What of a reply is told while it is written. */
 type ReplyPart = Exclude<LLMStreamPart, { readonly type: 'response' }>;
 
-/** Hears of a reply while it is written; the provider waits for what it returns. */
+/** Receives a reply while it is written; the provider waits for what it returns. */
 export type PartListener = (part: ReplyPart) => void | Promise<void>;
 
-/** A request that no reply came of. */
 export type Failure = Extract<Reply, { readonly reason: 'failed' }>;
 
-/** Who hears of a request. */
-export interface AskListeners {
+interface AskListeners {
   readonly onPart?: PartListener | undefined;
-  /** Says what becomes of a failure; default: it is the reply. */
+  /** Decides what becomes of a failure; default: it is the reply. */
   readonly onFailure?: ((failure: Failure) => Reply | Promise<Reply>) | undefined;
 }
+
+/** A request to a provider, and who is informed about the reply. */
+export interface Question extends AskListeners {
+  readonly provider: LLMProvider;
+  readonly request: LLMRequest;
+  readonly trace?: RequestTrace;
+}
+
+const NOBODY: AskListeners = {};
 
 /**
  * Asks the provider once; with a listener, its reply is streamed. An abort does not wait for a provider that
@@ -63,37 +70,25 @@ export async function askModel(
 ): Promise<Reply> {
   const { signal } = request;
   if (signal?.aborted) return { ok: false, reason: 'aborted' };
-  const told = onPart === undefined ? undefined : new ToldReply(onPart);
+  let streamed = '';
+  let isTold = false;
   try {
-    const asked = told === undefined ? provider.chat(request) : streamReply(provider, request, told);
+    const asked =
+      onPart === undefined
+        ? provider.chat(request)
+        : streamReply(provider, request, (part) => {
+            isTold = true;
+            if (part.type === 'text-delta') streamed += part.text;
+            return onPart(part);
+          });
     const response = signal === undefined ? await asked : await unlessAborted(asked, signal);
     return { ok: true, response: normalizeResponse(response) };
   } catch (cause) {
-    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed: told?.text ?? '' };
+    if (signal?.aborted) return { ok: false, reason: 'aborted', streamed };
     const message = `LLM call failed: ${errorMessage(cause)}`;
     const error = new ToolwrightError('ProviderFailed', message, { cause });
-    const failure = { ok: false, reason: 'failed', error, isTold: told?.hasBegun ?? false } as const;
+    const failure = { ok: false, reason: 'failed', error, isTold } as const;
     return onFailure === undefined ? failure : onFailure(failure);
-  }
-}
-
-const NOBODY: AskListeners = {};
-
-/** What was told of a reply by now. */
-class ToldReply {
-  text = '';
-  hasBegun = false;
-  readonly #onPart: PartListener;
-
-  constructor(onPart: PartListener) {
-    this.#onPart = onPart;
-  }
-
-  /** A promise only where there is something to wait for. */
-  tell(part: ReplyPart): void | Promise<void> {
-    this.hasBegun = true;
-    if (part.type === 'text-delta') this.text += part.text;
-    return this.#onPart(part);
   }
 }
 
@@ -101,31 +96,25 @@ class ToldReply {
 async function streamReply(
   provider: LLMProvider,
   request: LLMRequest,
-  told: ToldReply,
+  onPart: PartListener,
 ): Promise<LLMResponse> {
   if (provider.stream === undefined) {
     const response = await provider.chat(request);
-    await tellWhole(response, (part) => told.tell(part));
+    await tellWhole(response, onPart);
     return response;
   }
-  let begun: Set<string> | undefined;
+  const begun = new Set<string>();
   for await (const part of provider.stream(request)) {
     if (part.type === 'response') return part.response;
     // After an abort the run has ended; leaving the iteration lets the provider close its connection.
     if (request.signal?.aborted) break;
-    if (part.type === 'text-delta' || part.type === 'reasoning-delta') {
-      if (!isFilled(part.text)) continue;
-    } else {
-      begun ??= new Set();
-      if (!isTold(part, begun)) continue;
-    }
-    const taken = told.tell(part);
+    const taken = isUsable(part, begun) ? onPart(part) : undefined;
     if (taken !== undefined) await taken;
   }
   throw new Error('the stream ended without a response');
 }
 
-/** Tells a reply that came in one piece, but for its calls. */
+/** Streams a reply that came in one piece, without its calls. */
 export async function tellWhole(
   response: Partial<LLMResponse> | null | undefined,
   onPart: PartListener,
@@ -137,9 +126,12 @@ export async function tellWhole(
     await onPart({ type: 'attachment', attachment });
 }
 
-/** Nobody hears of empty pieces, nor of calls that cannot be told apart; `begun` has the ids of those that can. */
-function isTold(part: ReplyPart, begun: Set<string>): boolean {
+/** Empty pieces are left out, and calls that cannot be told apart; `begun` has the ids of those that can. */
+function isUsable(part: ReplyPart, begun: Set<string>): boolean {
   switch (part.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+      return isFilled(part.text);
     case 'call-input-start':
       if (!isFilled(part.callId) || begun.has(part.callId)) return false;
       begun.add(part.callId);
@@ -159,7 +151,7 @@ function isFilled(text: unknown): text is string {
   return typeof text === 'string' && text !== '';
 }
 
-/** Providers are other people's code: what they leave out gets its plain meaning. */
+/** Providers are other people's code: missing parts get their plain meaning. */
 export function normalizeResponse(response: Partial<LLMResponse> | null | undefined): LLMResponse {
   if (typeof response !== 'object' || response === null)
     throw new TypeError('the provider returned no response');
@@ -209,21 +201,21 @@ function normalizeItems(items: unknown): { readonly providerItems?: ProviderItem
   return isRecord(kept) && Object.keys(kept).length > 0 ? { providerItems: kept } : {};
 }
 
-/** Counts are whole and not negative, whatever a server says: they are summed, and kept with suspended runs. */
+/** Counts are whole and not negative, whatever a server reports: they are summed, and stored with suspended runs. */
 function normalizeUsage(usage: Partial<Usage>): Usage {
-  const counts: Usage = {
+  const counts: Record<string, unknown> = {
     inputTokens: normalizeCount(usage.inputTokens),
     outputTokens: normalizeCount(usage.outputTokens),
     totalTokens: normalizeCount(usage.totalTokens),
   };
-  if (usage.raw === undefined && !hasUsageParts(usage)) return counts;
-  const told: Record<string, unknown> = { ...counts };
-  for (const part of USAGE_PARTS) if (Number.isFinite(usage[part])) told[part] = normalizeCount(usage[part]);
-  if (usage.raw !== undefined) told.raw = usage.raw;
-  return told as unknown as Usage;
+  if (hasUsageParts(usage))
+    for (const part of USAGE_PARTS)
+      if (Number.isFinite(usage[part])) counts[part] = normalizeCount(usage[part]);
+  if (usage.raw !== undefined) counts.raw = usage.raw;
+  return counts as unknown as Usage;
 }
 
-/** Whether it tells what only some providers do. By name: looking by a list of keys costs more than adding. */
+/** Whether it has counts that only some providers report. By name: looking by a list of keys costs more than adding. */
 export function hasUsageParts({
   cacheReadTokens,
   cacheWriteTokens,
@@ -303,20 +295,14 @@ export function detectCalls(
 
 function detectorOf(detector: Exclude<Detector, 'native'>): CallDetector {
   if (typeof detector === 'function') return detector;
-  return detector === 'tool_request' ? findRequest : scan;
+  return (content, { tools }) => {
+    const request = parseToolRequest(content);
+    if (request !== undefined) return { toolCalls: [request] };
+    if (detector === 'tool_request') return undefined;
+    const { calls, textBefore } = scanText(content, tools, { unknown: 'call' });
+    return { toolCalls: calls, content: textBefore };
+  };
 }
-
-const findRequest: CallDetector = (content) => {
-  const request = parseToolRequest(content);
-  return request && { toolCalls: [request] };
-};
-
-const scan: CallDetector = (content, { tools }) => {
-  const request = findRequest(content, { tools });
-  if (request !== undefined) return request;
-  const { calls, textBefore } = scanText(content, tools, { unknown: 'call' });
-  return { toolCalls: calls, content: textBefore };
-};
 
 /** A history, and the last number that was given to a call of it. */
 interface NumberedCalls {
@@ -350,16 +336,15 @@ const FEW_CALLS = 16;
 /** Few ids are compared one by one, which takes half as long as a set of them. */
 function areDistinct(calls: readonly ToolCall[]): boolean {
   if (calls.length > FEW_CALLS) return new Set(calls.map(({ id }) => id)).size === calls.length;
-  for (let later = 1; later < calls.length; later += 1)
-    for (let before = 0; before < later; before += 1)
-      if (calls[before]?.id === calls[later]?.id) return false;
-  return true;
+  return calls.every(({ id }, index) => calls.findIndex((other) => other.id === id) === index);
 }
 
 function highestNumber(history: readonly Message[]): number {
-  const ids = history.flatMap((message) =>
-    message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
-  );
-  // Nine digits: longer ones are a provider's own ids, and past 2^53 they could no longer be counted on.
-  return ids.reduce((highest, id) => Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0)), 0);
+  let highest = 0;
+  for (const message of history)
+    if (message.role === 'assistant')
+      // Nine digits: longer ones are a provider's own ids, and past 2^53 they could no longer be counted on.
+      for (const { id } of message.tool_calls ?? [])
+        highest = Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
+  return highest;
 }

@@ -40,19 +40,16 @@ export const WORDS: Readonly<Record<BudgetPart, string>> = {
   timeMs: 'milliseconds',
 };
 
-/** An amount as people read it. */
 export function shown(part: BudgetPart, amount: number): number {
   return part === 'cost' ? inUnits(amount) : Math.round(amount);
 }
 
-/** What an account is called. */
 type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
 
 /** Something that a run spends from, and what somebody may grant it beyond that. */
 export abstract class Account {
   /** The same in every process that goes on with the run. */
   readonly place: string;
-  /** For messages. */
   readonly whose: string;
   /** Where its limits stand: `budget.conversation`. */
   readonly option: string;
@@ -141,7 +138,6 @@ export class SharedAccount extends Account {
   }
 }
 
-/** Limits with so much more of each. */
 function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<BudgetAmounts> {
   const parts = Object.entries(limits) as [BudgetPart, number][];
   return Object.fromEntries(parts.map(([part, limit]) => [part, limit + more[part]]));
@@ -169,36 +165,29 @@ export function sharedAccounts(
     const key = `conversation:${conversationId}`;
     accounts.push(new SharedAccount({ key, option: 'budget.conversation' }, conversation));
   }
-  for (const [index, { key, ...limits }] of by.entries()) {
-    const whose = keyOf(key, scope);
+  for (const [index, { key: keyOf, ...limits }] of by.entries()) {
     const option = `budget.by[${index}]`;
-    if (typeof whose.key !== 'string' || whose.key === '')
-      throw wrongBudget({
-        option: `${option}.key`,
-        problem: whose.problem ?? 'the key says nobody, who would share a budget with all other nobodies',
-        fix: 'a key that says whose it is, or the scope with what it reads',
-      });
-    checkKey(`${option}.key`, whose.key);
-    accounts.push(new SharedAccount({ key: whose.key, option }, limits));
+    let key: unknown;
+    let problem = 'the key says nobody, who would share a budget with all other nobodies';
+    try {
+      key = keyOf(scope);
+    } catch (error) {
+      // An author fault, too: a turn that is taken again and again would fail each time.
+      problem = `the key says nobody, as it failed: ${errorMessage(error)}`;
+    }
+    if (typeof key !== 'string' || key === '') {
+      const fix = 'a key that says whose it is, or the scope with what it reads';
+      throw wrongBudget({ option: `${option}.key`, problem, fix });
+    }
+    checkKey(`${option}.key`, key);
+    accounts.push(new SharedAccount({ key, option }, limits));
   }
   return accounts;
 }
 
-/** Ledgers keep keys as stores keep ids. */
+/** Ledgers take keys as stores take ids. */
 function checkKey(option: string, key: string): void {
   checkArguments({ of: 'the loop’s config', given: { [option]: key }, rules: { [option]: STORED_ID } });
-}
-
-/** A key that fails says nobody, too: a turn that is taken again and again would fail each time. */
-function keyOf(
-  key: KeyedBudget['key'],
-  scope: CallScope,
-): { readonly key?: unknown; readonly problem?: string } {
-  try {
-    return { key: key(scope) };
-  } catch (error) {
-    return { problem: `the key says nobody, as it failed: ${errorMessage(error)}` };
-  }
 }
 
 /** Limits as ledgers count; none where there is none, as with `Infinity`. */
@@ -212,7 +201,6 @@ function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<B
   return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
 }
 
-/** How far a run had come before it was suspended, or lost. */
 export type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
 
 /** What was counted last may be older than the replies that are kept of a lost run. */
@@ -236,16 +224,13 @@ export function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = 
   throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
 }
 
-const HAS_RUN: ReadonlySet<CallStatus> = new Set([
-  ...(['success', 'error', 'timed_out', 'aborted', 'started'] as const),
-]);
+const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];
 
 /** Whether the tool of a call that ended so has run, or may have. */
 export function mayHaveRun(status: CallStatus): boolean {
-  return HAS_RUN.has(status);
+  return HAS_RUN.includes(status);
 }
 
-/** What was too much, and of which account. */
 export interface Beyond {
   readonly account: Account;
   readonly part: BudgetPart;
@@ -299,22 +284,17 @@ async function grantedOf(
   return Object.values(reserved).some((amount) => amount > 0) ? reserved : NO_AMOUNTS;
 }
 
-/** What is granted once and for all is kept for so long. */
+/** How long a grant without a window counts. */
 const YEAR_MS = 31_536_000_000;
 
-/** Something that somebody granted. */
-interface Grant {
-  /** The same where the same answer is taken twice: it is granted once. */
-  readonly id: string;
-  readonly part: BudgetPart;
-  readonly amount: number;
-}
-
-/** Keeps a grant with an account, as far as so much may be granted in all: as a reservation that nobody settles. */
+/**
+ * Stores a grant with an account, as far as so much may be granted in all: as a reservation that is never settled. The
+ * id is the same if the same answer is taken twice: it is granted once.
+ */
 export async function grantShared(
   ledger: BudgetLedger,
   { grantedAccount }: SharedAccount,
-  { id, part, amount }: Grant,
+  { id, part, amount }: { readonly id: string; readonly part: BudgetPart; readonly amount: number },
 ): Promise<void> {
   const leaseMs = grantedAccount.windowMs ?? YEAR_MS;
   const reserve = (granted: number) =>

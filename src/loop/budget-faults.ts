@@ -2,10 +2,8 @@ import { type AskableLimits, type Budget, keepsBudgets, type PriceTable } from '
 import { type InvalidOption, InvalidOptionsError } from '../errors/author-fault.js';
 import { PRICES, priceOf } from './prices.js';
 
-/** What is wrong with a budget, and what to write instead. */
 type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
 
-/** A budget that cannot be kept. */
 export function wrongBudget({ option, problem, fix }: BudgetFault): InvalidOptionsError {
   return new InvalidOptionsError([{ where: 'the loop’s config', option, problem, fix }]);
 }
@@ -32,7 +30,6 @@ export function missingPrice(prices: PriceTable | undefined, model: string): Bud
 
 /** What a request reserves of a part that is too small for it; the amounts as people read them. */
 export interface RequestNeed {
-  /** `budget.cost`. */
   readonly option: string;
   readonly reserved: number;
   readonly inputTokens: number;
@@ -67,15 +64,9 @@ export const MISSING_LEDGER: BudgetFault = {
   fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
 };
 
-/** What can be said of a budget before a run begins. */
-interface BudgetSurroundings {
-  readonly models: readonly string[];
-  readonly store: unknown;
-}
-
 const PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
 
-/** Limits of which somebody may grant more, although there is nothing that they could grant. */
+/** Limits that ask for more, although there is nothing to grant. */
 export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
   return [
     ...faultsOfAsking('budget', own),
@@ -89,25 +80,18 @@ function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly Budget
   const { whenSpent = 'end' } = limits;
   if (whenSpent === 'end') return [];
   const limited = PARTS.filter((part) => limits[part] !== undefined);
-  if (limited.length === 0)
-    return [
-      {
-        option: `${of}.whenSpent`,
-        problem: `${of}.whenSpent asks for more, and nothing beside it is limited`,
-        fix: "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }",
-      },
-    ];
+  if (limited.length === 0) {
+    const problem = `${of}.whenSpent asks for more, and nothing beside it is limited`;
+    const fix = "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }";
+    return [{ option: `${of}.whenSpent`, problem, fix }];
+  }
   if (whenSpent === 'ask') return [];
   const asked = PARTS.filter((part) => whenSpent.ask[part] !== undefined);
   const option = `${of}.whenSpent.ask`;
-  if (asked.length === 0)
-    return [
-      {
-        option,
-        problem: `${option} grants nothing`,
-        fix: `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`,
-      },
-    ];
+  if (asked.length === 0) {
+    const fix = `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`;
+    return [{ option, problem: `${option} grants nothing`, fix }];
+  }
   return asked
     .filter((part) => !limited.includes(part))
     .map((part) => ({
@@ -117,15 +101,18 @@ function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly Budget
     }));
 }
 
-/** What is wrong with a budget whatever the run: the first model without a price, a store that is missing, questions for nothing. */
-export function budgetFaults(budget: Budget, { models, store }: BudgetSurroundings): readonly BudgetFault[] {
+/** The faults of a budget whatever the run: models without a price, a missing store, questions for nothing. */
+export function budgetFaults(
+  budget: Budget,
+  { models, store }: { readonly models: readonly string[]; readonly store: unknown },
+): readonly BudgetFault[] {
   const { conversation, by = [], prices } = budget;
   const isShared = conversation !== undefined || by.length > 0;
-  const isKept = budget.store !== undefined || keepsBudgets(store);
+  const hasLedger = budget.store !== undefined || keepsBudgets(store);
   const unpriced = countsCost(budget) ? models.map((model) => missingPrice(prices, model)) : [];
   return [
     ...unpriced.filter((fault) => fault !== undefined),
-    ...(isShared && !isKept ? [MISSING_LEDGER] : []),
+    ...(isShared && !hasLedger ? [MISSING_LEDGER] : []),
     ...askingFaults(budget),
   ];
 }

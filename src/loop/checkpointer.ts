@@ -158,7 +158,6 @@ export class StepCheckpointer implements Checkpointer {
     }
   }
 
-  /** Ends a run that threw. */
   async fail(error: unknown): Promise<void> {
     await this.#last.catch(() => {});
     const known = { iterations: this.#step, usage: NO_USAGE, error: storedError(error) };
@@ -183,7 +182,6 @@ export class StepCheckpointer implements Checkpointer {
     });
   }
 
-  /** A call without an outcome, as of now. */
   #unsettledCall(call: ParsedCall, index: number): StoredCall {
     const stored = jsonCall(call.record ?? { call, suspension: call.suspension, inner: call.inner }, call);
     if (stored.status !== 'held') return stored;

@@ -18,7 +18,6 @@ export const childRuns = new AsyncLocalStorage<ChildRuns>();
 /** The tools of the agents that tools are made of (`agentAsTool`), by the arguments of the call if need be. */
 export const toolsOfAgents = new WeakMap<object, (args: JsonObject) => ToolRegistry | undefined>();
 
-/** One run that the tool of a call began. */
 interface ChildRun {
   /** Where it was suspended, with the answers that it has since. */
   state?: RunState | undefined;
@@ -55,7 +54,6 @@ export class ChildRuns {
     for (const { run: number, ...known } of call.inner) this.#runs[number] = { ...known };
   }
 
-  /** The call was answered, or waits. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -127,7 +125,6 @@ export class ChildRuns {
     return { ...record, status: 'error', result: leftSuspended(record.name, left) };
   }
 
-  /** The first of the runs that are suspended. */
   get left(): RunState | undefined {
     const [other] = this.#others?.values() ?? [];
     return other ?? this.#runs?.find((run) => run?.state !== undefined)?.state;

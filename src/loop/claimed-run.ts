@@ -25,7 +25,6 @@ export const LEASE: OptionRule = {
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** A run to be claimed. */
 export interface ClaimRequest<Store extends RunStore = RunStore> {
   readonly store: Store;
   readonly runId: string;
@@ -70,7 +69,6 @@ export class ClaimedRun {
     return this.#lost.signal;
   }
 
-  /** The run was claimed at this time, by `performance.now()`. */
   hold(since: number): void {
     this.#renewal.begin(since);
   }
@@ -128,7 +126,6 @@ export class ClaimedRun {
     this.#lost.abort(reason);
   }
 
-  /** Stops renewing the lease. */
   leave(): void {
     this.#renewal.end();
   }
@@ -152,7 +149,6 @@ export class ClaimedRun {
   }
 }
 
-/** Another process holds a run. */
 export function claimedByAnother(runId: string): ToolwrightError {
   return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
 }
@@ -183,7 +179,6 @@ export async function seizeRun({
   return { claimed, run: taken.run };
 }
 
-/** A lease, and what happens with it. */
 interface RenewedLease<Renewal> {
   readonly leaseMs: number;
   /** Asks the store for as much time again. */

@@ -133,37 +133,35 @@ async function compensateAll(
 ): Promise<readonly Compensation[]> {
   const calls = callsToUndo(run);
   const jobs = await jobsLeft(store, calls);
-  const registry = registryOf(tools);
   const { owner, turnOf: conversationId } = run;
-  const surroundings = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
-  const undoing = { run, registry, scope: surroundings, logger };
+  const ofRun = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
+  const undoing = { run, registry: registryOf(tools), scope: ofRun, logger };
   const done: Compensation[] = [];
   for (const call of calls) {
     const { id: callId, name, idempotencyKey } = call;
     const about = { callId, tool: name, idempotencyKey };
-    const known = ofKey(idempotencyKey, { run, jobs });
-    const found = known ?? (await findEffect(withJob(call, jobs.get(idempotencyKey)), undoing));
+    const before = run.compensated.get(idempotencyKey);
+    const job = jobs.get(idempotencyKey);
+    let found: FoundEffect | NoEffect;
+    if (before?.isError === false) found = { status: 'before', text: before.text };
+    else if (job?.attempt === 0) found = { status: 'cancelled' };
+    else found = await findEffect(withJob(call, job), undoing);
     if (!('tool' in found)) {
       if (found.status !== 'nothing') done.push({ ...about, ...found, status: found.status });
       continue;
     }
-    const result = await undo(found, undoing);
-    const entry = { type: 'compensated', idempotencyKey, ...result } as const;
+    const { tool, compensate, effect } = found;
+    const { isError, forLLM: text } = await callBeside(tool, undoing, {
+      description: `Undoes a call of ${name}`,
+      effect: { callId, idempotencyKey: partKey(idempotencyKey, 'compensate') },
+      execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
+    });
+    const entry = { type: 'compensated', idempotencyKey, isError, text } as const;
     await claimed.write({ write: (claim) => store.append(claim, [entry]) });
-    done.push({ ...about, status: result.isError ? 'failed' : 'compensated', text: result.text });
-    if (result.isError) break;
+    done.push({ ...about, status: isError ? 'failed' : 'compensated', text });
+    if (isError) break;
   }
   return done;
-}
-
-/** What is known of an effect without its tool. */
-function ofKey(
-  key: string,
-  { run, jobs }: Pick<Undoing, 'run'> & { readonly jobs: ReadonlyMap<string, StoredJob> },
-): NoEffect | undefined {
-  const before = run.compensated.get(key);
-  if (before?.isError === false) return { status: 'before', text: before.text };
-  return jobs.get(key)?.attempt === 0 ? { status: 'cancelled' } : undefined;
 }
 
 /** A call that may have done something, by the key of what that is. */
@@ -192,11 +190,7 @@ function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonl
 
 /** Of calls with a key, which those do not have that were aborted before they had begun. */
 const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
-  'success',
-  'started',
-  'error',
-  'aborted',
-  'timed_out',
+  ...(['success', 'started', 'error', 'aborted', 'timed_out'] as const),
 ]);
 
 /** The jobs of calls, by the keys of these; those that nobody has begun are cancelled. */
@@ -227,7 +221,6 @@ function withJob(call: UndoneCall, job: StoredJob | undefined): UndoneCall {
   return { ...call, status: job.result.isError ? 'error' : 'success', result: new ToolResult(job.result) };
 }
 
-/** Where something is undone. */
 interface Undoing {
   readonly run: Pick<FoldedRun, 'runId' | 'iterations' | 'compensated'>;
   readonly registry: ToolRegistry;
@@ -235,7 +228,6 @@ interface Undoing {
   readonly logger: Logger | undefined;
 }
 
-/** An effect that can be undone. */
 interface FoundEffect {
   readonly tool: ToolDefinition;
   readonly compensate: Compensate;
@@ -249,89 +241,70 @@ interface NoEffect extends Pick<Compensation, 'text'> {
 }
 
 async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect> {
-  const { name, status, result } = call;
-  const tool = undoing.registry.get(name);
+  const { id: callId, idempotencyKey, name, rawArguments, status, result } = call;
+  const { registry } = undoing;
+  const tool = registry.get(name);
   if (tool === undefined)
     return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
   const { compensate, reconcile, annotations } = tool;
+  /** With the arguments as the tool gets them, also of a call that was cut off before they were stored. */
+  const effectOf = async (): Promise<Effect> => {
+    if (call.arguments !== undefined) return { callId, idempotencyKey, arguments: call.arguments };
+    const checked = await registry.check(name, rawArguments);
+    return { callId, idempotencyKey, arguments: checked.ok ? checked.arguments : {} };
+  };
   const found = async (given: ToolResult): Promise<FoundEffect | NoEffect> =>
     compensate === undefined
       ? { status: 'none' }
-      : { tool, compensate, effect: { ...(await effectOf(call, undoing)), result: given } };
+      : { tool, compensate, effect: { ...(await effectOf()), result: given } };
   if (status === 'success' && result !== undefined) return found(result);
   if (annotations?.readOnly) return { status: 'nothing' };
   if (status === 'error' && compensate === undefined && reconcile === undefined) return { status: 'nothing' };
-  if (reconcile === undefined || status === 'started') return unknownAs(result);
-  const known = await askTool({ tool, reconcile, effect: await effectOf(call, undoing) }, undoing);
-  if (known.status === 'done') return found(known.result);
-  if (known.status === 'not-done') return { status: 'none', text: NOT_DONE };
-  return unknownAs(result, ...(known.result.isError ? [known.result] : []));
-}
-
-function unknownAs(...results: readonly (ToolResult | undefined)[]): NoEffect {
-  const texts = results.flatMap((result) => result?.forLLM || []);
-  return { status: 'unknown', ...(texts.length === 0 ? {} : { text: texts.join('\n') }) };
-}
-
-const NOT_DONE = 'Its tool says that it was not done.';
-
-/** With the arguments as the tool gets them, also of a call that was cut off before that was kept. */
-async function effectOf(call: UndoneCall, { registry }: Undoing): Promise<Effect> {
-  const { id: callId, idempotencyKey, name, rawArguments } = call;
-  if (call.arguments !== undefined) return { callId, idempotencyKey, arguments: call.arguments };
-  const checked = await registry.check(name, rawArguments);
-  return { callId, idempotencyKey, arguments: checked.ok ? checked.arguments : {} };
-}
-
-interface AskedTool extends Pick<FoundEffect, 'tool'> {
-  readonly reconcile: Reconcile;
-  readonly effect: Effect;
-}
-
-/** What the tool knows of a call that was cut off, or that failed; what it throws is logged, and means nothing. */
-async function askTool(
-  { tool, reconcile, effect }: AskedTool,
-  undoing: Undoing,
-): Promise<{ readonly status: Reconciliation['status']; readonly result: ToolResult }> {
-  let status: Reconciliation['status'] = 'unknown';
-  const execute: ToolDefinition['execute'] = async (_args, context) => {
-    const known: unknown = await reconcile(effect, context);
-    if (!isRecord(known) || !RECONCILED.accepts(known.status))
-      throw new TypeError('What `reconcile` gave says nothing.');
-    status = known.status as Reconciliation['status'];
-    return known.result;
-  };
-  const { name, returnsContent = false } = tool;
-  const about = { description: `Says what came of a call of ${name}`, execute, returnsContent };
-  const result = await callBeside(tool, about, { ...undoing, effect });
-  return { status, result };
-}
-
-/** One compensation. */
-async function undo(
-  { tool, compensate, effect }: FoundEffect,
-  undoing: Undoing,
-): Promise<{ readonly isError: boolean; readonly text: string }> {
-  const about = {
-    description: `Undoes a call of ${tool.name}`,
-    execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
-  };
-  const idempotencyKey = partKey(effect.idempotencyKey, 'compensate');
-  const result = await callBeside(tool, about, { ...undoing, effect: { ...effect, idempotencyKey } });
-  return { isError: result.isError, text: result.forLLM };
+  let text = result?.forLLM ?? '';
+  if (reconcile !== undefined && status !== 'started') {
+    const known = await askTool(tool, reconcile, { effect: await effectOf(), undoing });
+    if (known.status === 'done') return found(known.result);
+    if (known.status === 'not-done') return { status: 'none', text: 'Its tool says that it was not done.' };
+    if (known.result.isError) text = [text, known.result.forLLM].filter((line) => line !== '').join('\n');
+  }
+  return { status: 'unknown', ...(text === '' ? {} : { text }) };
 }
 
 const RECONCILED = oneOf('done', 'not-done', 'unknown');
 
-interface BesideMethod extends Pick<ToolDefinition, 'execute' | 'returnsContent'> {
-  readonly description: string;
+/** Asks the tool about a call that was cut off or failed. If that throws, it is logged, and the answer is `unknown`. */
+async function askTool(
+  tool: ToolDefinition,
+  reconcile: Reconcile,
+  { effect, undoing }: { readonly effect: Effect; readonly undoing: Undoing },
+): Promise<{ readonly status: Reconciliation['status']; readonly result: ToolResult }> {
+  let status: Reconciliation['status'] = 'unknown';
+  const { returnsContent = false } = tool;
+  const result = await callBeside(tool, undoing, {
+    description: `Says what came of a call of ${tool.name}`,
+    ...{ effect, returnsContent },
+    execute: async (_args: unknown, context: ToolContext) => {
+      const known: unknown = await reconcile(effect, context);
+      if (!isRecord(known) || !RECONCILED.accepts(known.status))
+        throw new TypeError('What `reconcile` gave says nothing.');
+      status = known.status as Reconciliation['status'];
+      return known.result;
+    },
+  });
+  return { status, result };
 }
 
-/** Calls what a tool has beside its method, with all that surrounds a call: its context, the limit of its time, the log. */
+/** A function that a tool has beside its method, and the effect that it is about. */
+interface BesideMethod extends Pick<ToolDefinition, 'execute' | 'returnsContent'> {
+  readonly description: string;
+  readonly effect: Pick<Effect, 'callId' | 'idempotencyKey'>;
+}
+
+/** Calls a function beside the method of a tool as a tool of its own: with a context, a time limit and the log. */
 async function callBeside(
   { name, container, timeoutMs }: ToolDefinition,
-  { returnsContent, ...about }: BesideMethod,
-  { effect, run, scope, logger }: Undoing & { readonly effect: Pick<Effect, 'callId' | 'idempotencyKey'> },
+  { run, scope, logger }: Undoing,
+  { returnsContent, effect, ...about }: BesideMethod,
 ): Promise<ToolResult> {
   const limits = timeoutMs === undefined ? {} : { timeoutMs };
   const tool = toDefinition({ name, ...about, ...limits }, { by: 'compensateRun', wrong: [] });
@@ -340,8 +313,7 @@ async function callBeside(
     ...(returnsContent ? { returnsContent } : {}),
     ...(container ? { container } : {}),
   });
-  const { callId: id, idempotencyKey } = effect;
   const place = { runId: run.runId, step: run.iterations, index: 0 };
-  const { result } = await registry.invoke({ id, name, arguments: {}, place, idempotencyKey }, scope);
-  return result;
+  const call = { id: effect.callId, name, arguments: {}, place, idempotencyKey: effect.idempotencyKey };
+  return (await registry.invoke(call, scope)).result;
 }

@@ -104,17 +104,11 @@ export async function complete(model: CompletionModel, request: CompletionReques
   const reply = await askRecorded(model.telemetry, { provider, request: asked });
   if (!reply.ok) throw reply.reason === 'failed' ? reply.error : model.signal?.reason;
   const { content, toolCalls, finishReason, usage } = reply.response;
-  const calls = numberCalls(toolCalls, { messages }).map((call) => ({
-    type: 'toolCall' as const,
-    toolCallId: call.id,
-    name: call.name,
-    arguments: objectOrText(call.arguments),
-  }));
+  const calls = numberCalls(toolCalls, { messages }).map(({ id, name, arguments: given }) => {
+    const read = readArguments(given);
+    const args = read.ok ? read.value : given;
+    return { type: 'toolCall' as const, toolCallId: id, name, arguments: args };
+  });
   const text = content === '' ? [] : [{ type: 'text' as const, content }];
   return { content: [...text, ...calls], finishReason, usage };
-}
-
-function objectOrText(raw: JsonObject | string): JsonObject | string {
-  const read = readArguments(raw);
-  return read.ok ? read.value : raw;
 }

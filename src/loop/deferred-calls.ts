@@ -1,7 +1,5 @@
-import type { Invoker } from '../call/invocation.js';
 import { SafeLog } from '../call/log.js';
 import { callRecord } from '../call/result.js';
-import { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { CallRecord } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -15,8 +13,9 @@ import { readOn } from './kept-results.js';
 import type { LoopRun } from './loop-run.js';
 import { type ParsedCall, parseCall } from './messages.js';
 import { CALL_TOOL, divide, READ_RESULT, SEARCH_PARAMETERS, SEARCH_TOOLS } from './offered-tools.js';
+import { type OwnTool, ownTool } from './own-tool.js';
 
-/** The calls of a reply, with searches answered and calls of `call_tool` as those of the tools that they name. */
+/** The calls of a reply, with searches answered, and calls of `call_tool` replaced by those of the tools that they name. */
 export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promise<readonly ParsedCall[]> {
   const { deferred } = divide(run.tools, run.config.deferAbove);
   return Promise.all(
@@ -25,17 +24,22 @@ export function resolveCalls(run: LoopRun, calls: readonly ParsedCall[]): Promis
       if (call.name === READ_RESULT && run.results !== undefined)
         return { ...call, record: await readOn(run, call) };
       if (deferred.size === 0) return call;
-      if (call.name === SEARCH_TOOLS) return { ...call, record: await searched(run, call) };
+      if (call.name === SEARCH_TOOLS) return { ...call, record: await searcherOf(run)(call, run.scope) };
       return call.name === CALL_TOOL ? resolved(call) : call;
     }),
   );
 }
 
-/** The call of the tool that a call names. Everything after this speaks of that tool. */
+/** The call of the tool that a call names. Everything after this concerns that tool. */
 function resolved(call: ParsedCall): ParsedCall {
   const { id, read, place, text, providerItems } = call;
   const { name, arguments: args, ...others } = read.ok ? read.value : {};
-  if (typeof name !== 'string' || name === '') return { ...call, record: unnamed(call) };
+  if (typeof name !== 'string' || name === '') {
+    const message = `Invalid arguments for ${CALL_TOOL}: it takes { "name": "…", "arguments": { … } }.`;
+    const result = new ToolResult({ forLLM: message, isError: true });
+    const record = callRecord({ request: call, attempt: 1, since: 0 }, { status: 'rejected', result });
+    return { ...call, record };
+  }
   // Some models write the arguments beside the name.
   const given = args === undefined || args === null ? others : args;
   const inner = isRecord(given) || typeof given === 'string' ? given : JSON.stringify(given);
@@ -43,37 +47,24 @@ function resolved(call: ParsedCall): ParsedCall {
   return { ...parsed, wire: { name: CALL_TOOL, text: text ?? '{}' } };
 }
 
-function unnamed(call: ParsedCall): CallRecord {
-  const message = `Invalid arguments for ${CALL_TOOL}: it takes { "name": "…", "arguments": { … } }.`;
-  const result = new ToolResult({ forLLM: message, isError: true });
-  return callRecord({ request: call, attempt: 1, since: 0 }, { status: 'rejected', result });
-}
+const searchers = new WeakMap<LoopRun, OwnTool>();
 
-const searchers = new WeakMap<LoopRun, Invoker>();
-
-async function searched(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
+function searcherOf(run: LoopRun): OwnTool {
   let search = searchers.get(run);
   if (search === undefined) {
-    search = searcherOf(run);
+    const tool = toDefinition(
+      {
+        name: SEARCH_TOOLS,
+        description: 'Finds tools',
+        parameters: SEARCH_PARAMETERS,
+        execute: (args: JsonObject) => findTools(run, args as unknown as SearchArguments),
+      },
+      { by: 'deferred tools', wrong: [] },
+    );
+    search = ownTool(tool);
     searchers.set(run, search);
   }
-  const { id, name, arguments: args } = call;
-  const invocation = await search({ id, name, arguments: args }, run.scope);
-  if (invocation.status !== 'suspended') return invocation.record;
-  throw new TypeError('A search cannot wait.');
-}
-
-function searcherOf(run: LoopRun): Invoker {
-  const tool = toDefinition(
-    {
-      name: SEARCH_TOOLS,
-      description: 'Finds tools',
-      parameters: SEARCH_PARAMETERS,
-      execute: async (args: JsonObject) => found(run, args as unknown as SearchArguments),
-    },
-    { by: 'deferred tools', wrong: [] },
-  );
-  return new ToolRegistry().register(tool).invoker();
+  return search;
 }
 
 interface SearchArguments {
@@ -82,10 +73,10 @@ interface SearchArguments {
 }
 
 const LIMIT = 5;
-/** So many are looked at for those that no policy forbids, and that are near by meaning, too. */
+/** So many times the limit are ranked: some are forbidden by a policy, and some are near by meaning only. */
 const WIDER = 8;
 
-async function found(run: LoopRun, { query, limit = LIMIT }: SearchArguments): Promise<ToolResult> {
+async function findTools(run: LoopRun, { query, limit = LIMIT }: SearchArguments): Promise<ToolResult> {
   const { tools, config, scope } = run;
   const { deferred } = divide(tools, config.deferAbove);
   const byWords = tools
@@ -93,10 +84,12 @@ async function found(run: LoopRun, { query, limit = LIMIT }: SearchArguments): P
     .map(({ name }) => name);
   const ranked = await withMeanings(run, { query, byWords, limit: WIDER * limit });
   const names = await tools.allowed(ranked, { scope, limit, policy: config.policy });
-  const schemas = names
-    .flatMap((name) => tools.offered(name) ?? [])
-    .map((tool) => toolToSchema(tool).function);
-  const lines = schemas.map(({ strict: _, ...schema }) => JSON.stringify(schema));
+  const lines = names.flatMap((name) => {
+    const tool = tools.offered(name);
+    if (tool === undefined) return [];
+    const { strict: _, ...schema } = toolToSchema(tool).function;
+    return JSON.stringify(schema);
+  });
   const text =
     lines.length === 0
       ? `No tool was found for ${JSON.stringify(query.slice(0, 200).toWellFormed())}. Search again in other words, or for one thing at a time.`
@@ -106,16 +99,16 @@ async function found(run: LoopRun, { query, limit = LIMIT }: SearchArguments): P
   return new ToolResult({ forLLM: text, details: { found: names } });
 }
 
+interface RankedSearch extends Required<SearchArguments> {
+  readonly byWords: readonly string[];
+}
+
 const embedded = new WeakMap<ToolEmbedder, EmbeddedTools>();
 
-/** By words and by meaning, where somebody knows meanings. Where that fails, words are enough. */
+/** Ranks by words, and by meaning if there is an embedder. If that fails, words are enough. */
 async function withMeanings(
   { tools, config, signal }: LoopRun,
-  {
-    query,
-    byWords,
-    limit,
-  }: { readonly query: string; readonly byWords: readonly string[]; readonly limit: number },
+  { query, byWords, limit }: RankedSearch,
 ): Promise<readonly string[]> {
   const { toolEmbedder: embedder, logger } = config;
   if (embedder === undefined) return byWords;

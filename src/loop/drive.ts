@@ -10,16 +10,15 @@ import { anySignal, onAbort } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { TEXT_TOOLS } from '../text/with-text-tools.js';
 import { answerCalls } from './answer-calls.js';
-import { hooksAround } from './around-requests.js';
 import { detectCalls, numberCalls, type Reply } from './ask-model.js';
 import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
 import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
 import { resolveCalls } from './deferred-calls.js';
 import type { LoopEvent, ToolLoopResult } from './events.js';
-import { answerFromText, endWithAnswer, FinalAnswer } from './final-answer.js';
+import { FinalAnswer } from './final-answer.js';
 import { givenHistory } from './given-history.js';
 import { LoopGuard, RetryBudget } from './guard.js';
-import { keepingOf } from './kept-results.js';
+import { resultStoreOf } from './kept-results.js';
 import {
   abortedRun,
   addUsage,
@@ -36,6 +35,7 @@ import { assistantMessage, parseCall, SentMessages, sharedMessages } from './mes
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
 import { requestReply } from './request.js';
+import { RequestHooks } from './request-hooks.js';
 import { budgetOf } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
@@ -147,7 +147,6 @@ async function iterate(run: LoopRun): Promise<LoopEnd> {
 
 type Ending = LoopEnd | undefined | Promise<LoopEnd | undefined>;
 
-/** Makes the calls of a reply and answers them. */
 function takeCalls(run: LoopRun, response: LLMResponse): Ending {
   const { runId, iterations: step, output } = run;
   run.isAskedAgain = false;
@@ -166,7 +165,7 @@ function takeCalls(run: LoopRun, response: LLMResponse): Ending {
 
 /** Whether the run ends with the last calls: they were its final answer, or its budget is spent. */
 function endAfterCalls(run: LoopRun, calls: number): LoopEnd | undefined {
-  return (run.output && endWithAnswer(run, calls)) ?? run.budget?.ended;
+  return run.output?.endWithCalls(run, calls) ?? run.budget?.ended;
 }
 
 /** Goes on with the message at which the run was suspended: its calls, unless some still wait. */
@@ -202,9 +201,7 @@ function answeredInText(run: LoopRun, response: LLMResponse): Ending {
   const { content, finishReason } = response;
   if (content.trim() !== '' || hasSpoken(run)) {
     run.messages.push(assistantMessage(response, []));
-    return run.output === undefined
-      ? { status: 'completed', content }
-      : answerFromText(run, run.output, content);
+    return run.output === undefined ? { status: 'completed', content } : run.output.endWithText(run, content);
   }
   if (!run.isAskedAgain && run.iterations < run.maxIterations) {
     run.isAskedAgain = true;
@@ -214,7 +211,6 @@ function answeredInText(run: LoopRun, response: LLMResponse): Ending {
   return { status: 'failed', error: new ToolwrightError('EmptyReply', message) };
 }
 
-/** Whether a tool of the run has given the user an answer already. */
 function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
   return toolCalls.some(({ name, status, result }) => {
     const isTold = Boolean(result.forUser) && !result.silent;
@@ -253,13 +249,11 @@ async function atLimit(run: LoopRun): Promise<LoopEnd> {
   return end;
 }
 
-/** The calls of a reply are answered. */
 function endedStep(run: LoopRun, response: LLMResponse): LoopEvent {
   const event = replyEvent('step-end', run, response);
   return run.budget === undefined ? event : ({ ...event, spent: run.budget.spending } as LoopEvent);
 }
 
-/** The reply is there. */
 function endedReply(run: LoopRun, response: LLMResponse): LoopEvent {
   const event = replyEvent('reply-end', run, response);
   const notes = run.hooks?.takeNotes() ?? [];
@@ -297,11 +291,11 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
   const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
   const messages = isNew ? givenHistory(start, logger) : [...start.record.messages];
   const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
-  const budget = budgetOf(config, { scope, before: record });
+  const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
   const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
   const owner = ownerOfRun(scope, isNew ? tools : undefined);
-  const keeping = config.store && keepingOf(config, tools);
-  const options = callOptionsOf({ ...config, ...keeping }, tools, { runId, owner, budget });
+  const storing = config.store && resultStoreOf(config, tools);
+  const options = callOptionsOf({ ...config, ...storing }, tools, { runId, owner, budget });
   const invoke = tools.invoker(
     checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options,
   );
@@ -312,8 +306,8 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     turnOf: record?.turnOf ?? turnOf,
     tools,
     offered: record?.tools ?? NO_NAMES,
-    results: keeping?.results,
-    maxResultChars: keeping?.maxResultChars,
+    results: storing?.results,
+    maxResultChars: storing?.maxResultChars,
     resultsOf: resultsOf ?? runId,
     signal,
     sink,
@@ -334,8 +328,8 @@ function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun 
     sentFirst: undefined,
     trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
     budget,
-    hooks: tools.hooks.length > 0 || config.hooks || budget ? hooksAround(tools, config, budget) : undefined,
-    invoke: budget === undefined ? invoke : (...call) => budget.within(() => invoke(...call)),
+    hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
+    invoke,
     synchronous: new Set(),
     record,
     messages,

@@ -5,15 +5,8 @@ const CHARS = 3;
 /** What a message and a request have around their texts. */
 const FRAME = 8;
 
-/** Of messages and definitions, which every request of a run carries again. */
+/** Tokens of messages and definitions, which every request of a run carries again. */
 const known = new WeakMap<object, number>();
-
-/** Tokens of a request, rather too many than too few. */
-export function estimateTokens({ messages, tools = [], responseFormat }: LLMRequest): number {
-  let tokens = FRAME;
-  for (const part of [...messages, ...tools]) tokens += tokensOf(part);
-  return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
-}
 
 function tokensOf(part: Message | ToolSchema): number {
   let tokens = known.get(part);
@@ -24,7 +17,26 @@ function tokensOf(part: Message | ToolSchema): number {
   return tokens;
 }
 
-/** What is not ASCII may take a token for each character, and a rare one several: its bytes are counted. */
+/** Estimates the tokens of the requests of a run, rather too many than too few. A request mostly continues the last one. */
+export class RequestTokens {
+  #messages: readonly Message[] = [];
+  /** Tokens up to each message, itself included. */
+  readonly #sums: number[] = [];
+
+  of({ messages, tools = [], responseFormat }: LLMRequest): number {
+    const sums = this.#sums;
+    let same = 0;
+    while (same < sums.length && messages[same] === this.#messages[same]) same += 1;
+    sums.length = Math.min(same, messages.length);
+    for (const message of messages.slice(sums.length)) sums.push((sums.at(-1) ?? 0) + tokensOf(message));
+    this.#messages = messages;
+    let tokens = FRAME + (sums.at(-1) ?? 0);
+    for (const tool of tools) tokens += tokensOf(tool);
+    return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
+  }
+}
+
+/** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
 export function tokensIn(text: string): number {
   let others = 0;
   for (let index = 0; index < text.length; index += 1) {

@@ -125,19 +125,14 @@ export interface ToolLoopResult {
   readonly error?: Error;
 }
 
-/** So many unread progress reports are kept; of a flood, the oldest are dropped. */
+/** The most unread progress reports; of more, the oldest are dropped. */
 const MAX_WAITING_PROGRESS = 256;
-
-interface Waiting {
-  readonly event: LoopEvent;
-  readonly taken: () => void;
-}
 
 type NextEvent = IteratorResult<LoopEvent, undefined>;
 
 /** Hands events from a run to one reader, one at a time: the writer goes on when the reader has taken it. */
 export class EventChannel {
-  #waiting: Waiting[] = [];
+  #waiting: { readonly event: LoopEvent; readonly taken: () => void }[] = [];
   #readers: ((next: NextEvent) => void)[] = [];
   #isClosed = false;
   #waitingProgress = 0;
@@ -150,22 +145,29 @@ export class EventChannel {
       reader({ value: event, done: false });
       return undefined;
     }
-    if (event.type === 'call-progress') this.#makeRoom();
+    if (event.type === 'call-progress') {
+      this.#waitingProgress += 1;
+      if (this.#waitingProgress > MAX_WAITING_PROGRESS)
+        this.#take(this.#waiting.findIndex((waiting) => waiting.event.type === 'call-progress'));
+    }
     return new Promise((taken) => this.#waiting.push({ event, taken }));
   }
 
   /** The next event, as soon as there is one. Who asks again before the answer gets the one after it. */
   read(): Promise<NextEvent> {
-    const next = this.#waiting.shift();
-    if (next !== undefined) {
-      if (next.event.type === 'call-progress') this.#waitingProgress -= 1;
-      next.taken();
-      return Promise.resolve({ value: next.event, done: false });
-    }
+    const event = this.#take(0);
+    if (event !== undefined) return Promise.resolve({ value: event, done: false });
     if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => {
       this.#readers.push(resolve);
     });
+  }
+
+  #take(index: number): LoopEvent | undefined {
+    const [next] = index === 0 ? [this.#waiting.shift()] : this.#waiting.splice(index, 1);
+    if (next?.event.type === 'call-progress') this.#waitingProgress -= 1;
+    next?.taken();
+    return next?.event;
   }
 
   /** No more events will be written; those that wait can still be read. */
@@ -180,14 +182,6 @@ export class EventChannel {
     for (const { taken } of this.#waiting) taken();
     this.#waiting = [];
   }
-
-  #makeRoom(): void {
-    this.#waitingProgress += 1;
-    if (this.#waitingProgress <= MAX_WAITING_PROGRESS) return;
-    const oldest = this.#waiting.findIndex(({ event }) => event.type === 'call-progress');
-    for (const { taken } of this.#waiting.splice(oldest, 1)) taken();
-    this.#waitingProgress -= 1;
-  }
 }
 
 /** A run that is watched: iterate it for its events, await `result` for its outcome. */
@@ -196,10 +190,8 @@ export interface ToolLoopStream extends AsyncIterable<LoopEvent> {
   readonly result: Promise<ToolLoopResult>;
 }
 
-/** Drives a run with this signal, and tells the sink of it. */
 export type Drive = (signal: AbortSignal, sink: EventSink) => Promise<ToolLoopResult>;
 
-/** A run whose options have been checked. */
 interface ReadyRun {
   readonly signal: AbortSignal | undefined;
   readonly drive: Drive;

@@ -23,7 +23,11 @@ const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
 /** The model is told before the run ends; `Infinity` tells it never. */
 export const LOOP_GUARD: OptionRule = {
   ...GUARD_NUMBERS,
-  accepts: (value) => GUARD_NUMBERS.accepts(value) && tellsInTime(value as LoopGuardOptions),
+  accepts: (value) => {
+    if (!GUARD_NUMBERS.accepts(value)) return false;
+    const { tellAt = 0, endAt = tellAt } = value as LoopGuardOptions;
+    return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
+  },
   explain: (value, option) => {
     if (!GUARD_NUMBERS.accepts(value)) return GUARD_NUMBERS.explain?.(value, option) ?? [];
     const { tellAt, endAt } = value as LoopGuardOptions;
@@ -32,24 +36,18 @@ export const LOOP_GUARD: OptionRule = {
   },
 };
 
-function tellsInTime({ tellAt = 0, endAt = tellAt }: LoopGuardOptions): boolean {
-  return tellAt <= endAt || tellAt === Number.POSITIVE_INFINITY;
-}
-
-/** What the guard says of the calls of one message. */
+/** What the guard finds in the calls of one message. */
 interface GuardVerdict {
   /** By call id: what the model is told beside the result. */
-  readonly notes: ReadonlyMap<string, string>;
-  /** The run is stuck. */
+  readonly notes?: ReadonlyMap<string, string>;
   readonly error?: ToolwrightError;
 }
 
-const NOTHING: GuardVerdict = { notes: new Map() };
-
 /** A call that was seen, and how often since the model last made progress. */
 interface SeenCall {
-  /** Its arguments are read where a second call has the same outcome, and not before. */
+  /** Absent for a call from before a suspension. */
   readonly record: CallRecord | undefined;
+  /** Worked out when a second call has the same outcome, and not before. */
   signature: string | undefined;
   count: number;
   /** Counts of an earlier stretch are over. */
@@ -58,13 +56,7 @@ interface SeenCall {
   message: number;
 }
 
-/** A call that may have been seen before, as it was made now. */
-interface SeenAgain {
-  readonly call: SeenCall;
-  readonly record: CallRecord;
-}
-
-const NONE_AGAIN: readonly SeenAgain[] = [];
+const NOTHING: GuardVerdict = {};
 
 /**
  * Counts how often a call came back with the same result. A message with a call that was never seen is
@@ -74,19 +66,22 @@ const NONE_AGAIN: readonly SeenAgain[] = [];
 export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
-  /** In the order in which they came. */
   readonly #seen: SeenCall[] = [];
   /** By tool and result: most results come once, and only those that come again are told apart by arguments. */
   readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
-  /** From before the run was suspended. */
-  readonly #remembered: ReadonlyMap<string, SeenCall>;
+  /** From before the run was suspended, by their signatures. */
+  readonly #remembered = new Map<string, SeenCall>();
   #stretch = 0;
   #messages = 0;
 
   constructor({ tellAt = 3, endAt = 6 }: LoopGuardOptions = {}, memory?: RunState['guard']) {
     this.#tellAt = tellAt;
     this.#endAt = endAt;
-    this.#remembered = memory === undefined ? NO_CALLS : callsIn(memory);
+    const countOf = new Map(memory?.counts);
+    for (const signature of memory?.seen ?? []) {
+      const count = countOf.get(signature) ?? 0;
+      this.#remembered.set(signature, { record: undefined, signature, count, stretch: 0, message: 0 });
+    }
   }
 
   /** What the guard has seen so far, for the state of a suspended run. */
@@ -100,11 +95,10 @@ export class LoopGuard {
     return { seen: told.map(([signature]) => signature), counts: told.filter(([, count]) => count > 0) };
   }
 
-  /** Looks at the calls of one assistant message. */
   watch(records: readonly CallRecord[]): GuardVerdict {
     this.#messages += 1;
     const next = this.#stretch + 1;
-    let again: SeenAgain[] | undefined;
+    let again: { readonly call: SeenCall; readonly record: CallRecord }[] | undefined;
     for (const record of records) {
       const call = this.#find(record, next);
       if (call === undefined) continue;
@@ -114,43 +108,49 @@ export class LoopGuard {
       again ??= [];
       again.push({ call, record });
     }
-    let verdict = NOTHING;
-    for (const { call, record } of again ?? NONE_AGAIN) {
+    if (again === undefined) return NOTHING;
+    const notes = new Map<string, string>();
+    let error: ToolwrightError | undefined;
+    for (const { call, record } of again) {
       // Of the same calls in one message, all are told and one is counted.
-      call.count = this.#countOf(call) + (call.message === this.#messages ? 0 : 1);
-      call.stretch = this.#stretch;
-      call.message = this.#messages;
-      if (call.count >= this.#tellAt || call.count >= this.#endAt)
-        verdict = this.#judge(verdict, record, call.count);
+      const count = this.#countOf(call) + (call.message === this.#messages ? 0 : 1);
+      Object.assign(call, { count, stretch: this.#stretch, message: this.#messages });
+      const { id, name } = record;
+      if (count >= this.#tellAt)
+        notes.set(id, `[This call gave the same result ${count} times. Do something else.]`);
+      if (count >= this.#endAt)
+        error ??= new ToolwrightError(
+          'ToolLoopStuck',
+          `The model called '${name}' ${count} times with the same arguments and the same result.`,
+        );
     }
-    return verdict;
+    return { notes, error };
   }
 
   #countOf({ count, stretch }: SeenCall): number {
     return stretch === this.#stretch ? count : 0;
   }
 
-  /** The call as it was seen before; otherwise one of the next stretch. `undefined` where it does not count. */
+  /** The call as it was seen before; otherwise one of the next stretch. `undefined` if it does not count. */
   #find(record: CallRecord, stretch: number): SeenCall | undefined {
     if (record.status === 'rejected' || record.status === 'not_run') return undefined;
     const call: SeenCall = { record, signature: undefined, count: 1, stretch, message: this.#messages };
     const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');
     if (remembered) return remembered;
     const result = shortened(resultText(record.result));
-    const byResult = this.#byTool.get(record.name) ?? new Map<string, SeenCall | Map<string, SeenCall>>();
-    if (byResult.size === 0) this.#byTool.set(record.name, byResult);
+    let byResult = this.#byTool.get(record.name);
+    if (byResult === undefined) {
+      byResult = new Map();
+      this.#byTool.set(record.name, byResult);
+    }
     const seen = byResult.get(result);
     if (seen === undefined) {
       byResult.set(result, call);
       this.#seen.push(call);
       return call;
     }
-    const bySignature = seen instanceof Map ? seen : new Map<string, SeenCall>();
-    if (!(seen instanceof Map)) {
-      byResult.set(result, bySignature);
-      const first = signatureOf(seen);
-      if (first !== undefined) bySignature.set(first, seen);
-    }
+    const bySignature = seen instanceof Map ? seen : new Map([[signatureOf(seen) ?? NO_SIGNATURE, seen]]);
+    if (bySignature !== seen) byResult.set(result, bySignature);
     const signature = signatureOf(call);
     if (signature === undefined) return undefined;
     const same = bySignature.get(signature);
@@ -159,33 +159,17 @@ export class LoopGuard {
     this.#seen.push(call);
     return call;
   }
-
-  #judge({ notes, error }: GuardVerdict, { id, name }: CallRecord, count: number): GuardVerdict {
-    const note = `[This call gave the same result ${count} times. Do something else.]`;
-    return {
-      notes: count >= this.#tellAt ? new Map([...notes, [id, note]]) : notes,
-      error: error ?? (count >= this.#endAt ? stuck(name, count) : undefined),
-    };
-  }
 }
 
-const NO_CALLS: ReadonlyMap<string, SeenCall> = new Map();
-
-/** Calls from before the run was suspended, by their signatures. */
-function callsIn({ seen, counts }: NonNullable<RunState['guard']>): ReadonlyMap<string, SeenCall> {
-  const countOf = new Map(counts);
-  return new Map(
-    seen.map((signature) => {
-      const count = countOf.get(signature) ?? 0;
-      return [signature, { record: undefined, signature, count, stretch: 0, message: 0 }];
-    }),
-  );
-}
+const NO_SIGNATURE = '';
 
 /** A run keeps what every call gave; of long texts only the digest. */
 const LONG_TEXT = 500;
 
-/** The tool and what it gave. */
+function shortened(text: string): string {
+  return text.length > LONG_TEXT ? nodeCrypto().hash('sha256', text) : text;
+}
+
 function outcomeOf({ record }: SeenCall): string | undefined {
   if (record === undefined) return undefined;
   const { name, result } = record;
@@ -195,40 +179,22 @@ function outcomeOf({ record }: SeenCall): string | undefined {
   return shortened(`${name}\n${resultText(result)}\n${parts}`);
 }
 
-/** What makes two calls the same, whatever the order of their arguments; `undefined` where JSON cannot say it. */
+/** Identifies calls, whatever the order of their arguments; `undefined` if JSON cannot represent them. */
 function signatureOf(call: SeenCall): string | undefined {
   if (call.signature !== undefined || call.record === undefined) return call.signature;
   try {
-    const args = canonicalJson(call.record.arguments);
-    call.signature = shortened(`${args}\n${outcomeOf(call)}`);
+    call.signature = shortened(`${canonicalJson(call.record.arguments)}\n${outcomeOf(call)}`);
   } catch {}
   return call.signature;
-}
-
-function shortened(text: string): string {
-  return text.length > LONG_TEXT ? nodeCrypto().hash('sha256', text) : text;
-}
-
-function stuck(name: string, count: number): ToolwrightError {
-  return new ToolwrightError(
-    'ToolLoopStuck',
-    `The model called '${name}' ${count} times with the same arguments and the same result.`,
-  );
 }
 
 /** Names that no tool has share one budget: a model can invent a new one each time. */
 const UNKNOWN: unique symbol = Symbol('unknown tools');
 
-/** The tools of a run, by their names. */
-interface OfferedTools {
-  offered(name: string): ToolDefinition | undefined;
-}
-
-/** What a budget is made of. */
 interface RetryBudgetOptions {
   /** Default: 2. */
   readonly maxRetries: number | undefined;
-  readonly tools: OfferedTools;
+  readonly tools: { offered(name: string): ToolDefinition | undefined };
   /** What a run that is resumed had spent before. */
   readonly spent?: RunState['retries'];
 }
@@ -243,8 +209,7 @@ const TOTAL_FACTOR = 10;
  */
 export class RetryBudget {
   readonly #maxRetries: number;
-  readonly #tools: OfferedTools;
-  /** In a row. */
+  readonly #tools: RetryBudgetOptions['tools'];
   readonly #rejections = new Map<string | typeof UNKNOWN, number>();
   #total: number;
 
@@ -277,48 +242,40 @@ export class RetryBudget {
     return (this.#rejections.get(this.#keyOf(name)) ?? 0) + 1;
   }
 
-  /** Counts what one assistant message brought; the error, if a budget is used up. */
+  /** Counts the calls of one assistant message; the error, if a budget is used up. */
   spend(records: readonly CallRecord[]): ToolwrightError | undefined {
-    if (this.#rejections.size > 0) this.#endRows(records);
     let rejected: Map<string | typeof UNKNOWN, CallRecord> | undefined;
     for (const record of records) {
-      if (record.status !== 'rejected') continue;
-      rejected ??= new Map();
-      rejected.set(this.#keyOf(record.name), record);
+      const { name, status } = record;
+      if (status === 'rejected') {
+        rejected ??= new Map();
+        rejected.set(this.#keyOf(name), record);
+      } else if (this.#rejections.size > 0 && (status === 'success' || status === 'started'))
+        this.#rejections.delete(name);
     }
-    if (rejected === undefined) return undefined;
     let exhausted: ToolwrightError | undefined;
-    for (const [key, record] of rejected) {
+    for (const [key, record] of rejected ?? []) {
       const inRow = (this.#rejections.get(key) ?? 0) + 1;
       this.#rejections.set(key, inRow);
       this.#total += 1;
-      exhausted ??= this.#judge(record, inRow);
+      exhausted ??= this.#exhausted(record, inRow);
     }
     return exhausted;
   }
 
-  #endRows(records: readonly CallRecord[]): void {
-    for (const { name, status } of records)
-      if (status === 'success' || status === 'started') this.#rejections.delete(name);
-  }
-
-  #judge(record: CallRecord, inRow: number): ToolwrightError | undefined {
-    const allowed = this.#tools.offered(record.name)?.retries ?? this.#maxRetries;
-    if (inRow > allowed) {
-      const row = `${inRow} unusable calls in a row`;
-      return exhaustedError(record, `${row}, and may correct itself ${allowed} times`);
-    }
+  #exhausted({ name, result }: CallRecord, inRow: number): ToolwrightError | undefined {
+    const allowed = this.#tools.offered(name)?.retries ?? this.#maxRetries;
     const most = TOTAL_FACTOR * Math.max(allowed, this.#maxRetries);
-    if (this.#total <= most) return undefined;
-    return exhaustedError(record, `${this.#total} unusable calls in this run, and may send ${most}`);
+    if (inRow <= allowed && this.#total <= most) return undefined;
+    const told =
+      inRow > allowed
+        ? `${inRow} unusable calls in a row, and may correct itself ${allowed} times`
+        : `${this.#total} unusable calls in this run, and may send ${most}`;
+    const message = `The model sent ${told} (last: '${name}').`;
+    return new ToolwrightError('ToolRetriesExhausted', message, { cause: result.error });
   }
 
   #keyOf(name: string): string | typeof UNKNOWN {
     return this.#tools.offered(name) === undefined ? UNKNOWN : name;
   }
-}
-
-function exhaustedError(record: CallRecord, told: string): ToolwrightError {
-  const message = `The model sent ${told} (last: '${record.name}').`;
-  return new ToolwrightError('ToolRetriesExhausted', message, { cause: record.result.error });
 }

@@ -42,25 +42,23 @@ export function keepRecent(options: KeepRecentOptions): (messages: readonly Mess
     ...invalidOptions(options, OPTIONS),
     ...(isEmpty ? [{ ...none, fix: 'keepRecent({ tokens: 60_000 })' }] : []),
   ]);
+  /** By the first message of each history: one that has grown is looked through from where it ended before. */
+  const known = new WeakMap<Message, RecentHistory>();
   return (messages) => {
-    const kept = new Kept(options);
-    for (const unit of unitsOf(messages)) kept.add(unit);
-    return kept.messages;
+    const [first] = messages;
+    if (first === undefined) return [];
+    let history = known.get(first);
+    if (history === undefined || !history.isContinuedBy(messages)) {
+      history = new RecentHistory(options);
+      known.set(first, history);
+    }
+    return history.follow(messages);
   };
 }
 
 /** What is kept or dropped as one: a message, or one with calls and its answers. */
-function unitsOf(messages: readonly Message[]): readonly Message[][] {
-  const units: Message[][] = [];
-  for (const message of messages) {
-    const last = units.at(-1);
-    if (message.role === 'tool' && last !== undefined) last.push(message);
-    else units.push([message]);
-  }
-  return units;
-}
-
 interface Unit {
+  readonly index: number;
   readonly messages: readonly Message[];
   /** Always kept. */
   readonly isSystem: boolean;
@@ -77,16 +75,18 @@ const DEFAULT_RESULT_CHARS = 2_000;
 const KEPT_PART = 0.75;
 
 /**
- * What of a history is kept. It goes through the history as if it grew, so that a longer one gets the same cuts
- * as it got before, and begins with the same messages.
+ * The part of a growing history that is kept. Units are added one after the other, so that a longer history gets the
+ * same cuts as it got before, and begins with the same messages.
  */
-class Kept {
+class RecentHistory {
   readonly #turns: number;
   readonly #tokens: number | undefined;
   readonly #maxResultChars: number;
   readonly #units: Unit[] = [];
+  #kept: Unit[] = [];
+  #followed: readonly Message[] = [];
   /** Where turns begin that are kept; what comes before the first message of the user belongs to its turn. */
-  #starts: number[] = [];
+  readonly #starts: number[] = [];
   #lastUser = -1;
   /** Units before this one have their results cut. */
   #cutBefore = 0;
@@ -98,11 +98,32 @@ class Kept {
     this.#maxResultChars = maxResultChars ?? DEFAULT_RESULT_CHARS;
   }
 
-  add(messages: readonly Message[]): void {
+  /** Whether a history is the one that was followed, with further units or without. */
+  isContinuedBy(messages: readonly Message[]): boolean {
+    const { length } = this.#followed;
+    if (messages.length < length || messages[length]?.role === 'tool') return false;
+    return this.#followed.every((message, index) => messages[index] === message);
+  }
+
+  /** Adds the units that are new, and gives the messages that are kept. */
+  follow(messages: readonly Message[]): readonly Message[] {
+    for (let from = this.#followed.length, to = from; from < messages.length; from = to) {
+      to = from + 1;
+      while (messages[to]?.role === 'tool') to += 1;
+      this.#add(messages.slice(from, to));
+    }
+    this.#followed = [...messages];
+    if (this.#kept.some(({ isDropped }) => isDropped))
+      this.#kept = this.#kept.filter(({ isDropped }) => !isDropped);
+    return this.#kept.flatMap(({ index, messages, cut }) => (index < this.#cutBefore ? cut : messages));
+  }
+
+  #add(messages: readonly Message[]): void {
     const index = this.#units.length;
     const role = messages[0]?.role;
     const cut = messages.map((message) => withCutResult(message, this.#maxResultChars));
     const unit: Unit = {
+      index,
       messages,
       isSystem: role === 'system' || role === 'developer',
       tokens: tokensOf(messages),
@@ -111,6 +132,7 @@ class Kept {
       isDropped: false,
     };
     this.#units.push(unit);
+    this.#kept.push(unit);
     this.#total += unit.tokens;
     if (role === 'user') {
       this.#starts.push(this.#lastUser < 0 ? 0 : index);
@@ -121,13 +143,6 @@ class Kept {
     else if (this.#total > this.#tokens) this.#shrink(this.#tokens * KEPT_PART);
   }
 
-  get messages(): readonly Message[] {
-    return this.#units.flatMap(({ messages, cut, isDropped }, index) => {
-      if (isDropped) return [];
-      return index < this.#cutBefore ? cut : messages;
-    });
-  }
-
   /** Results, then turns, then what was done in the last turn, the oldest first. */
   #shrink(wanted: number): void {
     const last = this.#units.length - 1;
@@ -135,8 +150,10 @@ class Kept {
       if (!isDropped) this.#total -= tokens - cutTokens;
     this.#cutBefore = last;
     while (this.#total > wanted && this.#starts.length > 1) this.#dropTurn();
-    for (let index = this.#starts[0] ?? 0; index < last && this.#total > wanted; index += 1)
-      if (index !== this.#lastUser) this.#drop(index);
+    for (const { index } of this.#kept) {
+      if (index >= last || this.#total <= wanted) break;
+      if (index >= (this.#starts[0] ?? 0) && index !== this.#lastUser) this.#drop(index);
+    }
   }
 
   #dropTurn(): void {
@@ -154,9 +171,8 @@ class Kept {
 }
 
 const CHARS_PER_TOKEN = 4;
-/** Of a picture or a file, whose data say nothing about its tokens. */
+/** Of a picture or a file, whose data do not show how many tokens they take. */
 const ATTACHMENT_CHARS = 4_000;
-/** Of the frame of each message. */
 const FRAME_CHARS = 16;
 
 function tokensOf(messages: readonly Message[]): number {
@@ -165,21 +181,17 @@ function tokensOf(messages: readonly Message[]): number {
 
 function charsOf(message: Message): number {
   const { content } = message;
-  const said = typeof content === 'string' ? content.length : partsChars(content ?? []);
-  if (message.role === 'tool') return FRAME_CHARS + said + attachmentsOf(message).length * ATTACHMENT_CHARS;
-  if (message.role !== 'assistant') return FRAME_CHARS + said;
-  const calls = message.tool_calls ?? [];
-  const called = calls.map(({ id, function: { name, arguments: args }, providerItems }) => {
-    return FRAME_CHARS + id.length + name.length + args.length + itemsChars(providerItems);
-  });
-  return called.reduce((sum, chars) => sum + chars, FRAME_CHARS + said + itemsChars(message.providerItems));
-}
-
-function partsChars(parts: readonly unknown[]): number {
-  const chars = parts.map((part) =>
-    isRecord(part) && typeof part.text === 'string' ? part.text.length : ATTACHMENT_CHARS,
-  );
-  return chars.reduce((sum, count) => sum + count, 0);
+  let chars = FRAME_CHARS;
+  if (typeof content === 'string') chars += content.length;
+  else
+    for (const part of (content ?? []) as readonly unknown[])
+      chars += isRecord(part) && typeof part.text === 'string' ? part.text.length : ATTACHMENT_CHARS;
+  if (message.role === 'tool') return chars + attachmentsOf(message).length * ATTACHMENT_CHARS;
+  if (message.role !== 'assistant') return chars;
+  for (const { id, function: called, providerItems } of message.tool_calls ?? [])
+    chars +=
+      FRAME_CHARS + id.length + called.name.length + called.arguments.length + itemsChars(providerItems);
+  return chars + itemsChars(message.providerItems);
 }
 
 function itemsChars(items: unknown): number {

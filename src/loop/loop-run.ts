@@ -2,19 +2,12 @@ import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { CallWatcher } from '../call/watch-calls.js';
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../contract/call.js';
-import {
-  type LLMProvider,
-  type LLMRequest,
-  type Message,
-  type ToolSchema,
-  USAGE_PARTS,
-  type Usage,
-} from '../contract/llm-provider.js';
+import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { ResultStore } from '../contract/result-store.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
-import type { RequestTrace, RunTrace } from '../contract/telemetry.js';
+import type { RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { type AskListeners, hasUsageParts, type Reply } from './ask-model.js';
+import { hasUsageParts, type Question, type Reply } from './ask-model.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
@@ -33,9 +26,7 @@ export interface Checkpointer {
   begin(run: LoopRun): Promise<void>;
   /** A message was taken, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
-  /** A call begins that was held. */
   start(call: ParsedCall): Promise<void>;
-  /** The outcome of a call. */
   save(call: ParsedCall, outcome: CallOutcome): Promise<void>;
   /** A value of `context.once`; rejects if the run is lost. */
   saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
@@ -95,16 +86,8 @@ export type RunRecord = RunProgress &
   Partial<Pick<RunState, 'runId' | 'revision' | 'pending'>> &
   Partial<Pick<FoldedRun, 'open' | 'steps' | 'uncounted'>>;
 
-/** A request to a provider, and who is informed about the reply. */
-export interface Question extends AskListeners {
-  readonly provider: LLMProvider;
-  readonly request: LLMRequest;
-  readonly trace?: RequestTrace;
-}
-
-/** What surrounds the requests of a run. */
-export interface RunHooks {
-  /** Asks the provider once. */
+/** The hooks that see the requests of a run. */
+interface RunHooks {
   ask(run: LoopRun, question: Question): Promise<Reply>;
   /** What was done about requests since the last call. */
   takeNotes(): readonly HookNote[];
@@ -205,7 +188,6 @@ export function usageSince(before: Usage, after: Usage): Usage {
   return since;
 }
 
-/** How a run ends. */
 export interface LoopEnd {
   readonly status: LoopStatus;
   readonly content?: string;

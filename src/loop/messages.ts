@@ -19,7 +19,7 @@ import type { RunState, StoredCall, StoredInnerRun, WireCall } from '../contract
 import type { ToolResult } from '../contract/tool-result.js';
 import { TOOL_NAME } from '../discovery/define-tool.js';
 
-/** What of a reply its message keeps beside the calls. */
+/** The parts of a reply that its message has beside the calls. */
 type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
 
 /** A reply as the history keeps it. */
@@ -102,7 +102,6 @@ export function keyOfCall({ place, name, journal, read }: ParsedCall): string {
   });
 }
 
-/** A message of the model with its calls. */
 export interface CallingMessage {
   readonly reply: SpokenReply;
   readonly calls: readonly ParsedCall[];
@@ -122,18 +121,16 @@ export function openMessage(
 export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   const { id, name, arguments: args, providerItems } = sent;
   const read = readArguments(args);
-  const call = { id, name, arguments: args, read, text: textOf(args, read), place };
-  return providerItems === undefined ? call : { ...call, providerItems };
-}
-
-function textOf(args: ToolCall['arguments'], read: ReadArguments): string | undefined {
-  if (!read.ok) return undefined;
-  const isAsSent = typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{');
-  try {
-    return isAsSent ? args : JSON.stringify(read.value);
-  } catch {
-    return undefined;
+  let text: string | undefined;
+  if (read.ok) {
+    const isAsSent =
+      typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{');
+    try {
+      text = isAsSent ? args : JSON.stringify(read.value);
+    } catch {}
   }
+  const call = { id, name, arguments: args, read, text, place };
+  return providerItems === undefined ? call : { ...call, providerItems };
 }
 
 /** A call that has no answer yet: it waits for somebody, or (`held`) for those that do. */
@@ -144,10 +141,8 @@ interface UnansweredCall {
   readonly inner?: readonly StoredInnerRun[] | undefined;
 }
 
-/** What came of a call of the loop. */
 export type CallOutcome = CallRecord | UnansweredCall;
 
-/** Whether a call has no answer yet. */
 export function isUnanswered(outcome: CallOutcome): outcome is UnansweredCall {
   return 'call' in outcome;
 }

@@ -7,13 +7,13 @@ import type { ProviderTarget } from './options.js';
 export const SEARCH_TOOLS = 'search_tools';
 export const CALL_TOOL = 'call_tool';
 
-/** What of a run says what it offers. */
+/** The parts of a run that determine what it offers. */
 interface OfferingRun {
   readonly config: { readonly deferAbove?: number };
   readonly messages: readonly Message[];
   /** Names of the tools that it was sent before it was suspended, in their order. */
   readonly offered: readonly string[];
-  /** Where it keeps large results, which can be read on. */
+  /** Where it stores large results, which can be read on. */
   readonly results?: unknown;
   /** Absent as long as it is offered the same tools, and all of them. */
   offer: OfferedTools | undefined;
@@ -21,41 +21,37 @@ interface OfferingRun {
   sentFirst: readonly ToolSchema[] | undefined;
 }
 
-/** What one request may offer. */
-interface OfferedRequest {
-  readonly tools: ToolRegistry;
-  /** Whether the model takes definitions of found tools behind its prompt. */
-  readonly takesFound: boolean;
+/** The definitions of a registry: those that every request carries, and those that are found by a search. */
+interface Division {
+  readonly direct: readonly ToolSchema[];
+  readonly deferred: ReadonlyMap<string, ToolSchema>;
 }
 
+const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
 /** Lists of definitions of which nothing is deferred: most of them are of this kind. */
 const plainLists = new WeakSet<readonly ToolSchema[]>();
+const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
 
-/** The definitions of the next request of a run. */
+/** Characters of JSON that make up a token, roughly, in all tokenizers. */
+const CHARS_PER_TOKEN = 4;
+
 export function offeredDefinitions(
   run: OfferingRun,
   tools: ToolRegistry,
   { provider, model = '' }: ProviderTarget,
 ): readonly ToolSchema[] {
   const { offered, results, config } = run;
-  const isPlain = run.offer === undefined && results === undefined && config.deferAbove === undefined;
-  if (isPlain) {
+  if (run.offer === undefined && results === undefined && config.deferAbove === undefined) {
     const definitions = tools.toProviderDefs();
-    const isSent = offered.length === 0 || areThese(offered, definitions);
+    const isSent =
+      offered.length === 0 ||
+      (offered.length === definitions.length &&
+        definitions.every((definition, place) => definition.function.name === offered[place]));
     run.sentFirst ??= isSent && plainLists.has(definitions) ? definitions : undefined;
     if (run.sentFirst === definitions) return definitions;
   }
   run.offer ??= new OfferedTools(run, sentNames(run));
-  const takesFound = provider.takesFoundTools?.(model) ?? false;
-  return run.offer.definitions({ tools, takesFound });
-}
-
-/** Whether definitions have these names, in this order. */
-function areThese(names: readonly string[], definitions: readonly ToolSchema[]): boolean {
-  if (names.length !== definitions.length) return false;
-  for (const [place, { function: named }] of definitions.entries())
-    if (named.name !== names[place]) return false;
-  return true;
+  return run.offer.definitions(tools, provider.takesFoundTools?.(model) ?? false);
 }
 
 /** Names of the tools that a run was sent, in their order. */
@@ -63,64 +59,36 @@ export function sentNames({ offer, sentFirst, offered }: OfferingRun): readonly 
   return offer?.order ?? sentFirst?.map((definition) => definition.function.name) ?? offered;
 }
 
-/** The definitions of a registry: what every request carries, and what is found by a search. */
-interface Division {
-  readonly direct: readonly ToolSchema[];
-  readonly deferred: ReadonlyMap<string, ToolSchema>;
-}
-
-const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
-const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
-
-/** Characters of JSON that make up a token, roughly, in all tokenizers. */
-const CHARS_PER_TOKEN = 4;
-
-/** What of a registry is deferred: what says so, and where there are more tokens than `above`, what does not say no. */
+/** Tools are deferred that ask for it, and if there are more tokens than `above`, all that do not refuse. */
 export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): Division {
   const definitions = tools.toProviderDefs();
-  const known = divisions.get(definitions)?.get(above);
-  if (known !== undefined) return known;
-  const isTooMuch = Number.isFinite(above) && tokensOf(definitions) > above;
-  const isDeferred = ({ function: { name } }: ToolSchema): boolean => tools.offered(name)?.defer ?? isTooMuch;
-  const deferred = definitions.filter(isDeferred);
-  const division: Division =
-    deferred.length === 0
-      ? { direct: definitions, deferred: NO_TOOLS }
-      : {
-          direct: definitions.filter((definition) => !isDeferred(definition)),
-          deferred: byName(deferred, tools),
-        };
-  const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
-  if (taken !== undefined && division.deferred.size > 0) throw nameTaken(taken);
   const others = divisions.get(definitions) ?? new Map<number, Division>();
+  const known = others.get(above);
+  if (known !== undefined) return known;
+  const tokens = (): number =>
+    definitions.reduce((sum, schema) => sum + JSON.stringify(schema).length, 0) / CHARS_PER_TOKEN;
+  const isTooMuch = Number.isFinite(above) && tokens() > above;
+  const direct: ToolSchema[] = [];
+  const deferred = new Map<string, ToolSchema>();
+  for (const definition of definitions) {
+    const { name } = definition.function;
+    const { defer = isTooMuch, namespace } = tools.offered(name) ?? {};
+    if (!defer) direct.push(definition);
+    else deferred.set(name, namespace === undefined ? definition : { ...definition, namespace });
+  }
+  const isPlain = deferred.size === 0;
+  const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
+  if (taken !== undefined && !isPlain) {
+    const problem = `a tool is called '${taken}', and tools are deferred: the model could not tell them apart`;
+    const fix = 'another `name` for that tool';
+    throw new InvalidOptionsError([{ where: 'the loop’s config', option: 'tools', problem, fix }]);
+  }
+  if (isPlain) plainLists.add(definitions);
+  const division = isPlain ? { direct: definitions, deferred: NO_TOOLS } : { direct, deferred };
   divisions.set(definitions, others.set(above, division));
-  if (division.deferred === NO_TOOLS) plainLists.add(definitions);
   return division;
 }
 
-/** A tool of the application has a name that the loop needs. */
-function nameTaken(name: string): InvalidOptionsError {
-  const problem = `a tool is called '${name}', and tools are deferred: the model could not tell them apart`;
-  return new InvalidOptionsError([
-    { where: 'the loop’s config', option: 'tools', problem, fix: 'another `name` for that tool' },
-  ]);
-}
-
-function tokensOf(definitions: readonly ToolSchema[]): number {
-  return definitions.reduce((sum, schema) => sum + JSON.stringify(schema).length, 0) / CHARS_PER_TOKEN;
-}
-
-function byName(definitions: readonly ToolSchema[], tools: ToolRegistry): ReadonlyMap<string, ToolSchema> {
-  return new Map(
-    definitions.map((definition) => {
-      const { name } = definition.function;
-      const namespace = tools.offered(name)?.namespace;
-      return [name, namespace === undefined ? definition : { ...definition, namespace }];
-    }),
-  );
-}
-
-/** What the last request offered, and why. */
 interface LastOffer {
   readonly division: Division;
   readonly takesFound: boolean;
@@ -155,8 +123,11 @@ export class OfferedTools {
     return [...this.#places.keys()];
   }
 
-  /** The definitions of the next request; the same array as long as nothing changes. */
-  definitions({ tools, takesFound }: OfferedRequest): readonly ToolSchema[] {
+  /**
+   * The definitions of the next request; the same array as long as nothing changes. `takesFound`: the model takes
+   * definitions of found tools behind its prompt.
+   */
+  definitions(tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
     const { config, messages, results } = this.#run;
     const division = divide(tools, config.deferAbove);
     const keepsResults = results !== undefined;
@@ -215,27 +186,23 @@ const MAX_NAMESPACES = 40;
 
 /** The tools by which deferred ones are found and called. */
 function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSchema, ToolSchema] {
-  const namespaces = [...new Set(Array.from(deferred.values(), ({ namespace }) => namespace))].sort();
-  const told = namespaces.filter((namespace) => namespace !== undefined).slice(0, MAX_NAMESPACES);
+  const namespaces = new Set(Array.from(deferred.values(), ({ namespace }) => namespace));
+  namespaces.delete(undefined);
+  const told = [...namespaces].sort().slice(0, MAX_NAMESPACES);
   const groups = told.length === 0 ? '' : ` There are tools for: ${told.join(', ')}.`;
+  const helper = (name: string, description: string, parameters: ToolSchema['function']['parameters']) => ({
+    type: 'function' as const,
+    function: { name, description, parameters, strict: false },
+  });
   return [
     helper(SEARCH_TOOLS, `${SEARCH_DESCRIPTION}${groups}`, SEARCH_PARAMETERS),
     helper(CALL_TOOL, CALL_DESCRIPTION, CALL_PARAMETERS),
   ];
 }
 
-function helper(
-  name: string,
-  description: string,
-  parameters: ToolSchema['function']['parameters'],
-): ToolSchema {
-  return { type: 'function', function: { name, description, parameters, strict: false } };
-}
-
 const SEARCH_DESCRIPTION =
   'Finds tools that are not among yours yet, by what you want to do. There are more tools than you are shown: search before you say that something cannot be done, once for each thing.';
 
-/** What a search takes. */
 export const SEARCH_PARAMETERS = {
   type: 'object',
   properties: {
@@ -260,7 +227,6 @@ const CALL_PARAMETERS = {
   required: ['name', 'arguments'],
 } as const;
 
-/** The tool that reads on in what was kept. */
 export const READ_RESULT = 'read_result';
 
 /** The definition of the tool that reads on. It is offered from when there is something to read. */

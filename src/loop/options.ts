@@ -18,7 +18,7 @@ import { RUN_STORE, type RunStore, STORED_ID } from '../contract/run-state.js';
 import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback } from '../contract/tool.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../errors/author-fault.js';
-import { isRecord, plainJson } from '../kernel/json.js';
+import { isPlainObject, isRecord, plainJson } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import {
   areRight,
@@ -289,24 +289,36 @@ export function readResume({ config, options, others = [] }: GivenResume): Resum
 
 const RUN_CONFIG = optionTable<ToolLoopConfig>('the loop’s config', LOOP_RULES, LOOP_ALIASES);
 
-/** What a run is given. */
 interface GivenRun {
   readonly config: ToolLoopConfig;
   readonly scope: CallScope;
   readonly messages: readonly Message[];
 }
 
+/** What configs were when they were right: an application has few, and begins many runs with each. */
+const checkedConfigs = new WeakMap<object, Readonly<Record<string, unknown>>>();
+
+function isUnchanged(config: ToolLoopConfig): boolean {
+  const checked = checkedConfigs.get(config);
+  if (checked === undefined) return false;
+  for (const name in config)
+    if (!Object.hasOwn(checked, name) || checked[name] !== config[name as keyof ToolLoopConfig]) return false;
+  return true;
+}
+
 /**
  * Checks what a run is given before anything is asked.
  *
- * @throws InvalidOptionsError (521): a run cannot begin with what its author got wrong.
+ * @throws InvalidOptionsError (521): a run cannot begin with a mistake of its author.
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
-  const isOwned = scope?.owner !== undefined;
   const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'mend');
-  const lease = config?.leaseMs === undefined ? NO_FAULTS : leaseFaults(config);
-  const isRight = areRight(config, RUN_CONFIG) && areRight(scope, SCOPE) && lease.length === 0;
-  if (isRight && !isOwned && history.length === 0) return;
+  const isKnown = isUnchanged(config);
+  const lease = isKnown ? [] : leaseFaults(config);
+  const isRight = isKnown || (areRight(config, RUN_CONFIG) && lease.length === 0);
+  // Getters of a class may give other values each time.
+  if (isRight && !isKnown && isPlainObject(config)) checkedConfigs.set(config, { ...config });
+  if (isRight && areRight(scope, SCOPE) && scope?.owner === undefined && history.length === 0) return;
   refuseOptions([
     ...invalidOptions(config, RUN_CONFIG),
     ...lease,
@@ -316,11 +328,10 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
   ]);
 }
 
-const NO_FAULTS: readonly InvalidOption[] = [];
-
-/** Nobody goes on with a run whose steps are not kept, whatever is said of when. */
-function leaseFaults({ checkpoint = 'suspend' }: ToolLoopConfig): readonly InvalidOption[] {
-  if (checkpoint !== 'suspend') return NO_FAULTS;
+/** Without saved steps nobody goes on with a run whose lease ends. */
+function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
+  const { checkpoint = 'suspend', leaseMs } = config ?? {};
+  if (leaseMs === undefined || checkpoint !== 'suspend') return [];
   const problem = 'leaseMs is of a run that others go on with, and no step of this one is kept';
   return [{ where: RUN_CONFIG.of, option: 'leaseMs', problem, fix: "checkpoint: 'step'; or no leaseMs" }];
 }

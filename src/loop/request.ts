@@ -3,13 +3,13 @@ import { SafeLog } from '../call/log.js';
 import type { LLMRequest, Message, RequestMetadata, ToolChoice } from '../contract/llm-provider.js';
 import type { RequestTrace } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
-import { askModel, type Failure, type PartListener, type Reply } from './ask-model.js';
+import { askModel, type Failure, type Question, type Reply } from './ask-model.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { LoopRun, Writable } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
-import { askWithin, requestEnd, traceOfRequest } from './trace-run.js';
+import { requestEnd, tracedParts } from './trace-run.js';
 
 /** Whether the model is offered the tools, and what else its request is made with. */
 interface Offer {
@@ -21,7 +21,7 @@ const WITH_TOOLS: Offer = { withTools: true };
 
 const ABORTED: Reply = { ok: false, reason: 'aborted' };
 
-/** Asks the model once: what the request is made with, the request, its reply. */
+/** Asks the model once: the settings of the request, the request, its reply. */
 export function requestReply(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
   const { config, sink, signal } = run;
   if (signal?.aborted) return Promise.resolve(ABORTED);
@@ -31,9 +31,9 @@ export function requestReply(run: LoopRun, offer = WITH_TOOLS): Promise<Reply> {
 
 async function prepareAndSend(run: LoopRun, offer: Offer): Promise<Reply> {
   const { config, sink, signal } = run;
-  const heard = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
-  if (heard !== undefined) await heard;
-  // The reader may have aborted the run on hearing that; then nothing is asked.
+  const taken = sink?.({ type: 'step-start', iteration: run.iterations + 1 });
+  if (taken !== undefined) await taken;
+  // The reader may have aborted the run at this event; then nothing is asked.
   if (signal?.aborted) return ABORTED;
   const { prepareStep, compactHistory } = config;
   const settings = prepareStep || compactHistory ? await prepareRequest(run) : undefined;
@@ -46,15 +46,19 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
   const { sink, hasReader } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
-  const trace = run.trace === undefined ? undefined : traceOfRequest(run, asked);
+  const asked: Question = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+  const trace = run.trace && startTrace(run, asked);
   const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
-  if (trace !== undefined) return endRequest(trace, askWithin(run, trace, { ...asked, onFailure }));
-  const { provider, request } = asked;
-  return run.hooks?.ask(run, { ...asked, onFailure }) ?? askModel(provider, request, { onPart, onFailure });
+  const asking = ask(run, trace, { ...asked, onFailure });
+  return trace === undefined ? asking : endTrace(trace, asking);
 }
 
-async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
+function startTrace({ trace, tools }: LoopRun, { provider, request, onPart }: Question) {
+  const isStreamed = onPart !== undefined;
+  return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
+}
+
+async function endTrace(trace: RequestTrace, asking: Promise<Reply>): Promise<Reply> {
   try {
     const reply = await asking;
     trace.end(requestEnd(reply));
@@ -65,7 +69,26 @@ async function endRequest(trace: RequestTrace, asking: Promise<Reply>): Promise<
   }
 }
 
-/** What the run's `prepareStep` and `compactHistory` say of its next request. */
+/** Asks the provider once, within the budget and the hooks of the run. The trace goes on: it may be asked again. */
+function ask(run: LoopRun, trace: RequestTrace | undefined, question: Question): Promise<Reply> {
+  if (trace !== undefined) {
+    const onPart = tracedParts(trace, question.onPart);
+    return trace.within(() => askWithin(run, { ...question, onPart, trace }));
+  }
+  return askWithin(run, question);
+}
+
+function askWithin(run: LoopRun, question: Question): Promise<Reply> {
+  const { budget, hooks } = run;
+  const once = (asked: Question): Promise<Reply> => {
+    if (hooks !== undefined) return hooks.ask(run, asked);
+    asked.trace?.sent(asked.request);
+    return askModel(asked.provider, asked.request, asked);
+  };
+  return budget === undefined ? once(question) : budget.ask(run, question, once);
+}
+
+/** The settings of the run's `prepareStep` and `compactHistory` for its next request. */
 async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   const { config, iterations, messages, usage, signal } = run;
   const { prepareStep, compactHistory, model } = config;
@@ -86,13 +109,11 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
   }
 }
 
-/** Who the run asks now. */
 function targetOf({ config, fallback, failedOver }: LoopRun): ProviderTarget {
   // An index of -1 is looked for as a name, which is slow.
   return failedOver === 0 ? config : (fallback[failedOver - 1] ?? config);
 }
 
-/** The next request of a run. */
 function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer): LLMRequest {
   const { config, signal, sent } = run;
   const { provider, model: own = config.model } = targetOf(run);
@@ -182,55 +203,59 @@ const LONGEST_PAUSE_MS = 8_000;
 /** A server that asks for a longer wait than this is not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** A request that failed, and how it was made. */
-interface FailedRequest {
+interface FailedRequest extends Pick<Question, 'onPart'> {
   readonly failure: Failure;
   readonly offer: Offer;
-  readonly onPart?: PartListener | undefined;
   readonly trace: RequestTrace | undefined;
 }
 
 /**
- * What becomes of a request that failed: the same once more where the failure may pass, then the next provider of
- * the run, which is asked from then on. Once a part of the reply was told nothing is tried again: it would be told
- * twice.
+ * Makes a failed request once more if the failure may pass, then asks the next provider of the run, which is asked from
+ * then on. Once a part of the reply was streamed nothing is tried again: it would be streamed twice.
  */
-async function askAgain(run: LoopRun, failed: FailedRequest): Promise<Reply> {
-  const { failure, offer, onPart } = failed;
-  let { trace } = failed;
+async function askAgain(
+  run: LoopRun,
+  { failure, offer, onPart, trace: first }: FailedRequest,
+): Promise<Reply> {
+  const { config, sink, signal, iterations: iteration } = run;
+  const { providerRetries = DEFAULT_RETRIES, logger } = config;
+  let trace = first;
   let reply: Reply = failure;
   for (let tries = 0; !reply.ok && reply.reason === 'failed' && !reply.isTold && !reply.isFinal; ) {
-    const { cause } = reply.error;
-    tries += triesOf(cause);
-    const { providerRetries = DEFAULT_RETRIES } = run.config;
+    const { error } = reply;
+    const { cause } = error;
+    // A client that tries again by itself reports how often it did.
+    tries += isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
     const wait = tries <= providerRetries ? waitBefore(tries, cause) : undefined;
     if (wait === undefined) {
       if (run.failedOver === run.fallback.length) break;
       run.failedOver += 1;
       tries = 0;
     }
-    await tellOfRetry(run, reply, wait ?? 0);
-    if (!(await hasPassed(wait ?? 0, run.signal))) reply = { ok: false, reason: 'aborted' };
-    else {
-      run.providerRetries += 1;
-      const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
-      if (wait !== undefined)
-        trace?.event({ type: 'request-retry', delayMs: wait, error: reply.error.cause });
-      else {
-        // Another model is another request.
-        trace?.end(requestEnd(reply));
-        trace = traceOfRequest(run, asked);
-      }
-      reply = await askWithin(run, trace, asked);
+    const delayMs = wait ?? 0;
+    const model = targetOf(run).model ?? config.model;
+    const told = { model, delayMs: Math.round(delayMs), error: error.message };
+    new SafeLog(logger).warn('The provider failed and the request is made again', told);
+    await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
+    try {
+      if (delayMs > 0) await pause(delayMs, undefined, { signal });
+    } catch {}
+    if (signal?.aborted) {
+      reply = ABORTED;
+      break;
     }
+    run.providerRetries += 1;
+    const asked = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+    if (wait !== undefined) trace?.event({ type: 'request-retry', delayMs: wait, error: cause });
+    else {
+      // Another model is another request.
+      trace?.end(requestEnd(reply));
+      trace = startTrace(run, asked);
+    }
+    reply = await ask(run, trace, asked);
   }
   trace?.end(requestEnd(reply));
   return reply;
-}
-
-/** A client that tries again by itself says how often it did. */
-function triesOf(cause: unknown): number {
-  return isRecord(cause) && typeof cause.tries === 'number' ? Math.max(1, cause.tries) : 1;
 }
 
 /** Milliseconds until the same request may be made again; `undefined` where it would not help. */
@@ -243,25 +268,4 @@ function waitBefore(tries: number, cause: unknown): number | undefined {
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
   // Clients that failed together would come back together.
   return longest * (0.5 + Math.random() / 2);
-}
-
-async function tellOfRetry(run: LoopRun, { error }: Failure, delayMs: number): Promise<void> {
-  const { config, sink, iterations: iteration } = run;
-  const model = targetOf(run).model ?? config.model;
-  new SafeLog(config.logger).warn('The provider failed and the request is made again', {
-    model,
-    delayMs: Math.round(delayMs),
-    error: error.message,
-  });
-  await sink?.({ type: 'request-retry', iteration, model, delayMs, error });
-}
-
-async function hasPassed(delayMs: number, signal: AbortSignal | undefined): Promise<boolean> {
-  if (delayMs === 0) return !signal?.aborted;
-  try {
-    await pause(delayMs, undefined, { signal });
-    return true;
-  } catch {
-    return false;
-  }
 }

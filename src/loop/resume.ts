@@ -97,13 +97,11 @@ export function resumeWith(
   return finishAnswers(state, answered, checking).then(withModel);
 }
 
-/** A call as it waited for an approval. */
 interface AskedApproval {
   readonly call: StoredWaitingCall;
   readonly wait: Wait;
 }
 
-/** Answers by the ids of their waits, and what is wrong with them. */
 interface GivenAnswers {
   readonly answers: ReadonlyMap<string, Answer>;
   readonly answeredBy: unknown;

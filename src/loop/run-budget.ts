@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { HeldCall } from '../call/hooked-call.js';
 import { type Budget, keepsBudgets, type Spending } from '../contract/budget.js';
 import {
@@ -13,8 +12,11 @@ import type { HookedCall, Hooks } from '../contract/hooks.js';
 import type { LLMRequest, Usage } from '../contract/llm-provider.js';
 import type { RunState, StoredCallRecord } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
+import type { Question, Reply } from './ask-model.js';
 import {
   type Account,
   type Beyond,
@@ -41,14 +43,11 @@ import {
   tooSmall,
   wrongBudget,
 } from './budget-faults.js';
-import { estimateTokens } from './estimate-tokens.js';
+import { RequestTokens, tokensIn } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
-/** The budget of the run whose call runs here: runs that begin in it are its children. */
-const surroundingBudget = new AsyncLocalStorage<RunBudget>();
-
-/** How long what is reserved counts where its process dies, and how often that is put off. */
+/** How long a reservation counts if its process dies, and how often that is put off. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 /** How long the end of a run waits for reservations that an abort has left behind. */
@@ -58,25 +57,30 @@ const MAX_OUTPUT_TOKENS = 8_192;
 /** A reply that may have fewer tokens is mostly cut off, and paid for: it is not asked for. */
 const USEFUL_OUTPUT_TOKENS = 1_024;
 
-/** Something that was reserved and is to be settled, once. */
-export interface Reserved {
-  settle(spent: BudgetAmounts): Promise<void>;
+/** A reservation, to be settled once. */
+interface Reserved {
+  settle(spent: BudgetAmounts): void | Promise<void>;
 }
 
 /** A request that may be made, as it is to be sent, and what it takes at most. */
-export interface ReservedRequest {
+interface ReservedRequest {
   readonly request: LLMRequest;
   readonly at: BudgetAmounts;
   readonly reserved: Reserved;
 }
 
-/** What of a config a budget has to do with. */
 type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallback'>;
 
-/** What a run with a budget begins with. */
 interface BudgetStart {
   readonly scope: CallScope;
+  /** The budget of the run whose call begins this run. */
+  readonly parent: RunBudget | undefined;
   readonly before: CountedBefore | undefined;
+}
+
+interface AskingRun {
+  iterations: number;
+  readonly usage: Usage;
 }
 
 /** What a run may spend, and has spent. */
@@ -84,19 +88,22 @@ export class RunBudget {
   readonly #budget: Budget;
   readonly #parent: RunBudget | undefined;
   readonly #own: RunAccount;
-  readonly #depth: number;
+  /** Its own, and those of the runs around it. */
+  readonly #accounts: readonly RunAccount[];
   readonly #shared: readonly SharedAccount[];
-  /** Those whose grants the state of this run keeps. */
-  readonly #kept: readonly Account[];
+  /** Those whose grants the state of this run contains. */
+  readonly #granting: readonly Account[];
   readonly #ledger: BudgetLedger | undefined;
+  readonly #isPriced: boolean;
+  readonly #requestTokens = new RequestTokens();
   readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
   readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
   readonly #beginning = new Set<Promise<unknown>>();
   #isClosed = false;
   #since = performance.now();
-  /** Time that no shared account was told of yet. */
-  #untold = 0;
-  /** A run that begins, and has asked for nothing yet. */
+  /** Time that is not settled with the shared accounts yet. */
+  #unsettledMs = 0;
+  /** The run is new, and has asked for nothing yet. */
   #isFresh: boolean;
   #end: ToolwrightError | undefined;
   #question: BudgetQuestion | undefined;
@@ -104,30 +111,29 @@ export class RunBudget {
   /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or that asks for nothing. */
   constructor(
     given: Budget | undefined,
-    { scope, store, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
+    { scope, store, parent, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
   ) {
-    const parent = surroundingBudget.getStore();
     const budget = given ?? parent?.forChildren ?? {};
     const [fault] = askingFaults(budget);
     if (fault !== undefined) throw wrongBudget(fault);
     this.#budget = budget;
     this.#parent = parent;
-    this.#depth = parent === undefined ? 0 : parent.#depth + 1;
     this.#isFresh = before === undefined;
     const option = given === undefined ? 'budget.children' : 'budget';
-    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: this.#depth, option });
+    const around = parent === undefined ? [] : parent.#accounts;
+    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: around.length, option });
+    this.#accounts = [this.#own, ...around];
+    this.#isPriced = countsCost(budget) || (parent === undefined ? false : parent.#isPriced);
     for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
     const own = sharedAccounts(budget, scope);
     const keys = new Set(own.map(({ place }) => place));
-    this.#shared = [
-      ...own,
-      ...(parent === undefined ? [] : parent.#shared).filter(({ place }) => !keys.has(place)),
-    ];
-    this.#kept = [this.#own, ...own];
+    const inherited = parent === undefined ? [] : parent.#shared;
+    this.#shared = [...own, ...inherited.filter(({ place }) => !keys.has(place))];
+    this.#granting = [this.#own, ...own];
     for (const { account, part, amount } of before?.granted ?? [])
-      this.#kept.find(({ place }) => place === account)?.grant(part, amount);
-    const kept = budget.store ?? (keepsBudgets(store) ? store : undefined);
-    this.#ledger = kept?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
+      this.#granting.find(({ place }) => place === account)?.grant(part, amount);
+    const storing = budget.store ?? (keepsBudgets(store) ? store : undefined);
+    this.#ledger = storing?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
     if (own.length > 0 && this.#ledger === undefined) throw wrongBudget(MISSING_LEDGER);
   }
 
@@ -142,33 +148,28 @@ export class RunBudget {
     };
   }
 
-  /** Why the run ends, where something was too much. */
-  get end(): ToolwrightError | undefined {
-    return this.#end;
-  }
-
-  /** How the run ends then. */
+  /** How the run ends if something was too much. */
   get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
     return this.#end && { status: 'budget', error: this.#end };
   }
 
-  /** What is to be asked before the run goes on: something was too much, of which somebody may grant more. */
+  /** What is asked before the run goes on: something was too much, and more of it can be granted. */
   get question(): BudgetQuestion | undefined {
     return this.#end === undefined ? this.#question : undefined;
   }
 
-  /** Why the run ends although calls are held until somebody says how much more it may take: something else is spent. */
+  /** Why the run ends although calls are held for a question: something else is spent. */
   get endInsteadOfAsking(): ToolwrightError | undefined {
     return this.#question && this.#end;
   }
 
-  /** What somebody said to its question: so much more, or nothing, and then it ends. */
+  /** The answer to its question: so much more, or a reason (maybe empty) for nothing, and then the run ends. */
   async answer(
     asked: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
     given: number | string,
   ): Promise<void> {
     const shared = this.#shared.find(({ place }) => place === asked.account);
-    const account = shared ?? this.#accounts().find(({ place }) => place === asked.account);
+    const account = shared ?? this.#accounts.find(({ place }) => place === asked.account);
     this.#question = undefined;
     if (typeof given !== 'number') {
       account?.refuse();
@@ -181,9 +182,8 @@ export class RunBudget {
     else await grantShared(this.#ledger, shared, { id: asked.id, part: asked.part, amount: given });
   }
 
-  /** What the state of the run keeps of it. */
   get progress(): Pick<RunState, 'spent' | 'granted'> {
-    const granted = this.#kept.flatMap(({ grants }) => grants);
+    const granted = this.#granting.flatMap(({ grants }) => grants);
     return { spent: this.spending, ...(granted.length === 0 ? {} : { granted }) };
   }
 
@@ -192,26 +192,61 @@ export class RunBudget {
     this.#lap();
     const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
     const priced = this.#isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
-    return {
-      tokens,
-      calls,
-      steps,
-      timeMs: Math.round(timeMs),
-      ...priced,
-      tools: Object.fromEntries(this.#tools),
-    };
+    const tools = Object.fromEntries(this.#tools);
+    return { tokens, calls, steps, timeMs: Math.round(timeMs), ...priced, tools };
+  }
+
+  /** Makes a request as far as the budget reaches; `ask` makes it, with what else surrounds it. */
+  async ask(run: AskingRun, question: Question, ask: (question: Question) => Promise<Reply>): Promise<Reply> {
+    const { provider, onPart, onFailure, trace } = question;
+    let before: ReservedRequest | undefined;
+    try {
+      before = await this.#reserveRequest(question.request);
+    } catch (cause) {
+      // A mistake of the run's author is not the provider's failure.
+      if (cause instanceof InvalidOptionsError) throw cause;
+      return notMade(run, question, notCounted('The request was not made', cause));
+    }
+    if (before === undefined)
+      return notMade(run, question, this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
+    const { request, at, reserved } = before;
+    const usedBefore = run.usage.totalTokens;
+    // A failure is settled apart: the request may be made again, and that is reserved anew.
+    const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
+    let reply: Reply;
+    try {
+      reply = await ask(once);
+    } catch (error) {
+      await reserved.settle(at);
+      throw error;
+    }
+    const amounts = this.#amountsOf(reply, {
+      model: request.model,
+      at,
+      withheld: run.usage.totalTokens - usedBefore,
+    });
+    try {
+      const settled = reserved.settle(amounts);
+      if (settled !== undefined) await settled;
+    } catch (cause) {
+      const error = notCounted('The reply came, and what it took could not be counted', cause);
+      if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
+    }
+    if (reply.ok) return trace === undefined ? reply : { ...reply, cost: inUnits(amounts.cost) };
+    return reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
   }
 
   /**
-   * Reserves what a request may take at most; its reply may have fewer tokens where the budget affords no more. Nothing
-   * where it may not be made.
+   * Reserves what a request may take at most; its reply may have fewer tokens if the budget affords no more.
+   * `undefined` if it may not be made.
    *
-   * @throws InvalidOptionsError (521) for the first request of a run, where the budget has never had enough for it.
+   * @throws InvalidOptionsError (521) for the first request of a run, if the budget has never had enough for it.
    */
-  async reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
-    const { countTokens = estimateTokens } = this.#budget;
+  async #reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
+    const { countTokens } = this.#budget;
     const { model } = request;
-    const inputTokens = Math.max(0, Math.ceil(countTokens(request)));
+    const counted = countTokens === undefined ? this.#requestTokens.of(request) : countTokens(request);
+    const inputTokens = Math.max(0, Math.ceil(counted));
     const { unasked, most } = this.#outputOf(request);
     const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
     const isFirst = this.#isFresh;
@@ -239,6 +274,21 @@ export class RunBudget {
     return undefined;
   }
 
+  /** The tokens that a reply may have at most: if nothing limits it, and as the budget limits it. */
+  #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
+    const { max_completion_tokens, max_output_tokens, maxOutputTokens: camel, max_tokens } = options;
+    const given = [max_completion_tokens, max_output_tokens, camel, max_tokens];
+    const said = given.find((value) => Number.isFinite(value)) as number | undefined;
+    const { prices = PRICES, maxOutputTokens } = this.#budget;
+    const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
+    const limits = [said, known].filter((limit) => limit !== undefined);
+    // For an unknown model a limit is assumed, and not sent: the model may not have it.
+    if (limits.length === 0 && maxOutputTokens === undefined)
+      return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
+    const unasked = Math.min(...limits);
+    return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
+  }
+
   /** The most tokens that a reply could have for what is left of a part. */
   #outputWithin(
     { part, limit, used }: Beyond,
@@ -252,46 +302,71 @@ export class RunBudget {
     return Math.floor(((left - ofInput) * 1_000_000) / ofMillion);
   }
 
-  /** What a reply took; where the provider does not tell, what was reserved. */
-  amountsOf(model: string, usage: Usage | undefined, at: BudgetAmounts): BudgetAmounts {
-    if (usage === undefined || usage.totalTokens + usage.inputTokens + usage.outputTokens === 0) return at;
-    const { inputTokens, outputTokens, totalTokens } = usage;
-    const tokens = Math.max(totalTokens, inputTokens + outputTokens);
-    return { ...NO_AMOUNTS, tokens, steps: 1, cost: this.#costOf(model, usage) };
+  /** What a request took: the reported usage, or what was reserved. */
+  #amountsOf(
+    reply: Reply,
+    {
+      model,
+      at,
+      withheld,
+    }: { readonly model: string; readonly at: BudgetAmounts; readonly withheld: number },
+  ): BudgetAmounts {
+    if (reply.ok) {
+      const { usage } = reply.response;
+      if (usage === undefined) return at;
+      const { inputTokens, outputTokens, totalTokens } = usage;
+      if (totalTokens + inputTokens + outputTokens === 0) return at;
+      const tokens = Math.max(totalTokens, inputTokens + outputTokens);
+      return { ...NO_AMOUNTS, tokens, steps: 1, cost: this.#costOf(model, usage) };
+    }
+    // A reply that a hook withheld was paid for.
+    if (withheld > 0) return { ...at, tokens: withheld };
+    const streamed = reply.reason === 'aborted' ? (reply.streamed ?? '') : '';
+    const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.isTold === true);
+    // A failure before the first word is not charged; a reply that broke off is.
+    return hasBegun ? { ...at, tokens: Math.max(at.tokens, tokensIn(streamed)) } : NO_AMOUNTS;
   }
 
-  /** What surrounds the calls of the run: the last of its hooks, asked when nothing else is in the way. */
+  /** Surrounds the calls of the run: the last of its hooks, called when nothing else prevents the call. */
   readonly hook: Hooks = {
     name: 'budget',
     beforeRun: (call) => {
-      const beginning = this.#begin(call).finally(() => this.#beginning.delete(beginning));
-      this.#beginning.add(beginning);
-      return beginning;
+      const beginning = this.#beginCall(call);
+      if (!(beginning instanceof Promise)) return beginning;
+      const tracked = beginning.finally(() => this.#beginning.delete(tracked));
+      this.#beginning.add(tracked);
+      return tracked;
     },
-    afterCall: async ({ callId, name, status, isCompletion, isAnswered }) => {
+    afterCall: ({ callId, name, status, isCompletion, isAnswered }) => {
       const open = this.#open.get(callId);
       if (open === undefined || isCompletion) return undefined;
       this.#open.delete(callId);
       const hasRun = mayHaveRun(status) && !isAnswered;
       if (hasRun) this.#countCall(name, open.cost);
-      await open.reserved.settle(hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS);
-      return undefined;
+      return open.reserved.settle(
+        hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS,
+      ) as undefined;
     },
   };
 
-  async #begin({ callId, tool, arguments: args }: HookedCall) {
+  #beginCall({ callId, tool, arguments: args }: HookedCall) {
     const cost = costOfCall(tool, args);
     const amounts = { ...NO_AMOUNTS, calls: 1, cost };
-    const reserved = await this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
-    if (reserved === undefined && this.question !== undefined) return HeldCall.word;
-    if (reserved === undefined) return { refuse: this.end?.message ?? 'the budget is spent' };
-    if (this.#isClosed) await reserved.settle(NO_AMOUNTS);
-    else this.#open.set(callId, { cost, reserved });
-    return undefined;
+    const begun = (reserved: Reserved | undefined) => {
+      if (reserved === undefined && this.question !== undefined) return HeldCall.word;
+      if (reserved === undefined) return { refuse: this.#end?.message ?? 'the budget is spent' };
+      if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
+      this.#open.set(callId, { cost, reserved });
+      return undefined;
+    };
+    const reserved = this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
+    // A call beside this one may end the run instead of asking: that is known once all have begun.
+    const isLater = reserved === undefined || reserved instanceof Promise;
+    return isLater ? Promise.resolve(reserved).then(begun) : begun(reserved);
   }
 
   /**
-   * Gives back what was reserved for calls that wait for an answer: they are made again, and counted then. And for those
+   * Gives back what was reserved for calls that wait for an answer, which are made again and counted then, and for those
    * that an abort ended while the ledger was being asked.
    */
   async close(): Promise<void> {
@@ -301,15 +376,13 @@ export class RunBudget {
     this.#isClosed = true;
     const open = [...this.#open.values()];
     this.#open.clear();
-    for (const { reserved } of open) await reserved.settle(NO_AMOUNTS).catch(() => {});
+    for (const { reserved } of open)
+      try {
+        await reserved.settle(NO_AMOUNTS);
+      } catch {}
   }
 
-  /** Runs a call of the run, in which other runs may begin. */
-  within<Value>(work: () => Value): Value {
-    return surroundingBudget.run(this, work);
-  }
-
-  /** Counts calls of a run that was lost, of which its last count knew nothing. Who shares a budget has counted them. */
+  /** Counts calls of a run whose process died, which its last count does not contain. Shared accounts do. */
   countSettled(
     records: readonly StoredCallRecord[],
     find: (name: string) => ToolDefinition | undefined,
@@ -318,7 +391,7 @@ export class RunBudget {
       if (!mayHaveRun(status) || hooks.some(({ did }) => did === 'answered')) continue;
       const cost = costOfCall(find(name), args);
       this.#countCall(name, cost);
-      for (const account of this.#accounts())
+      for (const account of this.#accounts)
         account.spent = addAmounts(account.spent, { ...NO_AMOUNTS, calls: 1, cost });
     }
   }
@@ -329,47 +402,23 @@ export class RunBudget {
     if (this.#parent !== undefined) this.#parent.#countCall(name, cost);
   }
 
-  /** @throws InvalidOptionsError (521) for a model without a price, where there has to be one. */
+  /** @throws InvalidOptionsError (521) for a model without a price, if it needs one. */
   checkPrice(model: string): void {
-    if (!this.#isPriced) return;
-    const missing = missingPrice(this.#budget.prices, model);
+    const missing = this.#isPriced ? missingPrice(this.#budget.prices, model) : undefined;
     if (missing !== undefined) throw wrongBudget(missing);
   }
 
-  get #isPriced(): boolean {
-    return countsCost(this.#budget) || this.#isPricedAround;
-  }
-
-  get #isPricedAround(): boolean {
-    return this.#parent === undefined ? false : this.#parent.#isPriced;
-  }
-
   #costOf(model: string, usage: Partial<Usage>): number {
-    if (!this.#isPriced) return 0;
-    return costOf(priceOf(this.#budget.prices ?? PRICES, model), usage);
+    return this.#isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
   }
 
-  /** The tokens that a reply may have at most: where nobody limits it, and as the budget says. */
-  #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
-    const said = [
-      options.max_completion_tokens,
-      options.max_output_tokens,
-      options.maxOutputTokens,
-      options.max_tokens,
-    ].find((value) => Number.isFinite(value)) as number | undefined;
-    const { prices = PRICES, maxOutputTokens } = this.#budget;
-    const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
-    const limits = [said, known].filter((limit) => limit !== undefined);
-    // What a model of which nothing is known may say is assumed, and not asked for: it may know no such limit.
-    if (limits.length === 0 && maxOutputTokens === undefined)
-      return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
-    const unasked = Math.min(...limits);
-    return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
-  }
-
-  async #reserve(amounts: BudgetAmounts, onBeyond: (beyond: Beyond) => void): Promise<Reserved | undefined> {
+  /** A promise only if the budget is shared with other runs. */
+  #reserve(
+    amounts: BudgetAmounts,
+    onBeyond: (beyond: Beyond) => void,
+  ): Reserved | undefined | Promise<Reserved | undefined> {
     this.#lap();
-    const accounts = this.#accounts();
+    const accounts = this.#accounts;
     for (const account of accounts) {
       const { limits, used } = account;
       const part = partBeyond(limits, used, amounts)?.part;
@@ -379,43 +428,51 @@ export class RunBudget {
       return undefined;
     }
     for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
-    const release = (): void => {
-      for (const account of accounts) account.reserved = addAmounts(account.reserved, negative(amounts));
-    };
-    const ledger = this.#ledger;
-    const isShared = ledger !== undefined && this.#shared.length > 0;
-    const id = crypto.randomUUID();
-    try {
-      const beyond = isShared
-        ? await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS })
-        : undefined;
-      if (beyond !== undefined) {
-        release();
-        onBeyond(beyond);
-        return undefined;
+    const settle = (spent: BudgetAmounts): void => {
+      for (const account of accounts) {
+        account.reserved = addAmounts(account.reserved, amounts, -1);
+        if (spent !== NO_AMOUNTS) account.spent = addAmounts(account.spent, spent);
       }
+    };
+    if (this.#ledger === undefined || this.#shared.length === 0) return { settle };
+    return this.#reserveShared(this.#ledger, { amounts, settle, onBeyond });
+  }
+
+  async #reserveShared(
+    ledger: BudgetLedger,
+    {
+      amounts,
+      settle,
+      onBeyond,
+    }: Reserved & { readonly amounts: BudgetAmounts; readonly onBeyond: (beyond: Beyond) => void },
+  ): Promise<Reserved | undefined> {
+    const id = crypto.randomUUID();
+    let beyond: Beyond | undefined;
+    try {
+      beyond = await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS });
     } catch (error) {
-      release();
+      settle(NO_AMOUNTS);
       throw error;
     }
-    const timer = isShared ? setInterval(() => renew(ledger, id), RENEW_MS) : undefined;
-    timer?.unref();
+    if (beyond !== undefined) {
+      settle(NO_AMOUNTS);
+      onBeyond(beyond);
+      return undefined;
+    }
+    const renew = async () => ledger.renewReservation(id, LEASE_MS);
+    // A renewal that fails changes nothing here: at worst others may spend what is under way.
+    const timer = setInterval(() => renew().catch(() => {}), RENEW_MS);
+    timer.unref();
     return {
       settle: async (spent) => {
         clearInterval(timer);
-        release();
-        for (const account of accounts) account.spent = addAmounts(account.spent, spent);
+        settle(spent);
         this.#lap();
-        const timeMs = Math.round(this.#untold);
-        this.#untold = 0;
-        if (isShared) await ledger.settle(id, { ...spent, timeMs });
+        const timeMs = Math.round(this.#unsettledMs);
+        this.#unsettledMs = 0;
+        await ledger.settle(id, { ...spent, timeMs });
       },
     };
-  }
-
-  /** Its own, and those of the runs around it. */
-  #accounts(): readonly RunAccount[] {
-    return [this.#own, ...(this.#parent === undefined ? [] : this.#parent.#accounts())];
   }
 
   /** Even the least useful request was too much. */
@@ -440,23 +497,23 @@ export class RunBudget {
     const spent = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
     const message = `${spent} what comes next may take more.`;
     const least = leastGrant(beyond, amounts);
-    // Who is asked for more need not know how to ask for less.
+    // The person who grants more need not know how to ask for less.
     if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
     else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
   }
 
-  /** Time goes by for the run itself once, however many calls it makes at once; the run around it has its own clock. */
+  /** Time passes once for the run, however many calls it makes at once; the run around it has its own clock. */
   #lap(): void {
     const now = performance.now();
     const lap = now - this.#since;
     this.#since = now;
-    this.#own.spent = addAmounts(this.#own.spent, { ...NO_AMOUNTS, timeMs: lap });
-    if (this.#parent === undefined) this.#untold += lap;
+    this.#own.spent = { ...this.#own.spent, timeMs: this.#own.spent.timeMs + lap };
+    if (this.#parent === undefined) this.#unsettledMs += lap;
   }
 }
 
 /**
- * What a run may spend: by its config, or within the call of another run that has a budget.
+ * What a run may spend, by its config or within the call of another run that has a budget; `undefined` if neither says.
  *
  * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
  */
@@ -464,7 +521,7 @@ export function budgetOf(
   { budget, store, model, fallback = [] }: BudgetedConfig,
   start: BudgetStart,
 ): RunBudget | undefined {
-  if (budget === undefined && surroundingBudget.getStore() === undefined) return undefined;
+  if (budget === undefined && start.parent === undefined) return undefined;
   const made = new RunBudget(budget, { ...start, store });
   for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
   return made;
@@ -475,13 +532,14 @@ function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): numb
   return used - limit + (part === 'timeMs' ? 1 : amounts[part]);
 }
 
-/** Nobody hears of a renewal that fails: at worst others may spend what is under way here. */
-function renew(ledger: BudgetLedger, id: string): void {
-  try {
-    Promise.resolve(ledger.renewReservation(id, LEASE_MS)).catch(() => {});
-  } catch {}
+/** The request was counted as one of the run before it was clear that it cannot be made. */
+function notMade(run: AskingRun, { onFailure }: Question, error: ToolwrightError): Reply {
+  if (onFailure !== undefined) run.iterations -= 1;
+  return { ok: false, reason: 'failed', error, isFinal: true };
 }
 
-function negative({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): BudgetAmounts {
-  return { tokens: -tokens, cost: -cost, calls: -calls, steps: -steps, timeMs: -timeMs };
+/** Without a store it is unknown what may be spent: fails closed. A missing price has its own error. */
+function notCounted(what: string, cause: unknown): ToolwrightError {
+  if (ToolwrightError.is(cause)) return cause;
+  return new ToolwrightError('RunStoreFailed', `${what}: ${errorMessage(cause)}`, { cause });
 }

@@ -1,8 +1,6 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 
-/** What schemas of kept state are made of. */
 export const TEXT: JsonSchema = { type: 'string' };
-/** A whole number from 0. */
 export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
 const COUNTS: JsonSchema = {
   type: 'array',
@@ -126,7 +124,6 @@ export const RUN_STATE_SCHEMA: JsonSchema = {
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 
-/** An object that has all of the first, and may have the others. */
 export function object(properties: Properties, optional: Properties = {}): JsonSchema {
   return {
     type: 'object',
@@ -135,7 +132,6 @@ export function object(properties: Properties, optional: Properties = {}): JsonS
   };
 }
 
-/** An array of these. */
 export function list(items: JsonSchema): JsonSchema {
   return { type: 'array', items };
 }

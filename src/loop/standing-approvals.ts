@@ -8,7 +8,6 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { canonicalJson, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 
-/** Whose calls these are, and where they are made. */
 interface Place {
   readonly runId: string;
   readonly owner: unknown;
@@ -76,7 +75,6 @@ function approvalOf({ id, answeredBy }: StandingApproval): StandingYes {
   return { id, ...(answeredBy === undefined ? {} : { answeredBy }) };
 }
 
-/** With what answers are remembered. */
 export interface Remembering {
   readonly state: RunState;
   readonly tools: ToolRegistry | undefined;

@@ -22,7 +22,7 @@ import {
   RECORD,
   required,
 } from '../kernel/options.js';
-import { historyFaults, type MendedHistory, mendHistory } from './given-history.js';
+import { historyFaults, type RepairedHistory, repairHistory } from './given-history.js';
 
 /** What is known before a request is made. */
 export interface StepContext {
@@ -60,7 +60,6 @@ const TOOL_CHOICE_FORM = objectOf<{ tool: string; tools: readonly string[]; mode
   { fix: `'required', { tool: ${TOOL} }` },
 );
 
-/** What the option `toolChoice` may be. */
 export const TOOL_CHOICE: OptionRule = either(oneOf('auto', 'none', 'required'), {
   ...TOOL_CHOICE_FORM,
   accepts: (value) =>
@@ -68,7 +67,6 @@ export const TOOL_CHOICE: OptionRule = either(oneOf('auto', 'none', 'required'),
   schema: { ...TOOL_CHOICE_FORM.schema, oneOf: [{ required: ['tool'] }, { required: ['tools'] }] },
 });
 
-/** What the option `responseFormat` may be. */
 const RESPONSE_FORMAT = objectOf<{ type: string; schema: unknown; name: string }>(
   { type: required(oneOf('text', 'json')), schema: RECORD, name: FILLED_TEXT },
   { fix: "{ type: 'json', schema: { … } }" },
@@ -104,7 +102,7 @@ function validSettings(settings: StepSettings | undefined): StepSettings | undef
     ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where, ...fault })),
     ...(Array.isArray(messages) ? historyFaults(messages, 'mend') : []),
   ]);
-  return messages === undefined ? settings : { ...settings, messages: mendHistory(messages).messages };
+  return messages === undefined ? settings : { ...settings, messages: repairHistory(messages).messages };
 }
 
 /**
@@ -122,10 +120,10 @@ export type CompactHistory = (
  *
  * @throws InvalidOptionsError (521) for what is no history.
  */
-export function compactedHistory(returned: readonly Message[], history: readonly Message[]): MendedHistory {
+export function compactedHistory(returned: readonly Message[], history: readonly Message[]): RepairedHistory {
   const where = 'what compactHistory returns';
   refuseOptions(historyFaults(returned, 'mend').map((fault) => ({ ...fault, where })));
-  return mendHistory(returned, (call, message) => answerIn(history, message, call));
+  return repairHistory(returned, (call, message) => answerIn(history, message, call));
 }
 
 /** Ids may stand in a history several times: a message that was not copied has the answers that come after it. */

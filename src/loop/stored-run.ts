@@ -136,7 +136,6 @@ async function claimSuspended(
   return { claimed, state: outcome.state };
 }
 
-/** How a seized run goes on. */
 interface SeizedDrive {
   readonly store: RunStore;
   readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;

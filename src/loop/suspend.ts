@@ -5,7 +5,7 @@ import type { CallRecord, PendingCall, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredCallRecord, StoredWaitingCall } from '../contract/run-state.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { canonicalJson, plainJson } from '../kernel/json.js';
+import { canonicalJson, isPlainData, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
@@ -80,7 +80,7 @@ export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
   const { id, name, providerItems, wire, text } = call;
   // As the model sent them, whatever the tool has done to the object since. What JSON cannot represent is left out.
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
-  const args = typeof sent === 'string' ? sent : ((plainJson(sent) ?? '') as ParsedCall['arguments']);
+  const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
   const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
   if (!isUnanswered(outcome))
     return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
@@ -115,10 +115,16 @@ function storedRecord(record: CallRecord): StoredCallRecord {
   const { rawArguments, arguments: args, result } = record;
   return {
     ...record,
-    rawArguments: plainJson(rawArguments),
-    arguments: plainJson(args) as StoredCallRecord['arguments'],
+    rawArguments: jsonPart(rawArguments),
+    arguments: jsonPart(args) as StoredCallRecord['arguments'],
     result: storedResult(result),
   };
+}
+
+/** A part of something that is written as JSON later; only what JSON would change or refuse is copied. */
+function jsonPart(value: unknown): unknown {
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' && value !== null && isPlainData(value) ? value : plainJson(value);
 }
 
 /** The record of a call from the state of a run; its error, if it had one, is gone. */
@@ -170,7 +176,6 @@ function pendingCall(
   return { ...asked, ...innermost, path: [{ callId, tool }, ...path] };
 }
 
-/** A state that was validated, and what it waits for. */
 export interface ValidState {
   readonly state: RunState;
   readonly waits: readonly OpenWait[];

@@ -1,25 +1,19 @@
 import { KNOWN_SECRETS } from '../call/redact.js';
-import type { LLMProvider, LLMRequest } from '../contract/llm-provider.js';
 import type { TracePlace } from '../contract/ports.js';
 import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../contract/telemetry.js';
-import { type AskListeners, askModel, type PartListener, type Reply } from './ask-model.js';
+import { askModel, type PartListener, type Question, type Reply } from './ask-model.js';
 import type { ToolLoopResult } from './events.js';
 import { type LoopRun, usageSince } from './loop-run.js';
 
-/** What is known of a run when it begins, or goes on. */
-interface BeginningRun extends Pick<LoopRun, 'runId' | 'config' | 'scope'> {
-  readonly before: TracePlace | undefined;
-}
-
-/** Records a run, if anybody records. */
+/** Records a run that begins or goes on, if anybody records. */
 export function traceOfRun(
   telemetry: Telemetry | undefined,
-  { runId, config, scope, before }: BeginningRun,
+  run: Pick<LoopRun, 'runId' | 'config' | 'scope'> & { readonly before: TracePlace | undefined },
 ): RunTrace | undefined {
   if (!telemetry?.isOn) return undefined;
+  const { runId, config, scope, before } = run;
   const { agentName: agent, model } = config;
-  const { conversationId } = scope;
-  return telemetry.startRun({ runId, model, agent, conversationId, before });
+  return telemetry.startRun({ runId, model, agent, conversationId: scope.conversationId, before });
 }
 
 /** Drives a run as a part of its trace, which ends with it. */
@@ -37,10 +31,11 @@ export async function driveTraced(
   const costBefore = run.budget?.spending.cost ?? 0;
   const counts = () => {
     const cost = run.budget?.spending.cost;
+    const { inputTokens, outputTokens, totalTokens } = usageSince(usage, run.usage);
     return {
       requests: run.iterations - iterations,
       calls: run.toolCalls.length - calls,
-      usage: usageSince(run.usage, usage),
+      usage: { inputTokens, outputTokens, totalTokens },
       ...(cost === undefined ? {} : { cost: cost - costBefore }),
     };
   };
@@ -55,60 +50,30 @@ export async function driveTraced(
   }
 }
 
-/** A request to be made, and who hears of it. */
-interface AskedRequest {
-  readonly provider: LLMProvider;
-  readonly request: LLMRequest;
-  readonly onPart?: PartListener | undefined;
-  readonly onFailure?: AskListeners['onFailure'];
-}
-
-/** Asks the provider once, within a trace where there is one, which goes on: it may be asked again. */
-export function askWithin(
-  run: LoopRun,
-  trace: RequestTrace | undefined,
-  { provider, request, onPart, onFailure }: AskedRequest,
-): Promise<Reply> {
-  const ask = (listener: PartListener | undefined): Promise<Reply> => {
-    const question = { provider, request, onPart: listener, onFailure };
-    if (run.hooks !== undefined) return run.hooks.ask(run, trace ? { ...question, trace } : question);
-    trace?.sent(request);
-    return askModel(provider, request, { onPart: listener, onFailure });
-  };
-  if (trace === undefined) return ask(onPart);
-  return trace.within(() => ask(onPart && heard(trace, onPart)));
-}
-
-function heard(trace: RequestTrace, onPart: PartListener): PartListener {
+/** Tells the trace of each part of a streamed reply. */
+export function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): PartListener | undefined {
+  if (onPart === undefined) return undefined;
   return (part) => {
     trace.part();
     return onPart(part);
   };
 }
 
-/** Records a request of a run. */
-export function traceOfRequest(
-  { trace, tools }: LoopRun,
-  { provider, request, onPart }: AskedRequest,
-): RequestTrace | undefined {
-  const isStreamed = onPart !== undefined;
-  return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
-}
-
-/** One request that is of no run, recorded where anybody records. */
-export async function askRecorded(telemetry: Telemetry | undefined, asked: AskedRequest): Promise<Reply> {
-  const { provider, request, onPart } = asked;
+/** One request that belongs to no run, recorded if anybody records. */
+export async function askRecorded(
+  telemetry: Telemetry | undefined,
+  { provider, request, onPart }: Question,
+): Promise<Reply> {
   if (!telemetry?.isOn) return askModel(provider, request, { onPart });
   const isStreamed = onPart !== undefined;
   const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
   trace.sent(request);
-  const listeners = { onPart: onPart && heard(trace, onPart) };
+  const listeners = { onPart: tracedParts(trace, onPart) };
   const reply = await trace.within(() => askModel(provider, request, listeners));
   trace.end(requestEnd(reply));
   return reply;
 }
 
-/** A request has its reply, or none. */
 export function requestEnd(reply: Reply): TracedRequestEnd {
   if (reply.ok) return { how: 'replied', response: reply.response, cost: reply.cost };
   return reply.reason === 'aborted'
