@@ -26,8 +26,7 @@ import {
   withMethods,
 } from '../../kernel/options.js';
 import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
-import type { NamedAgent } from './agent-options.js';
-import { Agents } from './agents.js';
+import { Agents, type NamedAgent } from './agents.js';
 
 /** What a model is told of the parameter that names an agent. */
 const AGENT_NAME = 'Name of the agent';

@@ -1,4 +1,3 @@
-export type { AgentsOptions, NamedAgent } from './agent-options.js';
 export {
   AgentTools,
   agentTools,
@@ -8,4 +7,4 @@ export {
   HandOffTools,
   type OfferOptions,
 } from './agent-tools.js';
-export { Agents, type AgentTask } from './agents.js';
+export { Agents, type AgentsOptions, type AgentTask, type NamedAgent } from './agents.js';

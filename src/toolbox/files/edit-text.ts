@@ -1,4 +1,5 @@
 import { applyPatch, createTwoFilesPatch, formatPatch, parsePatch } from 'diff';
+import { escapePattern } from '../../kernel/escape-pattern.js';
 
 /** One replacement in a text. */
 export interface TextEdit {
@@ -94,14 +95,10 @@ function whyNotUnique(text: string, starts: readonly number[]): string {
 
 /** The most frequent slip is in white space: then it is said where. */
 function whyNotFound(text: string, oldText: string): string {
-  const wanted = oldText.trim().split(/\s+/).map(escaped).join('\\s+');
+  const wanted = oldText.trim().split(/\s+/).map(escapePattern).join('\\s+');
   const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
   if (near === null) return 'oldText is not there; it has to be repeated exactly';
   return `oldText is not there, but in line ${lineAt(text, near.index)} is a text that differs in nothing but white space`;
-}
-
-function escaped(word: string): string {
-  return word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 }
 
 function lineAt(text: string, index: number): number {

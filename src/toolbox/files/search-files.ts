@@ -3,6 +3,7 @@ import { createContext, Script } from 'node:vm';
 import ignore from 'ignore';
 import { patternGrowth } from '../../checking/patterns.js';
 import { nextTurn } from '../../kernel/async.js';
+import { escapePattern } from '../../kernel/escape-pattern.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import {
   type FileKind,
@@ -304,16 +305,12 @@ const MOST_MS = 300;
 function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
   if (text === '') throw new Error('There is nothing to look for: the text is empty.');
   if (!isPattern && !ignoresCase) return findText(Buffer.from(text));
-  const source = isPattern ? text : escaped(text);
+  const source = isPattern ? text : escapePattern(text);
   const flags = ignoresCase ? 'iu' : 'u';
   const pattern = compiled(source, flags);
   const find = isPattern && mayBeSlow(source, flags) ? stopped(findPattern(pattern)) : findPattern(pattern);
   const needed = isPattern ? neededText(source) : text;
   return needed === undefined ? find : whereIs(needed, { ignoresCase }, find);
-}
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 }
 
 /**
@@ -337,7 +334,7 @@ function whereIs(
   find: LineFinder,
 ): LineFinder {
   const bytesOf = Buffer.from(needed);
-  const anyCase = new RegExp(escaped(needed), 'iu');
+  const anyCase = new RegExp(escapePattern(needed), 'iu');
   return (bytes, search) => {
     const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const isThere = ignoresCase ? anyCase.test(view.toString()) : view.indexOf(bytesOf) >= 0;

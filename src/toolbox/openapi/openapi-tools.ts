@@ -1,5 +1,5 @@
 import type { ToolAnnotations } from '../../contract/declaration.js';
-import type { JsonObject } from '../../contract/json-schema.js';
+import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import { ToolResult } from '../../contract/tool-result.js';
@@ -18,9 +18,15 @@ import {
   secret,
   TEXT,
 } from '../../kernel/options.js';
-import { WebAccess, type WebResponse } from '../network/web-access.js';
-import { buildRequest, type OperationSchema, operationSchema } from './operation.js';
-import { type Operation, readDocument, type SecurityScheme } from './read-document.js';
+import { WebAccess, type WebRequest, type WebResponse } from '../network/web-access.js';
+import {
+  deadEnd,
+  lookUp,
+  type Operation,
+  type OperationParameter,
+  readDocument,
+  type SecurityScheme,
+} from './read-document.js';
 
 /** What a security scheme needs: a token, `user:password` for `basic`, or a function that gives it for a call. */
 export type AuthSource = string | ((context: ToolContext) => string | Promise<string>);
@@ -68,39 +74,38 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   checkOptions(options, OPTIONS);
   if (!isRecord(document) || !/^3\.[01]\./.test(String(document.openapi)))
     throw new ToolDeclarationError([
-      {
-        where: 'toolsFromOpenApi',
-        problem: 'that is no OpenAPI document of version 3.0 or 3.1',
-        fix: 'JSON.parse(…)',
-      },
+      faultOf('that is no OpenAPI document of version 3.0 or 3.1', 'JSON.parse(…)'),
     ]);
   const { operations, server: named, faults, misplaced } = readDocument(document);
   const included = operations.filter((operation) => isIncluded(operation, options.include));
-  const places = new Set(included.map(({ method, path }) => `${method.toUpperCase()} ${path}`));
-  const server = options.server ?? named;
+  const places = included.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+  const server = options.server ?? named ?? '';
   const names = toolNames(included, options.prefix);
   const schemas = included.map((operation) => operationSchema(operation, document));
   const wrong = [
-    ...faults.filter(({ where }) => places.has(where) || where.startsWith('#')),
+    ...faults.filter(({ where }) => places.includes(where) || where.startsWith('#')),
     ...(options.include === undefined ? misplaced : []),
-    ...onceEach(schemas.flatMap((schema) => schema.faults)),
+    ...new Map(schemas.flatMap(({ faults }) => faults).map((fault) => [fault.where, fault])).values(),
     ...missing(included, options),
     ...serverFaults(server),
-    ...[...places].filter((place) => (names.get(place)?.length ?? 0) > 64).map(tooLong),
+    ...places.filter((_, index) => (names[index] ?? '').length > 64).map(tooLong),
   ];
   if (wrong.length > 0) throw new ToolDeclarationError(wrong);
-  const caller = {
-    ...options,
-    server: server as string,
-    web: options.web ?? accessTo(server as string, options),
-  };
+  const { host } = new URL(server);
+  // A document that somebody else wrote does not lead into the application's own network.
+  const privateHosts = options.server === undefined ? {} : { privateHosts: [host] };
+  const web = options.web ?? new WebAccess({ allow: [host], ...privateHosts });
   return included.map((operation, index) =>
-    toolOf(operation, { ...(schemas[index] as OperationSchema), name: nameIn(names, operation), caller }),
+    toolOf(operation, {
+      ...(schemas[index] as OperationSchema),
+      name: names[index] as string,
+      caller: { ...options, server, web },
+    }),
   );
 }
 
-function onceEach(faults: readonly AuthorFault[]): readonly AuthorFault[] {
-  return [...new Map(faults.map((fault) => [fault.where, fault])).values()];
+function faultOf(problem: string, fix: string): AuthorFault {
+  return { where: 'toolsFromOpenApi', problem, fix };
 }
 
 function isIncluded(operation: Operation, include: OpenApiOptions['include']): boolean {
@@ -131,11 +136,10 @@ function missing(
   ];
 }
 
-function serverFaults(server: string | undefined): readonly AuthorFault[] {
+function serverFaults(server: string): readonly AuthorFault[] {
   if (ADDRESS.accepts(server)) return [];
-  const problem =
-    server === undefined ? 'the document names no server' : `the server ${server} is no address`;
-  return [{ where: 'toolsFromOpenApi', problem, fix: "server: 'https://api.example.com'" }];
+  const problem = server === '' ? 'the document names no server' : `the server ${server} is no address`;
+  return [faultOf(problem, "server: 'https://api.example.com'")];
 }
 
 function tooLong(where: string): AuthorFault {
@@ -147,39 +151,22 @@ function tooLong(where: string): AuthorFault {
 }
 
 /** Names as every provider takes them; operations that would have the same one are numbered. */
-function toolNames(operations: readonly Operation[], prefix?: string): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
-  const taken = new Set<string>();
-  for (const { id, method, path } of operations) {
+function toolNames(operations: readonly Operation[], prefix?: string): readonly string[] {
+  const names = new Set<string>();
+  for (const { id } of operations) {
     const words = id.replace(/[^a-zA-Z0-9_-]+/g, '_').replace(/^_+|_+$/g, '') || 'operation';
     const plain = /^[a-zA-Z_]/.test(words) ? words : `_${words}`;
     const base = prefix === undefined || prefix === '' ? plain : `${prefix}_${plain}`;
     let name = base;
-    for (let count = 2; taken.has(name); count += 1) name = `${base}_${count}`;
-    taken.add(name);
-    names.set(`${method.toUpperCase()} ${path}`, name);
+    for (let count = 2; names.has(name); count += 1) name = `${base}_${count}`;
+    names.add(name);
   }
-  return names;
-}
-
-function nameIn(names: ReadonlyMap<string, string>, { method, path }: Operation): string {
-  return names.get(`${method.toUpperCase()} ${path}`) as string;
-}
-
-function accessTo(server: string, { server: given }: OpenApiOptions): WebAccess {
-  const { host } = new URL(server);
-  // A document that somebody else wrote does not lead into the application's own network.
-  return new WebAccess({ allow: [host], ...(given === undefined ? {} : { privateHosts: [host] }) });
-}
-
-interface Caller extends OpenApiOptions {
-  readonly server: string;
-  readonly web: WebAccess;
+  return [...names];
 }
 
 interface ToolPlan extends OperationSchema {
   readonly name: string;
-  readonly caller: Caller;
+  readonly caller: OpenApiOptions & { readonly server: string; readonly web: WebAccess };
 }
 
 function toolOf(operation: Operation, { name, schema, plan, caller }: ToolPlan): ToolDefinition {
@@ -242,14 +229,317 @@ function resultOf({ status, headers, body, isCut }: WebResponse): ToolResult {
   const type = headers['content-type'] ?? '';
   const isText = type === '' || /^text\/|json|xml|yaml|urlencoded/i.test(type);
   const text = isText ? new TextDecoder().decode(body) : `${type}, ${body.length} bytes`;
-  if (status >= 400)
-    return new ToolResult({ forLLM: `HTTP ${status}: ${shortened(text)}`.trimEnd(), isError: true });
+  if (status >= 400) {
+    const isLong = text.length > MOST_ERROR_CHARACTERS;
+    const shown = isLong ? `${text.slice(0, MOST_ERROR_CHARACTERS).toWellFormed()} …` : text;
+    return new ToolResult({ forLLM: `HTTP ${status}: ${shown}`.trimEnd(), isError: true });
+  }
   const note = isCut ? `${text}\n\n[The answer was larger than what is read of it.]` : text;
   return new ToolResult({ forLLM: note === '' ? `HTTP ${status}` : note });
 }
 
-function shortened(text: string): string {
-  return text.length > MOST_ERROR_CHARACTERS
-    ? `${text.slice(0, MOST_ERROR_CHARACTERS).toWellFormed()} …`
-    : text;
+/** Which argument of a tool is which part of a request. */
+interface ArgumentPlan {
+  readonly parameters: readonly { readonly argument: string; readonly parameter: OperationParameter }[];
+  /** The argument that is the body. */
+  readonly body?: string;
+}
+
+/** What a tool takes, and where it goes. */
+interface OperationSchema {
+  readonly schema: JsonSchema;
+  readonly plan: ArgumentPlan;
+  /** Of references that lead to no schema. */
+  readonly faults: readonly AuthorFault[];
+}
+
+/**
+ * The arguments of an operation: its parameters by their names, and its body as `body`. Two of one name get their
+ * places as well: `id` and `header_id`.
+ */
+function operationSchema(operation: Operation, document: JsonObject): OperationSchema {
+  const taken = new Set<string>();
+  const nameOf = (wanted: string, otherwise: string): string => {
+    let name = taken.has(wanted) ? otherwise : wanted;
+    while (taken.has(name)) name = `${name}_`;
+    taken.add(name);
+    return name;
+  };
+  const parameters = operation.parameters.map((parameter) => ({
+    parameter,
+    argument: nameOf(parameter.name, `${parameter.place}_${parameter.name}`),
+  }));
+  const definitions = new Definitions(document);
+  const properties: Record<string, JsonSchema> = {};
+  for (const { parameter, argument } of parameters)
+    properties[argument] = described(definitions.convert(parameter.schema), parameter.description);
+  const required = parameters.filter(({ parameter }) => parameter.isRequired).map(({ argument }) => argument);
+  const { body } = operation;
+  const ofBody = body === undefined ? {} : { body: nameOf('body', 'request_body') };
+  if (body !== undefined && ofBody.body !== undefined) {
+    properties[ofBody.body] = described(definitions.convert(body.schema), body.description);
+    if (body.isRequired) required.push(ofBody.body);
+  }
+  const { faults, used } = definitions;
+  const $defs = used.size === 0 ? {} : { $defs: Object.fromEntries(used) };
+  const schema = { type: 'object', properties, required, ...$defs } as const;
+  return { schema, plan: { parameters, ...ofBody }, faults };
+}
+
+/** A description beside a `$ref` would be lost to those who read the dialect of 3.0. */
+function described(schema: JsonSchema, description: string | undefined): JsonSchema {
+  if (description === undefined || schema.description !== undefined) return schema;
+  return schema.$ref === undefined ? { ...schema, description } : { allOf: [schema], description };
+}
+
+/** What is said for people and tools, or only of answers; and what is not JSON Schema. */
+const LEFT_OUT = new Set([
+  'example',
+  'examples',
+  'xml',
+  'externalDocs',
+  'discriminator',
+  'nullable',
+  '$schema',
+  '$id',
+]);
+/** Keywords whose values are maps from any name to a schema. */
+const MAPS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+/** Keywords whose values are values, not schemas. */
+const VALUES = new Set(['enum', 'const', 'default', 'required', 'type', 'dependentRequired']);
+
+/** The schemas of a document as JSON Schema 2020-12; what they refer to is brought along once. */
+class Definitions {
+  /** By their names in `$defs`. */
+  readonly used = new Map<string, JsonSchema>();
+  readonly faults: AuthorFault[] = [];
+  readonly #names = new Map<string, string>();
+
+  constructor(readonly document: JsonObject) {}
+
+  convert(schema: unknown): JsonSchema {
+    if (schema === false) return { not: {} };
+    if (!isRecord(schema)) return {};
+    if (typeof schema.$ref === 'string') return this.#reference(schema.$ref);
+    const converted: Record<string, unknown> = {};
+    for (const [key, value] of Object.entries(schema)) {
+      if (LEFT_OUT.has(key) || key.startsWith('x-')) continue;
+      converted[key] = this.#keyword(key, value);
+    }
+    withoutReadOnly(converted, schema);
+    exclusiveLimits(converted, schema);
+    return schema.nullable === true ? orNull(converted) : converted;
+  }
+
+  #keyword(key: string, value: unknown): unknown {
+    if (VALUES.has(key)) return value;
+    if (MAPS.has(key) && isRecord(value))
+      return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, this.convert(part)]));
+    if (Array.isArray(value)) return value.map((part) => (isRecord(part) ? this.convert(part) : part));
+    return isRecord(value) ? this.convert(value) : value;
+  }
+
+  #reference(reference: string): JsonSchema {
+    const known = this.#names.get(reference);
+    if (known !== undefined) return { $ref: `#/$defs/${known}` };
+    const fault = deadEnd(this.document, reference);
+    if (fault !== undefined) {
+      this.faults.push(fault);
+      return {};
+    }
+    const name = this.#nameOf(reference);
+    this.#names.set(reference, name);
+    // Its place is taken first: it may refer to itself.
+    this.used.set(name, {});
+    this.used.set(name, this.convert(lookUp(this.document, reference)));
+    return { $ref: `#/$defs/${name}` };
+  }
+
+  #nameOf(reference: string): string {
+    const last = reference.slice(reference.lastIndexOf('/') + 1).replace(/[^\w-]/g, '_') || 'schema';
+    let name = last;
+    for (let count = 2; this.used.has(name); count += 1) name = `${last}_${count}`;
+    return name;
+  }
+}
+
+/** What only answers have is not asked for. */
+function withoutReadOnly(converted: Record<string, unknown>, { properties, required }: JsonObject): void {
+  if (!isRecord(properties) || !isRecord(converted.properties)) return;
+  const answered = new Set(
+    Object.keys(properties).filter(
+      (name) => isRecord(properties[name]) && properties[name].readOnly === true,
+    ),
+  );
+  if (answered.size === 0) return;
+  converted.properties = Object.fromEntries(
+    Object.entries(converted.properties).filter(([name]) => !answered.has(name)),
+  );
+  if (Array.isArray(required)) converted.required = required.filter((name) => !answered.has(name));
+}
+
+/** In 3.0 a limit is said to be exclusive beside it; since 3.1 the exclusive limit is the number. */
+function exclusiveLimits(converted: Record<string, unknown>, schema: JsonObject): void {
+  for (const [limit, exclusive] of [
+    ['minimum', 'exclusiveMinimum'],
+    ['maximum', 'exclusiveMaximum'],
+  ] as const) {
+    if (typeof schema[exclusive] !== 'boolean') continue;
+    delete converted[exclusive];
+    if (schema[exclusive] !== true || typeof schema[limit] !== 'number') continue;
+    delete converted[limit];
+    converted[exclusive] = schema[limit];
+  }
+}
+
+function orNull(schema: Record<string, unknown>): JsonSchema {
+  if (Array.isArray(schema.enum) && !schema.enum.includes(null)) schema.enum = [...schema.enum, null];
+  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
+  return { anyOf: [schema, { type: 'null' }] };
+}
+
+/** A credential and how it is sent. */
+type Credential =
+  | { readonly kind: 'header' | 'query' | 'cookie'; readonly name: string; readonly value: string }
+  | { readonly kind: 'bearer' | 'basic'; readonly value: string };
+
+/** What a request is made of. */
+interface RequestParts {
+  readonly operation: Operation;
+  readonly plan: ArgumentPlan;
+  readonly args: JsonObject;
+  /** Base address, with or without `/` at its end. */
+  readonly server: string;
+  readonly credentials: readonly Credential[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The request of a call. Arguments stay in their places: none reaches another part of the address. */
+function buildRequest(parts: RequestParts): WebRequest {
+  const { operation, plan, args, credentials } = parts;
+  const query: string[] = [];
+  const cookies: string[] = [];
+  const headers: Record<string, string> = {
+    accept: 'application/json, text/*;q=0.9, */*;q=0.5',
+    ...parts.headers,
+  };
+  let path = operation.path;
+  for (const { argument, parameter } of plan.parameters) {
+    const value = args[argument];
+    if (value === undefined) continue;
+    const { name, place } = parameter;
+    if (place === 'path') path = path.replaceAll(`{${name}}`, pathPart(value, parameter));
+    if (place === 'query') query.push(...pairs(value, parameter).map((pair) => pairText(pair, parameter)));
+    if (place === 'header') headers[name.toLowerCase()] = oneLine(listText(value, parameter));
+    if (place === 'cookie') cookies.push(...pairs(value, parameter).map((pair) => pairText(pair, parameter)));
+  }
+  for (const credential of credentials) addCredential(credential, { headers, query, cookies });
+  if (cookies.length > 0) headers.cookie = cookies.join('; ');
+  const search = query.length === 0 ? '' : `?${query.join('&')}`;
+  const url = `${parts.server.replace(/\/$/, '')}${path}${search}`;
+  const body = plan.body === undefined ? undefined : args[plan.body];
+  const method = operation.method.toUpperCase();
+  if (body === undefined || operation.body === undefined) return { url, method, headers };
+  headers['content-type'] = operation.body.type;
+  return { url, method, headers, body: bodyText(body, operation.body.type) };
+}
+
+/** `..` and `.` are resolved by whoever reads an address, however they are written: they are no parts of a path. */
+function pathPart(value: unknown, parameter: OperationParameter): string {
+  const { name, style, explode } = parameter;
+  const items = Array.isArray(value) ? value.map((item) => encodeURIComponent(plainText(item))) : undefined;
+  const listed = items?.join(',') ?? listText(value, parameter, encodeURIComponent);
+  let part = listed;
+  if (style === 'label') part = `.${explode && items ? items.join('.') : listed}`;
+  if (style === 'matrix')
+    part = explode && items ? items.map((item) => `;${name}=${item}`).join('') : `;${name}=${listed}`;
+  if (!/^(?:\.|%2e){0,2}$/i.test(part)) return part;
+  throw new Error(`${name} must not be '${plainText(value)}': it is a part of a path.`);
+}
+
+type Pair = readonly [name: string, value: string];
+
+/** A value as the pairs of a query or of cookies (OpenAPI 3.1, Style Examples). */
+function pairs(value: unknown, parameter: OperationParameter): readonly Pair[] {
+  const { name, style, explode, isJson } = parameter;
+  if (isJson) return [[name, JSON.stringify(value)]];
+  if (Array.isArray(value)) {
+    if (style === 'form' && explode) return value.map((item) => [name, plainText(item)]);
+    return [[name, value.map(plainText).join(SEPARATORS[style] ?? ',')]];
+  }
+  if (!isRecord(value)) return [[name, plainText(value)]];
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+  if (style === 'deepObject') return entries.map(([key, item]) => [`${name}[${key}]`, plainText(item)]);
+  if (explode) return entries.map(([key, item]) => [key, plainText(item)]);
+  return [[name, entries.flatMap(([key, item]) => [key, plainText(item)]).join(SEPARATORS[style] ?? ',')]];
+}
+
+const SEPARATORS: Readonly<Record<string, string>> = { spaceDelimited: ' ', pipeDelimited: '|' };
+
+function pairText([name, value]: Pair, { allowReserved }: OperationParameter): string {
+  const encoded = encodeURIComponent(value);
+  // What is reserved but not a separator of pairs may stay as it is.
+  const text = allowReserved ? encoded.replace(/%(?:3A|2F|3F|40|24|2C|3B)/g, decodeURIComponent) : encoded;
+  return `${encodeURIComponent(name)}=${text}`;
+}
+
+/** A value of the style `simple`: `a,b` or `key,value`, or with `explode` `key=value`. */
+function listText(
+  value: unknown,
+  { explode, isJson }: OperationParameter,
+  encode: (text: string) => string = (text) => text,
+): string {
+  if (isJson) return encode(JSON.stringify(value));
+  if (Array.isArray(value)) return value.map((item) => encode(plainText(item))).join(',');
+  if (!isRecord(value)) return encode(plainText(value));
+  return Object.entries(value)
+    .map(([key, item]) => `${encode(key)}${explode ? '=' : ','}${encode(plainText(item))}`)
+    .join(',');
+}
+
+function plainText(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
+}
+
+/** A header has one line of Latin-1; anything else would begin another header, or be refused by Node. */
+function oneLine(text: string): string {
+  return text.replace(/[^\t -~\x80-\xff]+/g, ' ');
+}
+
+function bodyText(body: unknown, type: string): string {
+  if (/json\b/i.test(type)) return JSON.stringify(body);
+  if (!/x-www-form-urlencoded/i.test(type)) return plainText(body);
+  const entries = isRecord(body) ? Object.entries(body) : [];
+  const fields = entries.flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((item): Pair => [name, plainText(item)]),
+  );
+  const form = new URLSearchParams();
+  for (const [name, value] of fields) form.append(name, value);
+  return form.toString();
+}
+
+interface Parts {
+  readonly headers: Record<string, string>;
+  readonly query: string[];
+  readonly cookies: string[];
+}
+
+function addCredential(credential: Credential, { headers, query, cookies }: Parts): void {
+  const { value } = credential;
+  switch (credential.kind) {
+    case 'bearer':
+      headers.authorization = `Bearer ${value}`;
+      return;
+    case 'basic':
+      headers.authorization = `Basic ${Buffer.from(value).toString('base64')}`;
+      return;
+    case 'header':
+      headers[credential.name.toLowerCase()] = value;
+      return;
+    case 'query':
+      query.push(`${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`);
+      return;
+    case 'cookie':
+      cookies.push(`${encodeURIComponent(credential.name)}=${encodeURIComponent(value)}`);
+  }
 }

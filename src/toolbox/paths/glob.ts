@@ -1,3 +1,5 @@
+import { escapePattern } from '../../kernel/escape-pattern.js';
+
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;
 
@@ -76,10 +78,7 @@ function nameSource(name: string, anyCharacter: string): string {
     const literal = groups.meant ?? text;
     if (groups.star !== undefined) parts.push('');
     else if (groups.set !== undefined) parts.push(parts.pop() + setSource(groups.set, groups.not !== ''));
-    else
-      parts.push(
-        parts.pop() + (text === '?' ? anyCharacter : literal.replace(/[$()*+./?[\\\]^{|}]/, '\\$&')),
-      );
+    else parts.push(parts.pop() + (text === '?' ? anyCharacter : escapePattern(literal)));
   }
   return withGaps(parts, anyCharacter);
 }

@@ -1,7 +1,7 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js';
 import type { ToolDefinition } from '../../contract/tool.js';
-import { ToolResult } from '../../contract/tool-result.js';
+import { errorResult, type ToolResult, toolResult } from '../../contract/tool-result.js';
 import type { ResourceAccess } from '../../contract/touch.js';
 import { toolsOfInstances } from '../../discovery/discover-tools.js';
 import { Schedules, type SchedulesOptions } from './schedules.js';
@@ -79,16 +79,19 @@ export class ScheduleTools {
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);
-    if (of === undefined) return failure(NO_CONVERSATION);
-    const when = given({ at, inMinutes, everyMinutes, cron, timeZone });
-    const added = await this.schedules.add({ ...of, ...when, text, ...keyOf(context), ...TOLD_ONCE });
-    if (!added.ok) return failure(`Nothing was scheduled: ${added.problem}.`);
+    if (of === undefined) return errorResult(NO_CONVERSATION);
+    // A call that is made again after a crash schedules nothing twice, also if its prompt has entered meanwhile.
+    const once = { key: context?.idempotencyKey, onlyKnown: true, onlyOnce: true };
+    const wanted = { ...of, at, inMinutes, everyMinutes, cron, timeZone, text, ...once };
+    const said = Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null);
+    const added = await this.schedules.add(Object.fromEntries(said) as typeof wanted);
+    if (!added.ok) return errorResult(`Nothing was scheduled: ${added.problem}.`);
     const zone = timeZone ?? this.schedules.timeZone;
     const { schedule, now } = added;
     const rest = schedule.timing.kind === 'once' ? '' : `, then ${describeTiming(schedule.timing)}`;
-    return new ToolResult({
-      forLLM: `Scheduled as ${schedule.id}: ${describeTime(schedule.dueAt, zone)}${rest}. It is now ${describeTime(now, zone)}.`,
-    });
+    return toolResult(
+      `Scheduled as ${schedule.id}: ${describeTime(schedule.dueAt, zone)}${rest}. It is now ${describeTime(now, zone)}.`,
+    );
   }
 
   @Tool({
@@ -97,8 +100,8 @@ export class ScheduleTools {
   })
   async listSchedules(context?: ToolContext): Promise<ToolResult> {
     const of = ownerOf(context);
-    if (of === undefined) return failure(NO_CONVERSATION);
-    return new ToolResult({ forLLM: this.#describe(await this.schedules.list(of)) });
+    if (of === undefined) return errorResult(NO_CONVERSATION);
+    return toolResult(this.#describe(await this.schedules.list(of)));
   }
 
   @Tool({
@@ -118,10 +121,12 @@ export class ScheduleTools {
     context?: ToolContext,
   ): Promise<ToolResult> {
     const of = ownerOf(context);
-    if (of === undefined) return failure(NO_CONVERSATION);
-    if (await this.schedules.cancel(id, of)) return new ToolResult({ forLLM: `${id} is cancelled.` });
+    if (of === undefined) return errorResult(NO_CONVERSATION);
+    if (await this.schedules.cancel(id, of)) return toolResult(`${id} is cancelled.`);
     const left = this.#describe(await this.schedules.list(of));
-    return failure(`There is no schedule '${id}': it was due, it was cancelled, or it never was. ${left}`);
+    return errorResult(
+      `There is no schedule '${id}': it was due, it was cancelled, or it never was. ${left}`,
+    );
   }
 
   /** What cannot be scheduled touches nothing: nobody is asked about it before it fails. */
@@ -152,28 +157,11 @@ export class ScheduleTools {
 
 const NO_CONVERSATION = 'There is no conversation here that something could be scheduled in.';
 
-function failure(text: string): ToolResult {
-  return new ToolResult({ forLLM: text, isError: true });
-}
-
 /** Whose schedules a call may see. */
 function ownerOf(context: ToolContext | undefined) {
   const { conversationId, owner } = context ?? {};
   if (conversationId === undefined) return undefined;
   return owner === undefined ? { conversationId } : { conversationId, owner };
-}
-
-const TOLD_ONCE = { onlyKnown: true, onlyOnce: true } as const;
-
-/** A call that is made again after a crash schedules nothing twice, also where its prompt has entered meanwhile. */
-function keyOf(context: ToolContext | undefined): { readonly key?: string } {
-  return context === undefined ? {} : { key: context.idempotencyKey };
-}
-
-/** Without what was left out. */
-function given<Values extends object>(values: Values): Partial<Values> {
-  const said = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(said) as Partial<Values>;
 }
 
 function describeTiming(timing: ScheduleTiming): string {

@@ -1,0 +1,4 @@
+/** A text as a part of a regular expression that matches this text alone. */
+export function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+}
