@@ -40,13 +40,15 @@ const MAX_ITEMS = 20;
 const MAX_DEPTH = 5;
 /** Characters and values of one entry. */
 const MAX_SIZE = 4000;
+/** Keys whose answer is remembered: the fields of arguments are always the same few. */
+const MOST_KNOWN_KEYS = 1000;
 
 /** Hides `names` as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too. */
 export function createRedaction(names: readonly string[] = []): Redaction {
   const own = names.map(joined).filter((name) => name !== '');
   const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
   const words = new Set([...SECRET_WORDS, ...own]);
-  const isSecret = (key: string): boolean => {
+  const test = (key: string): boolean => {
     const spelt = wordsOf(key);
     const whole = spelt.join('');
     return (
@@ -54,6 +56,14 @@ export function createRedaction(names: readonly string[] = []): Redaction {
       spelt.some((word) => hasWord(words, word)) ||
       parts.some((part) => whole.includes(part))
     );
+  };
+  const known = new Map<string, boolean>();
+  const isSecret = (key: string): boolean => {
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const answer = test(key);
+    if (key.length <= MAX_TEXT && known.size < MOST_KNOWN_KEYS) known.set(key, answer);
+    return answer;
   };
   return {
     copy: (value) => new RedactedCopy(isSecret).of(value, 0),
@@ -133,6 +143,7 @@ const HIDDEN = '[redacted]';
 function maskSecrets(text: string, isSecret: (key: string) => boolean, most = text.length): string {
   // Looked for in somewhat more than is shown, so that no half of a secret stays.
   const looked = text.slice(0, most + Math.max(most, MAX_TEXT));
+  if (!MARKS.test(looked)) return looked.slice(0, most);
   const shaped = looked.replace(SHAPES, (_secret, scheme?: string, address?: string) =>
     scheme === undefined ? `${address ?? ''}${HIDDEN}` : `${scheme} ${HIDDEN}`,
   );
@@ -142,6 +153,9 @@ function maskSecrets(text: string, isSecret: (key: string) => boolean, most = te
   const behind = looked.length - most;
   return masked.slice(0, Math.max(0, Math.min(most, masked.length - behind)));
 }
+
+/** What a text contains in which one of the patterns below finds anything: most texts have none of it. */
+const MARKS = /[=:]|%3D|bearer|basic|eyj|[spr]k[-_]|gh[pousr]_|github_pat_|xox|akia|aiza|-----begin/i;
 
 /** Headers that are secret to the end of their line, or of the quotes around it, whatever they carry. */
 const HEADERS =
