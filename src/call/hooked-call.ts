@@ -279,30 +279,19 @@ export class HookedCallLife implements CallHooks {
     this.#notes.push({ hook: name, ...note });
   }
 
-  /** The call as hooks see it. Its arguments are copied when a hook first reads them. */
+  /** The call as a hook sees it, with a copy of its arguments. */
   #seen(args = this.#call.checked): HookedCall {
     const { scope, attempt, tool } = this.#call;
     const { id, name, place } = this.#request;
-    const seen: HookedCall = {
-      callId: id,
-      name,
-      ...(tool === undefined ? {} : { tool }),
-      scope,
-      ...(place === undefined ? {} : { runId: place.runId }),
-      attempt,
-      isRepeated: this.#isRepeated,
-    };
-    if (args === undefined) return seen;
-    let copy: JsonObject | undefined;
-    return {
-      ...seen,
-      get arguments() {
-        copy ??= copyOfJson(args) as JsonObject;
-        return copy;
-      },
-    };
+    const seen: Mutable<HookedCall> = { callId: id, name, scope, attempt, isRepeated: this.#isRepeated };
+    if (tool !== undefined) seen.tool = tool;
+    if (args !== undefined) seen.arguments = copyOfJson(args) as JsonObject;
+    if (place !== undefined) seen.runId = place.runId;
+    return seen;
   }
 }
+
+type Mutable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 
 /** The call as if these arguments had come; what cannot be taken of repaired ones stays so. */
 function withArguments(request: CallRequest, args: JsonObject): CallRequest {
