@@ -11,10 +11,6 @@ export interface KeptPart {
   readonly line?: number;
   /** A place in JSON: `orders[0].lines`. */
   readonly path?: string;
-  /** Of a list in JSON: which of its items. */
-  readonly where?: Readonly<Record<string, unknown>>;
-  /** Of objects in JSON: which of their fields. */
-  readonly fields?: readonly string[];
   /** What is looked for, as it is written but for small and capital letters. */
   readonly search?: string;
   /** Characters, lines, items or matches at most. */
@@ -24,14 +20,17 @@ export interface KeptPart {
 /** A part of a kept result, of at most so many characters and a line that says what it is. */
 export function readKept(text: string, part: KeptPart, limit: number): string {
   if (part.search !== undefined) return found(text, { ...part, search: part.search }, limit);
-  if (part.path !== undefined || part.where !== undefined || part.fields !== undefined)
-    return fromJson(text, part, limit);
+  if (part.path !== undefined) return fromJson(text, { ...part, path: part.path }, limit);
   return part.line === undefined
     ? characters(text, part, limit)
     : lines(text, { ...part, line: part.line }, limit);
 }
 
-function characters(text: string, { from = 0, count = limit0 }: KeptPart, limit: number): string {
+function characters(
+  text: string,
+  { from = 0, count = Number.POSITIVE_INFINITY }: KeptPart,
+  limit: number,
+): string {
   // Not in the middle of a character.
   const start = isLow(text, from) ? from - 1 : from;
   const piece = withoutHalf(text.slice(start, start + Math.min(count, limit)));
@@ -40,8 +39,6 @@ function characters(text: string, { from = 0, count = limit0 }: KeptPart, limit:
   const more = end < text.length ? `; go on with "from": ${end}` : '';
   return `${withoutFiles(piece)}\n[characters ${start} to ${end} of ${text.length}${more}]`;
 }
-
-const limit0 = Number.POSITIVE_INFINITY;
 
 function isLow(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
@@ -111,60 +108,25 @@ function around(text: string, index: number, length: number): string {
   return withoutFiles(`${start > 0 ? '…' : ''}${piece}${end < text.length ? '…' : ''}`);
 }
 
-function fromJson(text: string, part: KeptPart, limit: number): string {
-  const { path = '', where, fields, from = 0, count = Number.POSITIVE_INFINITY } = part;
+function fromJson(
+  text: string,
+  { path, from = 0, count = Number.POSITIVE_INFINITY }: KeptPart & { readonly path: string },
+  limit: number,
+): string {
   let whole: unknown;
   try {
     whole = readExactJson(text).value;
   } catch {
     return 'The result is no JSON: read it by characters, by lines, or with a search.';
   }
-  const value = valueAt(whole, stepsOf(path));
+  const value = valueAt(whole, path);
   if (value === undefined) return `There is nothing at ${path}. The result is ${shapeOf(whole)}.`;
-  if (!Array.isArray(value)) {
-    if (where !== undefined) return `"where" takes a list; at ${path || 'the root'} is ${shapeOf(value)}.`;
-    const { head, shown } = headOf(shownJson(pick(value, fields)), limit);
-    const full = shownJson(pick(value, fields)).length;
-    return shown < full && head !== shownJson(pick(value, fields))
-      ? `${head}\n[cut; it is ${shapeOf(value)}: ask for a longer path]`
-      : head;
-  }
-  const unknown = unknownOperators(where);
-  if (unknown !== undefined) return unknown;
-  const fitting = where === undefined ? value : value.filter((item) => fits(item, where));
-  const shown = items(
-    fitting.map((item) => pick(item, fields)),
-    { from, count, limit },
-  );
-  return `${shown}${absentFields(value, where)}`;
-}
-
-/** By an unknown operator nothing is found: that would read as if there were no such items. */
-function unknownOperators(where: KeptPart['where'] = {}): string | undefined {
-  for (const [field, wanted] of Object.entries(where)) {
-    const unknown = isRecord(wanted)
-      ? Object.keys(wanted).find((test) => !Object.hasOwn(TESTS, test))
-      : undefined;
-    if (unknown === undefined) continue;
-    const operator = shortName(unknown);
-    return `There is no operator ${operator} (of ${shortName(field)} in "where"); there are ${Object.keys(TESTS).join(', ')}. A field within an object is named by its path: ${shortName(`${field}.${unknown}`)}.`;
-  }
-  return undefined;
-}
-
-/** Which fields of a filter no item has at all. */
-function absentFields(list: readonly unknown[], where: KeptPart['where'] = {}): string {
-  const absent = Object.keys(where).filter((field) => {
-    const steps = stepsOf(field);
-    return list.every((item) => valueAt(item, steps) === undefined);
-  });
-  if (list.length === 0 || absent.length === 0) return '';
-  const named = absent.slice(0, KEYS).map(shortName).join(', ');
-  return `\n[no item has ${named} of "where"; the first one is ${shapeOf(list[0])}]`;
-}
-
-function shortName(name: string): string {
-  return JSON.stringify(name.slice(0, 60).toWellFormed());
+  if (Array.isArray(value)) return items(value, { from, count, limit });
+  const full = shownJson(value);
+  const { head, shown } = headOf(full, limit);
+  return shown < full.length && head !== full
+    ? `${head}\n[cut; it is ${shapeOf(value)}: ask for a longer path]`
+    : head;
 }
 
 function items(
@@ -182,68 +144,23 @@ function items(
   const end = from + told.length;
   const next = all[end];
   if (told.length === 0 && next !== undefined)
-    return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: ask for a longer path, or for some "fields"]`;
+    return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: ask for a longer path]`;
   const more = end < all.length ? `; go on with "from": ${end}` : '';
   return `[${told.join(',')}]\n[items ${from} to ${end} of ${all.length}${more}]`;
 }
 
 function shownJson(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'null';
-  return withoutFiles(text);
+  return withoutFiles(JSON.stringify(value) ?? 'null');
 }
 
-function pick(value: unknown, fields: readonly string[] | undefined): unknown {
-  if (fields === undefined || !isRecord(value)) return value;
-  return Object.fromEntries(
-    fields.flatMap((field) => {
-      const part = valueAt(value, stepsOf(field));
-      return part === undefined ? [] : [[field, part]];
-    }),
-  );
-}
-
-/** `orders[0].lines` and `$.orders[0]["lines"]` as keys. */
-function stepsOf(path: string): readonly string[] {
-  const plain = path.replace(/^\$\.?/, '');
-  return Array.from(plain.matchAll(/[^.[\]"']+/g), ([step]) => step);
-}
-
-function valueAt(value: unknown, steps: readonly string[]): unknown {
+/** What stands at `orders[0].lines`, or `$.orders[0]["lines"]`. */
+function valueAt(value: unknown, path: string): unknown {
   let current = value;
-  for (const step of steps) {
+  for (const [step] of path.replace(/^\$\.?/, '').matchAll(/[^.[\]"']+/g)) {
     if (typeof current !== 'object' || current === null || !Object.hasOwn(current, step)) return undefined;
     current = (current as Readonly<Record<string, unknown>>)[step];
   }
   return current;
-}
-
-const TESTS: Readonly<Record<string, (value: unknown, wanted: unknown) => boolean>> = {
-  eq: (value, wanted) => String(value) === String(wanted),
-  not: (value, wanted) => String(value) !== String(wanted),
-  gt: (value, wanted) => compare(value, wanted) > 0,
-  gte: (value, wanted) => compare(value, wanted) >= 0,
-  lt: (value, wanted) => compare(value, wanted) < 0,
-  lte: (value, wanted) => compare(value, wanted) <= 0,
-  contains: (value, wanted) =>
-    (typeof value === 'string' ? value : JSON.stringify(value ?? null))
-      .toLowerCase()
-      .includes(String(wanted).toLowerCase()),
-};
-
-function compare(value: unknown, wanted: unknown): number {
-  if (value === undefined || value === null) return Number.NaN;
-  const [one, other] = [Number(value), Number(wanted)];
-  if (!Number.isNaN(one) && !Number.isNaN(other)) return one - other;
-  return String(value) < String(wanted) ? -1 : Number(String(value) > String(wanted));
-}
-
-/** Whether an item has all the values that are wanted: `{ status: 'open', total: { gt: 100 } }`. */
-function fits(item: unknown, where: Readonly<Record<string, unknown>>): boolean {
-  return Object.entries(where).every(([path, wanted]) => {
-    const value = valueAt(item, stepsOf(path));
-    if (!isRecord(wanted)) return TESTS.eq?.(value, wanted);
-    return Object.entries(wanted).every(([test, operand]) => TESTS[test]?.(value, operand));
-  });
 }
 
 const KEYS = 20;

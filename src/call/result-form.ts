@@ -142,7 +142,7 @@ class Forming {
     }
     if (isEmpty && value.toString !== Object.prototype.toString && typeof value.toString === 'function')
       return String(value);
-    if (isEmpty && isBare(value)) return {};
+    if (isEmpty && hasNoMembers(value)) return {};
     const name = value.constructor?.name;
     const what = name === undefined || name === 'Object' ? 'an object' : `an object of the class ${name}`;
     return this.#fail(`of ${what} JSON shows nothing. ${FIX}, or give it a toJSON()`);
@@ -272,22 +272,13 @@ function isPairs(value: object, list: readonly unknown[]): list is readonly (rea
   );
 }
 
-/** Whether an object has nothing at all: no symbols, and no methods or getters of a class. */
-function isBare(value: object): boolean {
+/** Whether nobody can read anything of an object: no symbols, and no methods or getters of a class. */
+function hasNoMembers(value: object): boolean {
   if (Reflect.ownKeys(value).length > 0) return false;
   const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
   const isPlainClass = Object.getPrototypeOf(prototype) === Object.prototype;
-  const hasMembers = Object.getOwnPropertyNames(prototype).some((name) => name !== 'constructor');
-  return isPlainClass && !hasMembers && !hasPrivateFields(prototype.constructor);
-}
-
-/** As they are written, or as compilers for older targets write them. */
-const PRIVATE = /#[\p{L}$_]|\b(?:set|__privateAdd|_class_private_field_init)\(this\b/u;
-
-/** Nothing but its source tells of them. */
-function hasPrivateFields(made: unknown): boolean {
-  return typeof made === 'function' && PRIVATE.test(Function.prototype.toString.call(made));
+  return isPlainClass && Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');
 }
 
 /** Bytes with what is known of them. */

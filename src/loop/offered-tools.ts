@@ -235,7 +235,7 @@ export const READ_SCHEMA: ToolSchema = {
   function: {
     name: READ_RESULT,
     description:
-      'Reads on in a result that was too large to be shown whole: by characters ("from"), by lines ("line"), by a place in JSON ("path", "where", "fields"), or what is around a text ("search").',
+      'Reads on in a result that was too large to be shown whole: by characters ("from"), by lines ("line"), by a place in JSON ("path"), or what is around a text ("search").',
     parameters: {
       type: 'object',
       properties: {
@@ -243,22 +243,11 @@ export const READ_SCHEMA: ToolSchema = {
         from: {
           type: 'integer',
           minimum: 0,
-          description: 'First character; with a path or a filter, first item',
+          description: 'First character; with a path to a list, first item',
         },
         line: { type: 'integer', minimum: 1, description: 'First line' },
         count: { type: 'integer', minimum: 1, description: 'Characters, lines, items or matches at most' },
         path: { type: 'string', description: 'A place in JSON: orders[0].lines' },
-        where: {
-          type: 'object',
-          description:
-            'Items of a list: { "status": "open", "total": { "gt": 100 } }; eq, not, gt, gte, lt, lte, contains',
-          additionalProperties: true,
-        },
-        fields: {
-          type: 'array',
-          items: { type: 'string' },
-          description: 'Fields of objects: ["id", "customer.name"]',
-        },
         search: { type: 'string', description: 'A text that is looked for' },
       },
       required: ['handle'],

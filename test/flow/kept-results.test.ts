@@ -85,24 +85,21 @@ describe('runToolLoop with a store and a large result', () => {
     expect(names).toEqual([['look'], ['look', 'read_result']]);
   });
 
-  test('reads on by characters, lines, a path, a filter, fields and a search', async () => {
+  test('reads on by characters, lines, a path and a search', async () => {
     const { texts } = await reading(JSON.parse(json), [
       { from: 32_000, count: 100 },
       { path: 'orders[4321].customer' },
-      { path: '$.orders', where: { status: 'open', total: { gt: 14_900 } }, fields: ['id', 'customer.name'] },
+      { path: '$.orders', from: 10, count: 2 },
       { path: 'orders', from: 4_999 },
       { search: 'needle' },
       { path: 'orders.constructor' },
       { path: 'total' },
     ]);
-    const [, characters = '', customer, filtered = '', last = '', search, nothing, total] = texts;
+    const [, characters = '', customer, some = '', last = '', search, nothing, total] = texts;
     expect(characters.split('\n[')[0]).toBe(json.slice(32_000, 32_100));
     expect(characters).toContain('go on with "from": 32100');
     expect(JSON.parse(String(customer))).toEqual(orders[4_321]?.customer);
-    const open = orders.filter(({ status, total: sum }) => status === 'open' && sum > 14_900);
-    expect(JSON.parse(filtered.split('\n[')[0] ?? '')).toEqual(
-      open.map(({ id, customer: { name } }) => ({ id, 'customer.name': name })),
-    );
+    expect(JSON.parse(some.split('\n[')[0] ?? '')).toEqual(orders.slice(10, 12));
     expect(JSON.parse(last.split('\n[')[0] ?? '')).toEqual([orders[4_999]]);
     expect(search).toContain('the NEEDLE is here');
     expect(search).toContain('1 of 1 places');
@@ -120,24 +117,6 @@ describe('runToolLoop with a store and a large result', () => {
     expect(lines.texts[2]).toContain('9000 lines');
     expect(lines.texts[3]).toContain('no JSON');
     expect(lines.texts[4]).toContain('line 77 ');
-  });
-
-  test('tells of an operator that is none, and of a field that no item has', async () => {
-    const { texts } = await reading(JSON.parse(json), [
-      { path: 'orders', where: { id: { lessThan: 5 } } },
-      { path: 'orders', where: { customer: { name: 'Customer 5' } } },
-      { path: 'orders', where: { idd: { lt: 5 }, id: { lt: 2 } } },
-      { path: 'orders', where: { id: { lt: 0 } } },
-    ]);
-    const [, operator, nested, field, none] = texts;
-    expect(operator).toMatch(
-      /^There is no operator "lessThan" .* there are eq, not, gt, gte, lt, lte, contains\./,
-    );
-    expect(nested).toContain('is named by its path: "customer.name"');
-    expect(field).toContain(
-      '[items 0 to 0 of 0]\n[no item has "idd" of "where"; the first one is { id: number',
-    );
-    expect(none).toBe('[]\n[items 0 to 0 of 0]');
   });
 
   test('finds no handle of another run, of another owner, or that was made up', async () => {
