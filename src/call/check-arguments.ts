@@ -33,12 +33,12 @@ export type ReadyArguments =
 
 /** Arguments that fit as they were sent, which most do; `undefined` for all others. */
 export function acceptedArguments(
-  { check }: CallPlan,
+  { accept }: CallPlan,
   { read, arguments: sent }: CallRequest,
 ): JsonObject | undefined {
-  if (read !== undefined) return read.ok && read.repairs.length === 0 ? check.accept(read.value) : undefined;
+  if (read !== undefined) return read.ok && read.repairs.length === 0 ? accept(read.value) : undefined;
   const plain = readPlainArguments(sent);
-  return plain && check.accept(plain);
+  return plain && accept(plain);
 }
 
 /** Reads, checks and hydrates the arguments of a call. Synchronous unless a class has asynchronous rules. */

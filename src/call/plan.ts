@@ -15,6 +15,8 @@ export interface CallPlan {
   readonly tool: ToolDefinition;
   readonly parameters: object;
   readonly check: Checker;
+  /** That of `check`, which is asked at every call. */
+  readonly accept: Checker['accept'];
   /** The property that the arguments are offered in, where their schema has to be put into one. */
   readonly wrapper?: string;
   readonly checkResult?: ResultChecker;
@@ -78,6 +80,7 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     fillDefaults: fillsDefaults,
   });
   const { wrapper } = offeredParameters(parameters);
+  const checker = wrapper === undefined ? check : wrappedChecker(check, wrapper);
   const isShared = 'setContext' in tool || 'setCallback' in tool;
   const needsContext = isShared || tool.ignoresContext !== true;
   const isGuarded = execution === 'client' || approvalNeed(approval) !== false;
@@ -85,7 +88,8 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     tool,
     parameters,
     wrapper,
-    check: wrapper === undefined ? check : wrappedChecker(check, wrapper),
+    check: checker,
+    accept: checker.accept,
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
     toldMisfits: new Set(),
     // What destroys does not run on what somebody may have meant.

@@ -19,6 +19,7 @@ import type {
   Invocation,
   InvokeOptions,
   Invoker,
+  RecordedEnvironment,
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
@@ -79,6 +80,8 @@ export class ToolRegistry {
   #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
   /** What surrounds a call that brings nothing of its own. */
   readonly #environment: CallEnvironment;
+  /** The same for calls of which the record is wanted. */
+  #recorded: RecordedEnvironment | undefined;
   #lastInvoker: { readonly options: InvokeOptions; readonly invoke: Invoker } | undefined;
   #calls = 0;
 
@@ -264,7 +267,7 @@ export class ToolRegistry {
   }
 
   /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
-  async invoke(call: CallRequest, scope: CallScope = {}, options: InvokeOptions = {}): Promise<Invocation> {
+  async invoke(call: CallRequest, scope: CallScope = {}, options = NO_OPTIONS): Promise<Invocation> {
     return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
   }
 
@@ -272,7 +275,7 @@ export class ToolRegistry {
    * What makes the calls of a run: the same as {@link invoke}, with what they share worked out once; the same again for
    * the same frozen options.
    */
-  invoker(options: InvokeOptions = {}): Invoker {
+  invoker(options = NO_OPTIONS): Invoker {
     if (this.#lastInvoker?.options === options) return this.#lastInvoker.invoke;
     const invoke = this.#newInvoker(options);
     if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
@@ -326,8 +329,8 @@ export class ToolRegistry {
   ): Promise<ToolCallResult> {
     const { name, arguments: args, id: given } = recordOrNone(call);
     const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
-    const environment = { ...this.#environment, isRecorded: true as const };
-    const parts = { environment, request: { id, name, arguments: args }, scope: scope ?? {} };
+    this.#recorded ??= { ...this.#environment, isRecorded: true };
+    const parts = { environment: this.#recorded, request: { id, name, arguments: args }, scope: scope ?? {} };
     const { record } = await makeWatched(this.#table.watcher, parts);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
@@ -390,6 +393,9 @@ export function registryOf(tools: ToolRegistry | readonly RegisteredTool[] | und
 function recordOrNone<Call>(call: Call): Call {
   return isRecord(call) ? call : ({} as Call);
 }
+
+/** Always the same object, so that a registry makes one invoker for all who say nothing. */
+const NO_OPTIONS: InvokeOptions = Object.freeze({});
 
 /** A call without a scope. */
 const ANYWHERE: CallOrigin = { scope: {} };
