@@ -1,12 +1,11 @@
 import type { CallScope, PolicyDecision, PolicyRemember, ToolPolicy, Wait } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
-import { approverOf, mayApprove } from './approver.js';
 import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
 import { blockedResult } from './suspended-call.js';
-import { approvalNeed, approvalWait, expiryIn } from './waits.js';
+import { approvalNeed, approvalWait, approverOf, expiryIn, mayApprove } from './waits.js';
 
 /** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */
 export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {

@@ -1,12 +1,18 @@
 import { createResultChecker } from '../checking/checker.js';
 import { summarizeFaults } from '../checking/faults.js';
-import type { CallJournal, PendingKind, Wait } from '../contract/call.js';
-import type { Approval, ApprovalDecision, ApprovalNeed } from '../contract/declaration.js';
+import { type CallJournal, isNobody, type PendingKind, type Wait } from '../contract/call.js';
+import type {
+  Approval,
+  ApprovalDecision,
+  ApprovalNeed,
+  Approver,
+  ApproverRequest,
+} from '../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
-import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
+import { canonicalJson, copyOfJson, isRecord, plainJson } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -16,11 +22,41 @@ import {
   optionTable,
   TEXT,
 } from '../kernel/options.js';
-import { approverOf } from './approver.js';
 
 /** Whether somebody has to be asked, as the author said it. */
 export function approvalNeed(approval: Approval | undefined): ApprovalNeed {
   return typeof approval === 'object' ? (approval.when ?? true) : (approval ?? false);
+}
+
+/** Who alone may approve calls of a tool; `undefined` where everybody may who may answer. */
+export function approverOf(approval: Approval | undefined): Exclude<Approver, 'may-answer'> | undefined {
+  const approver = typeof approval === 'object' ? approval.approver : undefined;
+  return approver === 'may-answer' ? undefined : approver;
+}
+
+/**
+ * Whether whoever gave an approval may give it. Fails closed: only a plain `true` of a function counts, and of a run
+ * without an owner nobody can be told apart from the owner.
+ */
+export function mayApprove(
+  approver: Exclude<Approver, 'may-answer'> | undefined,
+  { answeredBy, owner, call }: ApproverRequest,
+  onError: (error: unknown) => void,
+): boolean {
+  if (approver === undefined) return true;
+  if (owner === undefined) return false;
+  // Whoever says nothing of themselves is the owner.
+  const by = isNobody(answeredBy) ? owner : answeredBy;
+  if (approver === 'not-the-owner') return canonicalJson(by) !== canonicalJson(owner);
+  try {
+    const decision: unknown = approver(copyOfJson({ answeredBy: by, owner, call }) as ApproverRequest);
+    // A promise is no decision, and must not end the process either.
+    if (decision instanceof Promise) decision.catch(() => {});
+    return decision === true;
+  } catch (error) {
+    onError(error);
+    return false;
+  }
 }
 
 /** When an answer comes too late. Waits of longer than any date are none. */

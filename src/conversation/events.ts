@@ -1,4 +1,4 @@
-import type { CompletedCall } from '../call/completion-entry.js';
+import type { CompletedCall } from '../call/job-dispatch.js';
 import type { UserMessage } from '../contract/llm-provider.js';
 import type { TaskEvent, ToolContext } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';

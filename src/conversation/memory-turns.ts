@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { completionOf } from '../call/completion-entry.js';
 import { logFailure } from '../call/failure-log.js';
+import { completionOf } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { TaskQueue } from '../call/task-queue.js';

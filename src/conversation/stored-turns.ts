@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { completionContent, completionKey } from '../call/completion-entry.js';
 import { logFailure } from '../call/failure-log.js';
+import { completionContent, completionKey } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { isExpired } from '../call/waits.js';
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';

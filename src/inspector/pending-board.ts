@@ -1,5 +1,5 @@
-import { approverOf } from '../call/approver.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import { approverOf } from '../call/waits.js';
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import type { LLMProvider } from '../contract/llm-provider.js';

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { completionEntry } from '../call/completion-entry.js';
 import { RunIds } from '../call/effect-key.js';
 import type { Invocation } from '../call/invocation.js';
-import { cancelledResult } from '../call/job-dispatch.js';
+import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';

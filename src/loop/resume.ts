@@ -1,7 +1,15 @@
-import { approverOf, mayApprove } from '../call/approver.js';
 import { SafeLog } from '../call/log.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
-import { approvalWait, askedAgain, changedSince, GONE, isExpired, withAnswer } from '../call/waits.js';
+import {
+  approvalWait,
+  approverOf,
+  askedAgain,
+  changedSince,
+  GONE,
+  isExpired,
+  mayApprove,
+  withAnswer,
+} from '../call/waits.js';
 import type { Answer, CallJournal, PendingKind, Wait } from '../contract/call.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';

@@ -1,5 +1,5 @@
-import { approverOf } from '../call/approver.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import { approverOf } from '../call/waits.js';
 import { type CallScope, isNobody } from '../contract/call.js';
 import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';

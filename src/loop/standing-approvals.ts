@@ -1,6 +1,6 @@
-import { approverOf, mayApprove } from '../call/approver.js';
 import type { StandingCall } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
+import { approverOf, mayApprove } from '../call/waits.js';
 import type { StandingYes } from '../contract/call.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
 import { keepsApprovals, type RememberScope, type StandingApproval } from '../contract/standing-approvals.js';

@@ -9,10 +9,10 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import { approverOf, mayApprove } from '../../call/approver.js';
 import type { Invocation, Invoker } from '../../call/invocation.js';
 import { isCutDetails, notesOf, resultText } from '../../call/result-text.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
+import { approverOf, mayApprove } from '../../call/waits.js';
 import type { CallJournal, CallRecord, CallScope, Suspension } from '../../contract/call.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
 import type { McpFacts } from '../../contract/telemetry.js';
