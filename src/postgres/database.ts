@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ConversationNews } from '../contract/conversation-log.js';
+import type { SqlTransaction } from '../contract/job-engine.js';
 import { checkOptions, refuseOptions } from '../errors/author-fault.js';
 import {
   MILLISECONDS,
@@ -9,6 +11,17 @@ import {
   withMethods,
 } from '../kernel/options.js';
 import { placeIn, serverAddress } from '../kernel/server-address.js';
+import {
+  type Dialect,
+  type Locks,
+  type Outcome,
+  type RunStatement,
+  type SqlDriver,
+  type Statement,
+  type Transaction,
+  writeStep,
+} from '../sql/driver.js';
+import { Listener } from './listener.js';
 import { checkTables, migrate } from './migrations.js';
 import {
   connectionOf,
@@ -17,10 +30,8 @@ import {
   openPool,
   type PostgresClient,
   type PostgresPool,
-  type PostgresRows,
   withPlace,
 } from './pool.js';
-import type { Statement } from './statements.js';
 
 /** Where the stores of `toolwright/postgres` keep what they are given: `pool` or `connectionString`. */
 export interface PostgresOptions {
@@ -67,11 +78,11 @@ export function checkPostgresOptions(given: PostgresOptions, table: OptionTable)
   refuseOptions([{ where: table.of, option: 'pool', problem, fix }]);
 }
 
-/** What became of a statement. */
-export interface Outcome extends PostgresRows {
-  /** It was sent more than once: one before may have been carried out although its answer was lost. */
-  readonly isRepeated: boolean;
-}
+/** By the server's clock, which is the same for all processes. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+/** Who needs a lock waits for those who have it, and for nobody else. */
+const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
 
 /** How long the time-outs of the server may be in coming. */
 const LATE_MS = 5_000;
@@ -79,8 +90,10 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
 /** A database with our tables in it: it migrates them before they are first used, and outlives lost connections. */
-export class Database {
-  readonly schema: string;
+export class Database implements SqlDriver {
+  readonly #schema: string;
+  readonly #texts = new Map<string, string>();
+  readonly #listener: Listener;
   readonly #pool: PostgresPool;
   readonly #ownPool: ReturnType<typeof openPool> | undefined;
   readonly #place: string | undefined;
@@ -91,7 +104,8 @@ export class Database {
   constructor(options: PostgresOptions) {
     const { pool, connectionString, schema = 'toolwright' } = options;
     const { statementTimeoutMs = 10_000, reconnectMs = 5_000 } = options;
-    this.schema = schema;
+    this.#schema = schema;
+    this.#listener = new Listener(this, this.#channel);
     this.#timeoutMs = statementTimeoutMs;
     this.#reconnectMs = reconnectMs;
     this.#ownPool = pool === undefined ? openPool(connectionString, statementTimeoutMs) : undefined;
@@ -101,7 +115,7 @@ export class Database {
 
   /** Brings the tables up to date, once; another process may do so at the same time. */
   migrate(): Promise<void> {
-    this.#ready ??= this.#insist(() => migrate(this.#pool, this.schema)).then(
+    this.#ready ??= this.#insist(() => migrate(this.#pool, this.#schema)).then(
       () => {},
       (error: unknown) => {
         this.#ready = undefined;
@@ -117,40 +131,59 @@ export class Database {
    * @throws Error that says what to do where they are not.
    */
   check(): Promise<void> {
-    return this.#insist(() => checkTables(this.#pool, this.schema));
+    return this.#insist(() => checkTables(this.#pool, this.#schema));
   }
 
-  /**
-   * Carries a statement out. It is sent again where the connection was lost, so that it has to be one that may be
-   * carried out twice.
-   */
-  async run(statement: Statement, valuesFor: (isRepeated: boolean) => unknown[]): Promise<Outcome> {
+  /** Sent again where the connection was lost. */
+  readonly run: RunStatement = async (statement, values) => {
     await this.migrate();
-    return this.#insist(async (isRepeated) => {
-      const values = valuesFor(isRepeated);
-      const limit =
-        this.#timeoutMs === Number.POSITIVE_INFINITY ? {} : { query_timeout: this.#timeoutMs + LATE_MS };
-      const { rows, rowCount } = await this.#pool.query({ ...statement, values, ...limit });
-      return { rows, rowCount, isRepeated };
-    });
+    return this.#insist(async (isRepeated) => ({
+      ...(await this.#send(this.#pool, statement, values)),
+      isRepeated,
+    }));
+  };
+
+  async runIn(
+    transaction: SqlTransaction,
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<Pick<Outcome, 'rows'>> {
+    await this.migrate();
+    return (await transaction.query(this.#textOf(statement), values)) as Pick<Outcome, 'rows'>;
   }
 
-  /** Carries several statements out as one; again where the connection was lost, so that they must bear that. */
-  async transact<Value>(work: (client: PostgresClient) => Promise<Value>): Promise<Value> {
+  /** Begun again where the connection was lost. */
+  async transaction<Value>({ of, names }: Locks, work: () => Transaction<Value>): Promise<Value> {
     await this.migrate();
     return this.#insist(async () => {
       const client = await connectionOf(this.#pool);
       let isBroken = true;
       try {
         await client.query({ text: 'BEGIN' });
-        const value = await work(client);
+        // In one order everywhere, so that no two wait for each other.
+        for (const name of [...new Set(names)].sort())
+          await client.query({ text: LOCK, values: [`toolwright ${of} ${this.#schema} ${name}`] });
+        const begun = work();
+        let step = begun.next();
+        while (!step.done) step = begun.next(await this.#send(client, ...step.value));
         await client.query({ text: 'COMMIT' });
         isBroken = false;
-        return value;
+        return step.value;
       } finally {
         // A connection whose transaction did not end well is not used again.
         client.release(isBroken);
       }
+    });
+  }
+
+  watch(listener: (news: ConversationNews) => void): () => void {
+    return this.#listener.add({
+      hear: (payload) => {
+        const space = payload.indexOf(' ');
+        const about = payload.slice(0, space) as 'inbox' | 'events';
+        listener({ conversationId: payload.slice(space + 1), about });
+      },
+      miss: () => listener({ about: 'missed' }),
     });
   }
 
@@ -164,14 +197,61 @@ export class Database {
     }
   }
 
-  /** Ends the pool, unless it is the application's. */
+  /** Ends the pool, unless it is the application's, and tells nobody any more. */
   async close(): Promise<void> {
+    await this.#listener.close();
     if (this.#ownPool !== undefined && !this.#ownPool.ending) await this.#ownPool.end();
   }
 
   /** Ends the connections of a pool of its own: all that is asked rejects. */
   cut(): void {
     this.#ownPool?.cut();
+  }
+
+  async #send(
+    connection: Pick<PostgresPool, 'query'>,
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<Outcome> {
+    const limit =
+      this.#timeoutMs === Number.POSITIVE_INFINITY ? {} : { query_timeout: this.#timeoutMs + LATE_MS };
+    // The server keeps it for the connection, which several schemas may share.
+    const name = `${this.#schema}.${statement.name}`;
+    const text = this.#textOf(statement);
+    const { rows, rowCount } = await connection.query({ name, text, values: [...values], ...limit });
+    return { rows, count: rowCount ?? 0, isRepeated: false };
+  }
+
+  /** Steps are parts of one statement, in one round trip. */
+  #textOf({ name, steps, tells }: Statement): string {
+    const known = this.#texts.get(name);
+    if (known !== undefined) return known;
+    const dialect: Dialect = {
+      table: (table) => `${this.#schema}.${table}`,
+      now: NOW,
+      nowOnce: `(SELECT ${NOW})`,
+      version: 'xmin::text',
+      each: (list) => `unnest(${list}::text[]) WITH ORDINALITY AS each (value, place)`,
+      step: (step, column) =>
+        column === undefined ? `EXISTS (SELECT 1 FROM ${step})` : `(SELECT ${column} FROM ${step})`,
+    };
+    const written = Object.entries(steps).map(([step, text]) => [step, writeStep(text, dialect)] as const);
+    const [[first, only] = ['', '']] = written;
+    const parts = written.map(([step, text]) => `${step} AS (${text})`);
+    if (tells !== undefined) {
+      const told = `pg_notify('${this.#channel}', '${tells.about} ' || $${tells.value})`;
+      parts.push(`told AS (SELECT ${told} WHERE ${dialect.step(tells.once)})`);
+    }
+    const isCalled = tells === undefined ? '' : ', (SELECT count(*) FROM told)';
+    const text =
+      parts.length === 1 ? only : `WITH ${parts.join(', ')} SELECT ${first}.*${isCalled} FROM ${first}`;
+    this.#texts.set(name, text);
+    return text;
+  }
+
+  /** On which news of the conversations are told to all processes. */
+  get #channel(): string {
+    return `${this.#schema}.fleet_conversations`;
   }
 
   async #insist<Value>(work: (isRepeated: boolean) => Promise<Value>): Promise<Value> {

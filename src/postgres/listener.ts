@@ -1,4 +1,3 @@
-import type { Database } from './database.js';
 import type { PostgresClient } from './pool.js';
 
 const FIRST_PAUSE_MS = 50;
@@ -16,7 +15,7 @@ interface Hearer {
  * long as anybody listens. What is told while there is no connection is lost: whoever listens is told so.
  */
 export class Listener {
-  readonly #database: Database;
+  readonly #database: { connect(): Promise<PostgresClient> };
   readonly #channel: string;
   readonly #hearers = new Set<Hearer>();
   #connection: Promise<PostgresClient | undefined> | undefined;
@@ -24,7 +23,7 @@ export class Listener {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(database: Database, channel: string) {
+  constructor(database: { connect(): Promise<PostgresClient> }, channel: string) {
     this.#database = database;
     this.#channel = channel;
   }

@@ -1,195 +1,43 @@
+import { tables } from '../sql/tables.js';
 import { connectionOf, type PostgresClient, type PostgresPool } from './pool.js';
 
-/** What makes the tables of each version of those of the version before; times are milliseconds since 1970. */
-const MIGRATIONS: readonly ((schema: string) => string)[] = [
-  (schema) => `
-    CREATE TABLE ${schema}.runs (
-      run_id text COLLATE "C" PRIMARY KEY,
-      status text NOT NULL CHECK (status IN ('running', 'suspended', 'ended')),
-      revision integer NOT NULL,
-      generation bigint NOT NULL DEFAULT 0,
-      claim text,
-      lease_end bigint,
-      ended_claim text,
-      created_at bigint NOT NULL,
-      changed_at bigint NOT NULL,
-      state text NOT NULL,
-      CHECK ((claim IS NULL) = (lease_end IS NULL))
-    );
-    CREATE INDEX runs_by_change ON ${schema}.runs (changed_at DESC, run_id);
-    CREATE INDEX runs_by_status ON ${schema}.runs (status, changed_at DESC, run_id);
-    CREATE INDEX runs_lost ON ${schema}.runs (coalesce(lease_end, 0)) WHERE status = 'running';
-    COMMENT ON COLUMN ${schema}.runs.claim IS 'Of who holds the run until lease_end, or held it and was not replaced';
-    COMMENT ON COLUMN ${schema}.runs.ended_claim IS 'The last claim that its holder ended';
-    CREATE TABLE ${schema}.run_entries (
-      run_id text COLLATE "C" NOT NULL REFERENCES ${schema}.runs ON DELETE CASCADE,
-      write_id uuid NOT NULL,
-      seq bigint GENERATED ALWAYS AS IDENTITY,
-      entries text NOT NULL,
-      PRIMARY KEY (run_id, write_id)
-    );
-    COMMENT ON COLUMN ${schema}.run_entries.entries IS 'What was added at once, a JSON array; seq orders the rows'`,
-  (schema) => `
-    CREATE TABLE ${schema}.jobs (
-      job_id text COLLATE "C" PRIMARY KEY,
-      job text NOT NULL,
-      options text NOT NULL,
-      status text NOT NULL CHECK (status IN ('waiting', 'running', 'completed')),
-      is_sent boolean NOT NULL DEFAULT false,
-      attempt integer NOT NULL DEFAULT 0,
-      added_by uuid NOT NULL,
-      added_at bigint NOT NULL,
-      changed_at bigint NOT NULL,
-      result text,
-      completed_by uuid,
-      CHECK ((status = 'completed') = (result IS NOT NULL))
-    );
-    CREATE INDEX jobs_open ON ${schema}.jobs (is_sent, changed_at) WHERE status <> 'completed';
-    CREATE INDEX jobs_by_change ON ${schema}.jobs (changed_at DESC, job_id);
-    CREATE INDEX jobs_by_status ON ${schema}.jobs (status, changed_at DESC, job_id);
-    COMMENT ON COLUMN ${schema}.jobs.added_by IS 'Of the write that added it, which may be sent twice; so completed_by'`,
-  (schema) => `
-    CREATE TABLE ${schema}.fleet_conversations (
-      conversation_id text COLLATE "C" PRIMARY KEY,
-      turns integer NOT NULL DEFAULT 0,
-      turn text,
-      entered integer NOT NULL DEFAULT 0,
-      revision bigint NOT NULL DEFAULT 0,
-      abort_asked boolean NOT NULL DEFAULT false,
-      is_due boolean NOT NULL DEFAULT false,
-      last_event bigint NOT NULL DEFAULT 0,
-      last_write uuid,
-      changed_at bigint NOT NULL,
-      claim text,
-      lease_end bigint,
-      CHECK ((claim IS NULL) = (lease_end IS NULL))
-    );
-    CREATE INDEX fleet_conversations_due ON ${schema}.fleet_conversations (changed_at) WHERE is_due;
-    CREATE TABLE ${schema}.fleet_messages (
-      conversation_id text COLLATE "C" NOT NULL,
-      position integer NOT NULL,
-      message text NOT NULL,
-      PRIMARY KEY (conversation_id, position)
-    );
-    CREATE TABLE ${schema}.fleet_inbox (
-      conversation_id text COLLATE "C" NOT NULL,
-      position integer NOT NULL,
-      key text NOT NULL,
-      content text NOT NULL,
-      done_at bigint,
-      PRIMARY KEY (conversation_id, position),
-      UNIQUE (conversation_id, key)
-    );
-    CREATE INDEX fleet_inbox_done ON ${schema}.fleet_inbox (done_at) WHERE done_at IS NOT NULL;
-    CREATE TABLE ${schema}.fleet_events (
-      conversation_id text COLLATE "C" NOT NULL,
-      number bigint NOT NULL,
-      event text NOT NULL,
-      kept_at bigint NOT NULL,
-      PRIMARY KEY (conversation_id, number)
-    );
-    CREATE INDEX fleet_events_kept ON ${schema}.fleet_events (kept_at);
-    COMMENT ON COLUMN ${schema}.fleet_conversations.is_due IS 'Something entered that no holder has seen'`,
-  (schema) => `
-    CREATE TABLE ${schema}.conversations (
-      id text COLLATE "C" PRIMARY KEY,
-      turn_id text NOT NULL,
-      finish_reason text NOT NULL,
-      owner text,
-      used_at bigint NOT NULL
-    );
-    CREATE INDEX conversations_by_use ON ${schema}.conversations (used_at);
-    CREATE TABLE ${schema}.conversation_turns (
-      conversation_id text COLLATE "C" NOT NULL REFERENCES ${schema}.conversations ON DELETE CASCADE,
-      seq bigint GENERATED ALWAYS AS IDENTITY,
-      turn_id text NOT NULL,
-      messages text NOT NULL,
-      PRIMARY KEY (conversation_id, seq)
-    );
-    COMMENT ON COLUMN ${schema}.conversations.turn_id IS 'Of the last turn: the next one names it';
-    COMMENT ON COLUMN ${schema}.conversation_turns.messages IS 'What the turn added, a JSON array'`,
-  (schema) => `ALTER TABLE ${schema}.fleet_conversations ADD COLUMN owner text`,
-  (schema) => `
-    CREATE TABLE ${schema}.budgets (
-      key text COLLATE "C" NOT NULL,
-      began_at bigint NOT NULL,
-      window_ms bigint NOT NULL,
-      changed_at bigint NOT NULL,
-      tokens bigint NOT NULL,
-      cost bigint NOT NULL,
-      calls bigint NOT NULL,
-      steps bigint NOT NULL,
-      time_ms bigint NOT NULL,
-      PRIMARY KEY (key, began_at, window_ms)
-    );
-    CREATE INDEX budgets_by_change ON ${schema}.budgets (changed_at);
-    CREATE TABLE ${schema}.reservations (
-      id text COLLATE "C" NOT NULL,
-      key text COLLATE "C" NOT NULL,
-      began_at bigint NOT NULL,
-      window_ms bigint NOT NULL,
-      lease_end bigint NOT NULL,
-      tokens bigint NOT NULL,
-      cost bigint NOT NULL,
-      calls bigint NOT NULL,
-      steps bigint NOT NULL,
-      time_ms bigint NOT NULL,
-      PRIMARY KEY (id, key, began_at, window_ms)
-    );
-    CREATE INDEX reservations_of ON ${schema}.reservations (key, began_at, window_ms, lease_end);
-    CREATE INDEX reservations_by_end ON ${schema}.reservations (lease_end);
-    COMMENT ON COLUMN ${schema}.budgets.cost IS 'In billionths of the unit of its currency';
-    CREATE TABLE ${schema}.results (
-      key text COLLATE "C" PRIMARY KEY,
-      result text NOT NULL,
-      ends_at bigint NOT NULL
-    );
-    CREATE INDEX results_by_end ON ${schema}.results (ends_at)`,
-  (schema) => `
-    CREATE TABLE ${schema}.approvals (
-      id text COLLATE "C" PRIMARY KEY,
-      seq bigint GENERATED BY DEFAULT AS IDENTITY,
-      approval text NOT NULL,
-      expires_at bigint
-    );
-    CREATE INDEX approvals_by_time ON ${schema}.approvals (seq DESC);
-    COMMENT ON TABLE ${schema}.approvals IS 'Answers that stand for later calls, too'`,
-  (schema) => `
-    CREATE TABLE ${schema}.kept_results (
-      run_id text COLLATE "C" NOT NULL,
-      handle text COLLATE "C" NOT NULL,
-      owner text,
-      text text NOT NULL,
-      end_at bigint NOT NULL,
-      PRIMARY KEY (run_id, handle)
-    );
-    CREATE INDEX kept_results_by_end ON ${schema}.kept_results (end_at);
-    COMMENT ON COLUMN ${schema}.kept_results.text IS 'As a JSON string'`,
-  (schema) => `
-    CREATE TABLE ${schema}.schedules (
-      id text COLLATE "C" PRIMARY KEY,
-      conversation_id text COLLATE "C" NOT NULL,
-      subject text COLLATE "C" NOT NULL,
-      due_at bigint NOT NULL,
-      schedule text NOT NULL
-    );
-    CREATE INDEX schedules_due ON ${schema}.schedules (due_at, id);
-    CREATE INDEX schedules_of_subject ON ${schema}.schedules (md5(subject));
-    CREATE INDEX schedules_of_conversation ON ${schema}.schedules (conversation_id, due_at);
-    COMMENT ON COLUMN ${schema}.schedules.subject IS 'For whom it counts: an owner, or a conversation'`,
-  (schema) => `
-    ALTER TABLE ${schema}.runs ADD COLUMN IF NOT EXISTS expires_at bigint, ADD COLUMN IF NOT EXISTS turn_of text;
-    CREATE INDEX IF NOT EXISTS runs_expiring ON ${schema}.runs ((turn_of IS NULL), expires_at)
-      WHERE expires_at IS NOT NULL;
-    COMMENT ON COLUMN ${schema}.runs.expires_at IS 'When the first answer of a suspended run comes too late';
-    COMMENT ON COLUMN ${schema}.runs.turn_of IS 'The conversation whose turn it is';
+const TABLES = tables({
+  id: 'text COLLATE "C" NOT NULL',
+  sequence: 'bigint GENERATED BY DEFAULT AS IDENTITY',
+  key: 'PRIMARY KEY',
+  ofRun: 'REFERENCES :runs ON DELETE CASCADE',
+  digest: 'md5(subject)',
+}).concat(`
+  -- The conversations of assistants.
+  CREATE TABLE IF NOT EXISTS :conversations (
+    id text COLLATE "C" PRIMARY KEY,
+    -- Of the last turn: the next one names it.
+    turn_id text NOT NULL,
+    finish_reason text NOT NULL,
+    owner text,
+    used_at bigint NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS conversations_by_use ON :conversations (used_at);
+  CREATE TABLE IF NOT EXISTS :conversation_turns (
+    conversation_id text COLLATE "C" NOT NULL REFERENCES :conversations ON DELETE CASCADE,
+    seq bigint GENERATED ALWAYS AS IDENTITY,
+    turn_id text NOT NULL,
+    -- What the turn added, a JSON array.
+    messages text NOT NULL,
+    PRIMARY KEY (conversation_id, seq)
+  );`);
+
+/** What tables of version 1 to 9 lack; what is kept already is looked through. */
+const SINCE_VERSION_9 = `
+    ALTER TABLE IF EXISTS :fleet_conversations ADD COLUMN IF NOT EXISTS owner text;
+    ALTER TABLE :runs ADD COLUMN IF NOT EXISTS expires_at bigint, ADD COLUMN IF NOT EXISTS turn_of text;
     DO $body$
     DECLARE kept record;
     BEGIN
-      FOR kept IN SELECT run_id, state FROM ${schema}.runs
+      FOR kept IN SELECT run_id, state FROM :runs
         WHERE status = 'suspended' AND state LIKE '%"expiresAt":"%' LOOP
         BEGIN
-          UPDATE ${schema}.runs SET turn_of = kept.state::json ->> 'turnOf', expires_at = (
+          UPDATE :runs SET turn_of = kept.state::json ->> 'turnOf', expires_at = (
             SELECT min(extract(epoch FROM (waits ->> 'expiresAt')::timestamptz) * 1000)
             FROM json_array_elements(kept.state::json -> 'pending') AS waits
           ) WHERE run_id = kept.run_id;
@@ -197,10 +45,10 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
           -- A state that somebody broke is nothing that the tables of all others wait for.
         END;
       END LOOP;
-    END $body$`,
-];
+    END $body$;`;
 
-const LATEST = MIGRATIONS.length;
+/** Of the tables as they are now. Each version that was made has its row. */
+const LATEST = 10;
 
 /** No limit: an index of a large table takes its time. */
 const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
@@ -263,11 +111,13 @@ async function migrateAlone(client: PostgresClient, schema: string): Promise<voi
     await client.query({
       text: `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())`,
     });
-  for (let next = version + 1; next <= LATEST; next += 1) {
-    await client.query({ text: MIGRATIONS[next - 1]?.(schema) ?? '' });
-    const text = `INSERT INTO ${schema}.migrations (version) VALUES ($1)`;
-    await client.query({ text, values: [next] });
-  }
+  // What is there although no version made it is somebody else's.
+  const text = version > 0 ? SINCE_VERSION_9 + TABLES : TABLES.replaceAll(' IF NOT EXISTS', '');
+  await client.query({ text: text.replace(/(?<!:):([a-z_]+)/g, `${schema}.$1`) });
+  await client.query({
+    text: `INSERT INTO ${schema}.migrations (version) SELECT generate_series($1::integer, $2::integer)`,
+    values: [version + 1, LATEST],
+  });
 }
 
 function isLatest(version: number, schema: string): boolean {

@@ -6,8 +6,8 @@ import type {
 } from '../contract/conversation-store.js';
 import type { FinishReason } from '../contract/llm-provider.js';
 import { MILLISECONDS, optionTable } from '../kernel/options.js';
+import { statements } from '../sql/driver.js';
 import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } from './database.js';
-import { NOW, namedStatements } from './statements.js';
 
 /** Options of a {@link PostgresConversationStore}. */
 export interface PostgresConversationStoreOptions extends PostgresOptions {
@@ -26,30 +26,30 @@ const ADD_TURN = `
   INSERT INTO :conversation_turns (conversation_id, turn_id, messages) SELECT id, $2, $4 FROM done RETURNING seq`;
 
 /** `$1` is the conversation, `$2` the turn. */
-const TEXTS = {
-  chat_load: `
+const SQL = statements('chat', {
+  load: `
     SELECT turn_id, finish_reason, owner, (
       SELECT string_agg(messages, ',' ORDER BY seq) FROM :conversation_turns WHERE conversation_id = $1
     ) AS messages
-    FROM :conversations WHERE id = $1 AND used_at > ${NOW} - $2`,
+    FROM :conversations WHERE id = $1 AND used_at > {now} - $2`,
   // Of all others that expired a few at a time: each new conversation takes more away than it adds.
-  chat_drop_expired: `
+  drop_expired: `
     DELETE FROM :conversations WHERE id = ANY(ARRAY(
-      SELECT id FROM :conversations WHERE used_at <= (SELECT ${NOW}) - $2
+      SELECT id FROM :conversations WHERE used_at <= {at} - $2
       ORDER BY used_at LIMIT 10 FOR UPDATE SKIP LOCKED
-    )) OR (id = $1 AND used_at <= ${NOW} - $2)`,
-  chat_begin: `
+    )) OR (id = $1 AND used_at <= {now} - $2)`,
+  begin: `
     WITH done AS (
-      INSERT INTO :conversations (id, turn_id, finish_reason, owner, used_at) VALUES ($1, $2, $3, $5, ${NOW})
+      INSERT INTO :conversations (id, turn_id, finish_reason, owner, used_at) VALUES ($1, $2, $3, $5, {now})
       ON CONFLICT DO NOTHING RETURNING id
     ) ${ADD_TURN}`,
-  chat_add: `
+  add: `
     WITH done AS (
-      UPDATE :conversations SET turn_id = $2, finish_reason = $3, used_at = ${NOW}
-      WHERE id = $1 AND turn_id = $5 AND used_at > ${NOW} - $6 RETURNING id
+      UPDATE :conversations SET turn_id = $2, finish_reason = $3, used_at = {now}
+      WHERE id = $1 AND turn_id = $5 AND used_at > {now} - $6 RETURNING id
     ) ${ADD_TURN}`,
-  chat_has_turn: 'SELECT seq FROM :conversation_turns WHERE conversation_id = $1 AND turn_id = $2',
-};
+  has_turn: 'SELECT seq FROM :conversation_turns WHERE conversation_id = $1 AND turn_id = $2',
+});
 
 /**
  * Keeps the conversations of assistants in PostgreSQL, for any number of processes on any number of machines. A turn
@@ -63,7 +63,6 @@ const TEXTS = {
  */
 export class PostgresConversationStore implements ConversationStore, AsyncDisposable {
   readonly #database: Database;
-  readonly #sql: ReturnType<typeof namedStatements<keyof typeof TEXTS>>;
   readonly #expiresAfterMs: number;
 
   /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
@@ -71,7 +70,6 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
     checkPostgresOptions(options, OPTIONS);
     const { expiresAfterMs = DAY, ...place } = options;
     this.#database = new Database(place);
-    this.#sql = namedStatements(this.#database.schema, TEXTS);
     this.#expiresAfterMs = Math.ceil(Math.min(expiresAfterMs, Number.MAX_SAFE_INTEGER));
   }
 
@@ -85,10 +83,7 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
   }
 
   async load(conversationId: string): Promise<StoredConversation | undefined> {
-    const { rows } = await this.#database.run(this.#sql.chat_load, () => [
-      conversationId,
-      this.#expiresAfterMs,
-    ]);
+    const { rows } = await this.#database.run(SQL.load, [conversationId, this.#expiresAfterMs]);
     const [row] = rows;
     if (row === undefined) return undefined;
     const turns = JSON.parse(`[${row.messages}]`) as StoredMessage[][];
@@ -106,10 +101,10 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
     const { rows, isRepeated } =
       after === undefined
         ? await this.#begin(turn, values)
-        : await this.#database.run(this.#sql.chat_add, () => [...values, after, this.#expiresAfterMs]);
+        : await this.#database.run(SQL.add, [...values, after, this.#expiresAfterMs]);
     if (rows.length > 0 || !isRepeated) return rows.length > 0;
     // Sent before, when the answer was lost.
-    const kept = await this.#database.run(this.#sql.chat_has_turn, () => [conversationId, id]);
+    const kept = await this.#database.run(SQL.has_turn, [conversationId, id]);
     return kept.rows.length > 0;
   }
 
@@ -123,8 +118,8 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
   }
 
   async #begin({ owner }: ConversationTurn, values: readonly string[]) {
-    await this.#database.run(this.#sql.chat_drop_expired, () => [values[0], this.#expiresAfterMs]);
+    await this.#database.run(SQL.drop_expired, [values[0], this.#expiresAfterMs]);
     const ownerText = owner === undefined ? null : JSON.stringify(owner);
-    return this.#database.run(this.#sql.chat_begin, () => [...values, ownerText]);
+    return this.#database.run(SQL.begin, [...values, ownerText]);
   }
 }

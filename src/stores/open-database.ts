@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { FILLED_TEXT, required } from '../kernel/options.js';
 
 /** SQLite's own number for a file that somebody else has locked. */
@@ -94,27 +94,6 @@ export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outco
     throw error;
   }
   return outcome;
-}
-
-/** Statements by name. */
-export type Prepared<Name extends string> = Readonly<Record<Name, StatementSync>>;
-
-/** The statements of a table of SQL: each is prepared when it is first asked for, and once. */
-export function preparedIn<Name extends string>(
-  database: DatabaseSync,
-  sql: Readonly<Record<Name, string>>,
-): Prepared<Name> {
-  const prepared = {};
-  for (const name of Object.keys(sql) as Name[]) {
-    let statement: StatementSync | undefined;
-    Object.defineProperty(prepared, name, {
-      get: () => {
-        statement ??= database.prepare(sql[name]);
-        return statement;
-      },
-    });
-  }
-  return prepared as Prepared<Name>;
 }
 
 /** SQLite may have rolled back already, as it does on a full disk; what was thrown first is what matters. */

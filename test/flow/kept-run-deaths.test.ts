@@ -68,7 +68,10 @@ describe('recoverRuns', () => {
   });
 
   /** Starts one process after the other until the run has ended; gives how many were killed. */
-  function liveInProcesses(story: Story, place: Pick<KeptRunArguments, 'file' | 'effects'>): number {
+  async function liveInProcesses(
+    story: Story,
+    place: Pick<KeptRunArguments, 'file' | 'effects'>,
+  ): Promise<number> {
     const deaths = [...story.deaths];
     let killed = 0;
     for (let now = 1_700_000_000_000; ; now += 60_000) {
@@ -80,7 +83,7 @@ describe('recoverRuns', () => {
       if (ended.signal === 'SIGKILL') killed += 1;
       else expect(ended).toMatchObject({ status: 0, stderr: '' });
       using store = new SqliteRunStore({ path: place.file });
-      if (store.read('r')?.status === 'ended') return killed;
+      if ((await store.read('r'))?.status === 'ended') return killed;
     }
   }
 
@@ -92,13 +95,13 @@ describe('recoverRuns', () => {
         stories += 1;
         const place = { file: join(folder, `${stories}.sqlite`), effects: join(folder, `${stories}.txt`) };
         writeFileSync(place.effects, '');
-        killed += liveInProcesses(story, place);
+        killed += await liveInProcesses(story, place);
         const world = new World((now) => new SqliteRunStore({ path: place.file, now }));
         for (const line of readFileSync(place.effects, 'utf8').trimEnd().split('\n')) {
           const [effect = '', key = ''] = line.split(' ');
           world.happen(effect, key);
         }
-        const run = foldRun(world.store.read('r')!);
+        const run = foldRun((await world.store.read('r'))!);
         const undisturbed = foldRun(await live({ ...story, deaths: [] }, new World()));
         expect(run.messages).toEqual(undisturbed.messages);
         expect(run.toolCalls.map(keyAndText)).toEqual(undisturbed.toolCalls.map(keyAndText));

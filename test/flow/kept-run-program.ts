@@ -36,5 +36,5 @@ class SharedWorld extends World {
 const given = JSON.parse(process.argv[2] ?? '') as KeptRunArguments;
 const world = new SharedWorld(given);
 const life = new Life(given.death, () => process.kill(process.pid, 'SIGKILL'));
-await proceed(world.store.read('r'), { story: given.story, world, life });
+await proceed(await world.store.read('r'), { story: given.story, world, life });
 if (world.faults.length > 0) throw new Error(world.faults.join('; '));

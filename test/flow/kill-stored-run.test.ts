@@ -78,7 +78,8 @@ test('every run that was told of before a kill is there after it, whenever the k
     await one.kill();
   }
   const store = new SqliteRunStore({ path: file() });
-  const lost = kept.filter((runId) => store.load(runId)?.pending.length !== 1);
+  const states = await Promise.all(kept.map((runId) => store.load(runId)));
+  const lost = kept.filter((_, index) => states[index]?.pending.length !== 1);
   store.close();
   expect(lost).toEqual([]);
   expect(kept).toHaveLength(14);

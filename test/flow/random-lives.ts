@@ -125,7 +125,7 @@ export class World {
 export async function live(story: Story, world: World): Promise<KeptRun> {
   const deaths = [...story.deaths];
   for (let lives = 0; lives < 200; lives += 1) {
-    const run = world.store.read('r');
+    const run = await world.store.read('r');
     if (run?.status === 'ended') return run;
     const life = new Life(deaths.shift());
     await Promise.race([proceed(run, { story, world, life }), life.death]);
@@ -156,7 +156,7 @@ export async function proceed(run: KeptRun | undefined, surroundings: Surroundin
   };
   if (run === undefined) return runToolLoop(config, messages);
   if (run.status === 'running') return recoverRuns({ store, config, leaseMs: LEASE });
-  const { pending } = world.store.load('r')!;
+  const { pending } = (await world.store.load('r'))!;
   const answers = pending.map((call) => answerOf(world, call));
   return resumeStoredRun(config, { store, runId: 'r', leaseMs: LEASE }, answers);
 }
@@ -175,7 +175,7 @@ function providerOf({ story, world, life }: Surroundings): LLMProvider {
     chat: async ({ messages: history, metadata }) => {
       if (life.isDead) return NEVER;
       const step = history.filter(({ role }) => role === 'assistant').length;
-      const kept = keptSteps(world.store.read('r'));
+      const kept = keptSteps(await world.store.read('r'));
       if (kept >= Number(metadata?.step)) world.faults.push(`asked again for message ${metadata?.step}`);
       const kinds = story.replies[step];
       if (kinds === undefined) return { content: 'Done.', toolCalls: [], finishReason: 'stop' };
@@ -191,10 +191,11 @@ function providerOf({ story, world, life }: Surroundings): LLMProvider {
 }
 
 function toolsOf({ world, life }: Surroundings): readonly ToolDefinition[] {
-  const effect = (n: number | string, key: string): void => {
+  const effect = async (n: number | string, key: string): Promise<void> => {
     const number = Number.parseInt(String(n), 10);
-    if (isSettled(world.store.read('r'), number)) world.faults.push(`call ${number} was settled before`);
     world.happen(String(n), key);
+    if (isSettled(await world.store.read('r'), number))
+      world.faults.push(`call ${number} was settled before`);
   };
   const alive = async (): Promise<void> => {
     await new Promise((resolve) => setImmediate(resolve));
@@ -206,11 +207,11 @@ function toolsOf({ world, life }: Surroundings): readonly ToolDefinition[] {
     effect: (n, { idempotencyKey }) => effect(n, idempotencyKey),
     later: async (n, { idempotencyKey }) => {
       await alive();
-      effect(n, idempotencyKey);
+      await effect(n, idempotencyKey);
       await alive();
     },
     alone: async (n, { idempotencyKey }) => {
-      effect(n, idempotencyKey);
+      await effect(n, idempotencyKey);
       await alive();
     },
     approved: (n, { idempotencyKey }) => effect(n, idempotencyKey),
@@ -223,7 +224,7 @@ function toolsOf({ world, life }: Surroundings): readonly ToolDefinition[] {
     asks: async (n, context) => {
       const { idempotencyKey } = context;
       await context.ask({ message: 'Sure?' });
-      effect(n, idempotencyKey);
+      await effect(n, idempotencyKey);
     },
   };
   return KINDS.map((kind) =>

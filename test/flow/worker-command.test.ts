@@ -209,7 +209,7 @@ describe('toolwright worker', () => {
       await pause(50);
       await using worker = startWorker(...args);
       await worker.said(/worker of/);
-      while (store.read('r1')?.status !== 'ended') await pause(20);
+      while ((await store.read('r1'))?.status !== 'ended') await pause(20);
       worker.send('SIGTERM');
       const { exitCode, stderr } = await worker.ended();
       expect(exitCode).toBe(0);
@@ -218,7 +218,7 @@ describe('toolwright worker', () => {
         expect(stderr).toMatch(
           /^toolwright: Tool call refused: hold \(call_1 of r1\): [^\n]*nobody approved it until/m,
         );
-      const run = store.read('r1');
+      const run = await store.read('r1');
       expect(run && foldRun(run).end).toMatchObject({
         status: 'completed',
         content: expect.stringMatching(/^heard: .*nobody approved it until/),

@@ -20,6 +20,8 @@ const RANKS: Readonly<Record<string, number>> = {
   text: 8,
   loop: 9,
   conversation: 10,
+  // Below the databases, which leaves of their own open.
+  sql: 10.5,
   builtin: 11,
   mcp: 11,
   'ai-sdk': 11,

@@ -293,7 +293,7 @@ describe('createAgent: what it gives', () => {
     await agent.close();
     expect(listed).toContain('(runs)');
     expect((await agent.registry.execute('list_commands', {})).forLLM).not.toContain('(runs)');
-    expect(store.load('nothing')).toBeUndefined();
+    expect(await store.load('nothing')).toBeUndefined();
     store.close();
     await expect(agent.run('Hi')).rejects.toMatchObject({ code: 508 });
     const conversations = agent.conversations();

@@ -796,7 +796,7 @@ test('toolwright runs makes no tables in an SQLite file of somebody else, and ch
   database.exec('UPDATE toolwright_schemas SET version = 2');
   expect(await ask()).toEqual(
     refused(
-      `The runs in '${path}' are kept in version 2, and this version of toolwright needs 3: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
+      `The runs in '${path}' are kept in version 2, and this version of toolwright needs 4: start a worker or the application with it, which brings the tables up to date, or use the version that made them.`,
     ),
   );
   expect(database.prepare('SELECT version FROM toolwright_schemas').all()).toEqual([{ version: 2 }]);

@@ -49,7 +49,7 @@ const SUITES = [
 ];
 for (const { title, run } of SUITES.flat()) test(title, run);
 
-test('SqliteRunStore.jobs keeps jobs for other processes', () => {
+test('SqliteRunStore.jobs keeps jobs for other processes', async () => {
   const path = join(folder, 'runs.sqlite');
   const job = {
     id: 'a',
@@ -62,6 +62,6 @@ test('SqliteRunStore.jobs keeps jobs for other processes', () => {
   };
   using one = new SqliteRunStore({ path });
   using other = new SqliteRunStore({ path });
-  one.jobs.addJob(job, {});
-  expect(other.jobs.job('a')).toMatchObject({ job });
+  await one.jobs.addJob(job, {});
+  expect(await other.jobs.job('a')).toMatchObject({ job });
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SqliteRunStore } from 'toolwright/stores';
+import { stepEntry } from './run-checkpoint.js';
 import { expiredState, runState } from './run-state.js';
 
 let folder: string;
@@ -16,37 +17,80 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+/** Of the tables as version 3 made them, those that this version changes, and a row of each. */
+const VERSION_3 = `
+  CREATE TABLE toolwright_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+  INSERT INTO toolwright_schemas VALUES ('runs', 3);
+  CREATE TABLE toolwright_runs (
+    run_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, state TEXT NOT NULL, changed_at REAL NOT NULL, claim TEXT,
+    lease_end REAL, status TEXT NOT NULL DEFAULT 'suspended', generation INTEGER NOT NULL DEFAULT 0,
+    created_at REAL NOT NULL DEFAULT 0, expires_at REAL, turn_of TEXT,
+    CHECK ((claim IS NULL) = (lease_end IS NULL))
+  ) STRICT;
+  INSERT INTO toolwright_runs VALUES ('r', 1, '{}', 1000, 'a', 5000, 'running', 1, 1000, NULL, NULL);
+  CREATE TABLE toolwright_run_entries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, entries TEXT NOT NULL
+  ) STRICT;
+  INSERT INTO toolwright_run_entries VALUES (1, 'r', '${JSON.stringify([stepEntry('one')])}');
+  CREATE TABLE toolwright_conversations (
+    conversation_id TEXT PRIMARY KEY, owner TEXT, turns INTEGER NOT NULL DEFAULT 0, turn TEXT,
+    entered INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 0, abort_asked INTEGER NOT NULL DEFAULT 0,
+    is_due INTEGER NOT NULL DEFAULT 0, last_event INTEGER NOT NULL DEFAULT 0, changed_at REAL NOT NULL,
+    told_at INTEGER NOT NULL DEFAULT 0, claim TEXT, lease_end REAL,
+    CHECK ((claim IS NULL) = (lease_end IS NULL))
+  ) STRICT;
+  CREATE INDEX toolwright_conversations_due ON toolwright_conversations (changed_at) WHERE is_due = 1;
+  INSERT INTO toolwright_conversations VALUES ('c', NULL, 0, NULL, 1, 1, 0, 1, 4, 1000, 1, NULL, NULL);
+  CREATE TABLE toolwright_inbox (
+    conversation_id TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, content TEXT NOT NULL, done_at REAL,
+    PRIMARY KEY (conversation_id, position), UNIQUE (conversation_id, key)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO toolwright_inbox VALUES ('c', 1, 'k', '{"kind":"prompt","content":"Hi"}', NULL);
+  CREATE TABLE toolwright_jobs (
+    job_id TEXT PRIMARY KEY, job TEXT NOT NULL, options TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('waiting', 'running', 'completed')), is_sent INTEGER NOT NULL DEFAULT 0,
+    attempt INTEGER NOT NULL DEFAULT 0, added_at REAL NOT NULL, changed_at REAL NOT NULL, result TEXT,
+    CHECK ((status = 'completed') = (result IS NOT NULL))
+  ) STRICT;
+  INSERT INTO toolwright_jobs VALUES ('j', '{"id":"j"}', '{}', 'waiting', 0, 0, 1000, 1000, NULL);
+  CREATE TABLE toolwright_approvals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, approval TEXT NOT NULL, expires_at REAL
+  ) STRICT;
+  INSERT INTO toolwright_approvals VALUES (1, 'old', '{"id":"old"}', NULL), (2, 'new', '{"id":"new"}', NULL);`;
+
 /** Does something to the file as another program would. */
-function asAnother<Outcome>(work: (database: DatabaseSync) => Outcome): Outcome {
+async function asAnother<Outcome>(
+  work: (database: DatabaseSync) => Outcome | Promise<Outcome>,
+): Promise<Outcome> {
   const database = new DatabaseSync(path);
   try {
-    return work(database);
+    return await work(database);
   } finally {
     database.close();
   }
 }
 
 describe('the file', () => {
-  test('keeps runs and claims when it is closed and opened again', () => {
+  test('keeps runs and claims when it is closed and opened again', async () => {
     const first = new SqliteRunStore({ path, now: () => 1000 });
-    first.save(runState('free', 1));
-    first.save(runState('claimed', 1));
-    first.claim({ runId: 'claimed', claim: 'a', leaseMs: 50 });
+    await first.save(runState('free', 1));
+    await first.save(runState('claimed', 1));
+    await first.claim({ runId: 'claimed', claim: 'a', leaseMs: 50 });
     first.close();
     const second = new SqliteRunStore({ path, now: () => 1049 });
-    expect(second.load('free')).toEqual(runState('free', 1));
-    expect(second.claim({ runId: 'claimed', claim: 'b', leaseMs: 50 })).toEqual({ status: 'taken' });
-    expect(second.release({ runId: 'claimed', claim: 'a' })).toBe(true);
+    expect(await second.load('free')).toEqual(runState('free', 1));
+    expect(await second.claim({ runId: 'claimed', claim: 'b', leaseMs: 50 })).toEqual({ status: 'taken' });
+    expect(await second.release({ runId: 'claimed', claim: 'a' })).toBe(true);
     second.close();
   });
 
-  test('is shared by stores that have it open at the same time', () => {
+  test('is shared by stores that have it open at the same time', async () => {
     const [one, other] = [new SqliteRunStore({ path }), new SqliteRunStore({ path })];
-    one.save(runState('r', 1));
-    expect(other.claim({ runId: 'r', claim: 'a', leaseMs: 1000 }).status).toBe('claimed');
-    expect(one.claim({ runId: 'r', claim: 'b', leaseMs: 1000 })).toEqual({ status: 'taken' });
-    expect(other.remove({ runId: 'r', claim: 'a' })).toBe(true);
-    expect(one.load('r')).toBeUndefined();
+    await one.save(runState('r', 1));
+    expect((await other.claim({ runId: 'r', claim: 'a', leaseMs: 1000 })).status).toBe('claimed');
+    expect(await one.claim({ runId: 'r', claim: 'b', leaseMs: 1000 })).toEqual({ status: 'taken' });
+    expect(await other.remove({ runId: 'r', claim: 'a' })).toBe(true);
+    expect(await one.load('r')).toBeUndefined();
     one.close();
     other.close();
   });
@@ -63,43 +107,45 @@ describe('the file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('may be the application’s own, whose tables stay as they are', () => {
-    asAnother((database) =>
+  test('may be the application’s own, whose tables stay as they are', async () => {
+    await asAnother((database) =>
       database.exec('PRAGMA user_version = 7; CREATE TABLE runs (id); INSERT INTO runs VALUES (1)'),
     );
     const store = new SqliteRunStore({ path });
-    store.save(runState('r', 1));
+    await store.save(runState('r', 1));
     store.close();
-    asAnother((database) => {
+    await asAnother((database) => {
       expect(database.prepare('SELECT id FROM runs').all()).toEqual([{ id: 1 }]);
       expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 7 });
     });
   });
 
-  test('can be read by others while it is written', () => {
+  test('can be read by others while it is written', async () => {
     const store = new SqliteRunStore({ path, busyTimeoutMs: 0 });
-    store.save(runState('r', 1));
-    asAnother((database) => {
+    await store.save(runState('r', 1));
+    await asAnother(async (database) => {
       database.exec('BEGIN IMMEDIATE');
-      expect(store.load('r')).toEqual(runState('r', 1));
+      expect(await store.load('r')).toEqual(runState('r', 1));
       // A lock that outlasts the timeout is an error, and the store goes on afterwards.
-      expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 10 })).toThrow('database is locked');
-      expect(() => store.save(runState('r', 2))).toThrow('database is locked');
+      await expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 10 })).rejects.toThrow(
+        'database is locked',
+      );
+      await expect(store.save(runState('r', 2))).rejects.toThrow('database is locked');
       database.exec('ROLLBACK');
     });
-    expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 10 }).status).toBe('claimed');
+    expect((await store.claim({ runId: 'r', claim: 'a', leaseMs: 10 })).status).toBe('claimed');
     store.close();
   });
 
-  test('leaves a run free whose state somebody broke', () => {
+  test('leaves a run free whose state somebody broke', async () => {
     const store = new SqliteRunStore({ path });
-    store.save(runState('r', 1));
-    asAnother((database) => database.exec("UPDATE toolwright_runs SET state = '{'"));
-    expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 1000 })).toThrow(SyntaxError);
-    asAnother((database) =>
+    await store.save(runState('r', 1));
+    await asAnother((database) => database.exec("UPDATE toolwright_runs SET state = '{'"));
+    await expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 1000 })).rejects.toThrow(SyntaxError);
+    await asAnother((database) =>
       database.prepare('UPDATE toolwright_runs SET state = ?').run(JSON.stringify(runState('r', 1))),
     );
-    expect(store.claim({ runId: 'r', claim: 'b', leaseMs: 1000 }).status).toBe('claimed');
+    expect((await store.claim({ runId: 'r', claim: 'b', leaseMs: 1000 })).status).toBe('claimed');
     store.close();
   });
 });
@@ -128,8 +174,8 @@ describe('opening', () => {
     expect(statSync(path).size).toBe(1200);
   });
 
-  test('a file of version 1 is taken over with what it holds, and whoever still has it open writes nothing', () => {
-    asAnother((database) => {
+  test('a file of version 1 is taken over with what it holds, and whoever still has it open writes nothing', async () => {
+    await asAnother(async (database) => {
       database.exec(`
         CREATE TABLE toolwright_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
         INSERT INTO toolwright_schemas VALUES ('runs', 1);
@@ -142,23 +188,24 @@ describe('opening', () => {
       keep.run('claimed', JSON.stringify(runState('claimed', 2)), 'a', 5000);
       for (const _twice of [1, 2]) {
         using store = new SqliteRunStore({ path, now: () => 2000 });
-        expect(store.read('free')).toEqual({
+        expect(await store.read('free')).toEqual({
           ...{ runId: 'free', status: 'suspended', generation: 0, createdAt: 1000, changedAt: 1000 },
           ...{ state: runState('free', 2), entries: [] },
         });
-        expect(store.claim({ runId: 'claimed', claim: 'b', leaseMs: 10 })).toEqual({ status: 'taken' });
-        expect(store.append({ runId: 'claimed', claim: 'a' }, [])).toBe(true);
+        expect(await store.claim({ runId: 'claimed', claim: 'b', leaseMs: 10 })).toEqual({ status: 'taken' });
+        expect(await store.append({ runId: 'claimed', claim: 'a' }, [])).toBe(true);
       }
       expect(() => database.exec('UPDATE toolwright_runs SET kept_at = 1')).toThrow('no such column');
     });
   });
 
-  test('a file of version 2 is looked through for answers that have expired', () => {
+  test('a file of version 2 is looked through for answers that have expired', async () => {
     {
       using store = new SqliteRunStore({ path });
-      for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)]) store.save(state);
+      for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)])
+        await store.save(state);
     }
-    asAnother((database) =>
+    await asAnother((database) =>
       database.exec(`
         DROP INDEX toolwright_runs_expiring;
         ALTER TABLE toolwright_runs DROP COLUMN expires_at;
@@ -167,37 +214,64 @@ describe('opening', () => {
         UPDATE toolwright_schemas SET version = 2 WHERE name = 'runs'`),
     );
     using store = new SqliteRunStore({ path });
-    expect(store.expiredRuns({ of: 'others', limit: 9 })).toEqual([{ runId: 'r' }]);
-    expect(store.expiredRuns({ of: 'turns', limit: 9 })).toEqual([{ runId: 'c.1', conversationId: 'c' }]);
+    expect(await store.expiredRuns({ of: 'others', limit: 9 })).toEqual([{ runId: 'r' }]);
+    expect(await store.expiredRuns({ of: 'turns', limit: 9 })).toEqual([
+      { runId: 'c.1', conversationId: 'c' },
+    ]);
     const at = Date.parse('2020-01-01T00:00:00.500Z');
     expect(
-      asAnother((database) => database.prepare('SELECT min(expires_at) AS at FROM toolwright_runs').get()),
+      await asAnother((database) =>
+        database.prepare('SELECT min(expires_at) AS at FROM toolwright_runs').get(),
+      ),
     ).toEqual({ at });
   });
 
-  test('a file that a newer version wrote says so', () => {
+  test('a file of version 3 goes on with what it holds', async () => {
+    await asAnother((database) => database.exec(VERSION_3));
+    using store = new SqliteRunStore({ path, now: () => 2000 });
+    const held = { runId: 'r', claim: 'a' };
+    expect((await store.read('r'))?.entries).toEqual([stepEntry('one')]);
+    expect(await store.append(held, [stepEntry('two')])).toBe(true);
+    expect((await store.read('r'))?.entries).toEqual([stepEntry('one'), stepEntry('two')]);
+    expect(await store.remove(held)).toBe(true);
+    const entries = 'SELECT count(*) AS count FROM toolwright_run_entries';
+    expect(await asAnother((database) => database.prepare(entries).get())).toEqual({ count: 0 });
+    expect(await store.jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: 9 })).toHaveLength(1);
+    expect(await store.jobs.completeJob('j', { text: 'done' } as never)).toBe(true);
+    expect(await store.conversations.due(9)).toEqual(['c']);
+    const hold = { conversationId: 'c', claim: 'x' };
+    expect(await store.conversations.hold({ ...hold, leaseMs: 1000 })).toMatchObject({
+      conversation: { inbox: [{ position: 1, key: 'k', content: { kind: 'prompt', content: 'Hi' } }] },
+    });
+    expect(await store.conversations.tell(hold, [{ type: 'x' }])).toBe(5);
+    expect((await store.approvals.listApprovals()).map(({ id }) => id)).toEqual(['new', 'old']);
+    await store.approvals.addApproval({ id: 'old' } as never);
+    expect((await store.approvals.listApprovals()).map(({ id }) => id)).toEqual(['old', 'new']);
+  });
+
+  test('a file that a newer version wrote says so', async () => {
     new SqliteRunStore({ path }).close();
-    asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 4'));
+    await asAnother((database) => database.exec('UPDATE toolwright_schemas SET version = 5'));
     const open = () => new SqliteRunStore({ path });
-    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 4 of the schema`);
-    expect(open).toThrow('version 4');
+    expect(open).toThrow(`Cannot keep runs in '${path}': Its runs are kept in version 5 of the schema`);
+    expect(open).toThrow('version 5');
   });
 });
 
 describe('closing', () => {
-  test('can be done twice, and ends the use of the store', () => {
+  test('can be done twice, and ends the use of the store', async () => {
     const store = new SqliteRunStore({ path: ':memory:' });
-    store.save(runState('r', 1));
+    await store.save(runState('r', 1));
     store.close();
     store.close();
-    expect(() => store.load('r')).toThrow();
-    expect(() => store.save(runState('r', 1))).toThrow();
-    expect(() => store.claim({ runId: 'r', claim: 'a', leaseMs: 1 })).toThrow();
+    await expect(store.load('r')).rejects.toThrow();
+    await expect(store.save(runState('r', 1))).rejects.toThrow();
+    await expect(store.claim({ runId: 'r', claim: 'a', leaseMs: 1 })).rejects.toThrow();
   });
 
-  test('is done by `using`', () => {
+  test('is done by `using`', async () => {
     const store = new SqliteRunStore({ path });
     store[Symbol.dispose]();
-    expect(() => store.load('r')).toThrow();
+    await expect(store.load('r')).rejects.toThrow();
   });
 });

@@ -1,8 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { tables } from '../sql/tables.js';
 import { readDatabase } from './open-database.js';
+import { tableOf } from './sqlite-driver.js';
 
 /** Raised with every change of the tables, together with what makes the new ones of the old. */
-const VERSION = 3;
+const VERSION = 4;
 
 /** Names of our own, so that the file can be the application's; times in milliseconds. */
 const SCHEMAS = `
@@ -11,19 +13,33 @@ const SCHEMAS = `
     version INTEGER NOT NULL
   ) STRICT`;
 
-const RUNS = `
-  CREATE TABLE toolwright_runs (
-    run_id TEXT PRIMARY KEY,
-    revision INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    changed_at REAL NOT NULL,
-    claim TEXT,
-    lease_end REAL,
-    status TEXT NOT NULL DEFAULT 'suspended',
-    generation INTEGER NOT NULL DEFAULT 0,
-    created_at REAL NOT NULL DEFAULT 0,
-    CHECK ((claim IS NULL) = (lease_end IS NULL))
-  ) STRICT`;
+const TABLES = tables({
+  id: 'text NOT NULL',
+  sequence: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+  key: 'UNIQUE',
+  // By a trigger, which older tables have, too.
+  ofRun: '',
+  digest: 'subject',
+})
+  .replace(/:([a-z_]+)/g, (_, name: string) => tableOf(name))
+  .replace(/(INDEX IF NOT EXISTS) (\w+)/g, (_, before: string, name: string) => `${before} ${tableOf(name)}`);
+
+/** What tables of older versions lack; that of the conversations, also new ones. */
+const COLUMNS: readonly (readonly [table: string, column: string, type: string])[] = [
+  ['runs', 'ended_claim', 'text'],
+  ['run_entries', 'write_id', 'text'],
+  ['jobs', 'added_by', 'text'],
+  ['jobs', 'completed_by', 'text'],
+  ['conversations', 'last_write', 'text'],
+  // Rises with what is told of any of them.
+  ['conversations', 'told_at', 'INTEGER NOT NULL DEFAULT 0'],
+];
+
+const BESIDE = `
+  CREATE UNIQUE INDEX IF NOT EXISTS toolwright_entries_by_write ON toolwright_run_entries (run_id, write_id);
+  CREATE INDEX IF NOT EXISTS toolwright_conversations_told ON toolwright_conversations (told_at);
+  CREATE TRIGGER IF NOT EXISTS toolwright_runs_removed AFTER DELETE ON toolwright_runs
+  BEGIN DELETE FROM toolwright_run_entries WHERE run_id = OLD.run_id; END`;
 
 /** A process that has a file of version 1 open must not take a run under way for a suspended one: its writes fail. */
 const RUNS_OF_VERSION_1 = `
@@ -32,18 +48,6 @@ const RUNS_OF_VERSION_1 = `
   ALTER TABLE toolwright_runs ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE toolwright_runs ADD COLUMN created_at REAL NOT NULL DEFAULT 0;
   UPDATE toolwright_runs SET created_at = changed_at`;
-
-/** One row of entries is what was added at once, as a JSON array; `seq` orders them. */
-const ENTRIES = `
-  CREATE TABLE toolwright_run_entries (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    run_id TEXT NOT NULL,
-    entries TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX toolwright_entries_of_run ON toolwright_run_entries (run_id, seq);
-  CREATE INDEX toolwright_runs_by_change ON toolwright_runs (changed_at DESC, run_id);
-  CREATE INDEX toolwright_runs_by_status ON toolwright_runs (status, changed_at DESC, run_id);
-  CREATE INDEX toolwright_runs_lost ON toolwright_runs (coalesce(lease_end, 0)) WHERE status = 'running'`;
 
 /** When the first answer of a suspended run comes too late, and whose turn it is; what is kept already is looked through. */
 const EXPIRIES = `
@@ -56,12 +60,11 @@ const EXPIRIES = `
   CREATE INDEX toolwright_runs_expiring ON toolwright_runs (turn_of IS NULL, expires_at) WHERE expires_at IS NOT NULL`;
 
 /**
- * Makes the tables of the runs where they are missing, and those of this version of older ones, in a transaction of the
- * caller.
+ * Makes the tables where they are missing, and those of this version of older ones, in a transaction of the caller.
  *
  * @throws Error for tables that a newer version of this package made.
  */
-export function prepareRunsSchema(database: DatabaseSync): void {
+export function prepareTables(database: DatabaseSync): void {
   database.exec(SCHEMAS);
   const version = keptVersion(database);
   if (version > VERSION)
@@ -69,9 +72,16 @@ export function prepareRunsSchema(database: DatabaseSync): void {
       `Its runs are kept in version ${version} of the schema, and this version of toolwright knows ${VERSION}. Use the one that made it, or a newer one.`,
     );
   if (version === VERSION) return;
-  if (version < 2) database.exec(version === 0 ? RUNS : RUNS_OF_VERSION_1);
-  if (version < 2) database.exec(ENTRIES);
-  database.exec(EXPIRIES);
+  if (version === 1) database.exec(RUNS_OF_VERSION_1);
+  if (version === 1 || version === 2) database.exec(EXPIRIES);
+  // Statements search by what the index of this version is made for.
+  database.exec('DROP INDEX IF EXISTS toolwright_conversations_due');
+  database.exec(TABLES);
+  const columns = database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
+  for (const [table, column, type] of COLUMNS)
+    if (columns.get(tableOf(table), column) === undefined)
+      database.exec(`ALTER TABLE ${tableOf(table)} ADD COLUMN ${column} ${type}`);
+  database.exec(BESIDE);
   database
     .prepare("INSERT OR REPLACE INTO toolwright_schemas (name, version) VALUES ('runs', ?)")
     .run(VERSION);
