@@ -24,6 +24,7 @@ import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-app
 import { pageAfter, readQuery } from '../errors/list-pages.js';
 import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import { SqlApprovals } from './approvals.js';
 import { SqlBudgets } from './budgets.js';
 import { SqlConversationLog } from './conversation-log.js';
 import {
@@ -37,8 +38,8 @@ import {
   wholeMs,
 } from './driver.js';
 import { SqlJobs } from './jobs.js';
+import { SqlCache, SqlResults } from './results.js';
 import { SqlSchedules } from './schedules.js';
-import { SqlApprovals, SqlCache, SqlResults } from './small-stores.js';
 
 const FREE = '(lease_end IS NULL OR lease_end <= {now})';
 const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';

@@ -5,8 +5,9 @@ const AMOUNTS = ['tokens', 'cost', 'calls', 'steps', 'time_ms']
 /**
  * The tables of this version, where they are missing. Times are milliseconds since 1970, costs in billionths. Databases
  * have in common what is not in braces: `{id}` is a column that sorts by its bytes, `{sequence}` one that rises with
- * every row, `{key}` how another key of such a table is declared, `{ofRun}` that a row goes with its run, and
- * `{digest}` what an index has of the text `subject`, which may be long.
+ * every row, `{key}` how another key of such a table is declared, `{ofRun}` that a row goes with its run, `{ofWrite}` that
+ * a run has one row of each write, `{byKey}` that rows are kept in the order of their key, and `{digest}` what an index
+ * has of the text `subject`, which may be long.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS :runs (
@@ -35,8 +36,7 @@ const TABLES = `
     run_id {id} {ofRun},
     write_id uuid NOT NULL,
     seq {sequence},
-    entries text NOT NULL,
-    {key} (run_id, write_id)
+    entries text NOT NULL{ofWrite}
   );
   CREATE TABLE IF NOT EXISTS :jobs (
     job_id {id} PRIMARY KEY,
@@ -79,7 +79,7 @@ const TABLES = `
     position integer NOT NULL,
     message text NOT NULL,
     PRIMARY KEY (conversation_id, position)
-  );
+  ){byKey};
   CREATE TABLE IF NOT EXISTS :fleet_inbox (
     conversation_id {id},
     position integer NOT NULL,
@@ -88,7 +88,7 @@ const TABLES = `
     done_at bigint,
     PRIMARY KEY (conversation_id, position),
     UNIQUE (conversation_id, key)
-  );
+  ){byKey};
   CREATE INDEX IF NOT EXISTS fleet_inbox_done ON :fleet_inbox (done_at) WHERE done_at IS NOT NULL;
   CREATE TABLE IF NOT EXISTS :fleet_events (
     conversation_id {id},
@@ -96,7 +96,7 @@ const TABLES = `
     event text NOT NULL,
     kept_at bigint NOT NULL,
     PRIMARY KEY (conversation_id, number)
-  );
+  ){byKey};
   CREATE INDEX IF NOT EXISTS fleet_events_kept ON :fleet_events (kept_at);
   CREATE TABLE IF NOT EXISTS :budgets (
     key {id},
@@ -149,7 +149,9 @@ const TABLES = `
   CREATE INDEX IF NOT EXISTS schedules_of_conversation ON :schedules (conversation_id, due_at);`;
 
 /** What a database calls what databases do not have in common. */
-type TableTypes = Readonly<Record<'id' | 'sequence' | 'key' | 'ofRun' | 'digest', string>>;
+type TableTypes = Readonly<
+  Record<'id' | 'sequence' | 'key' | 'ofRun' | 'ofWrite' | 'byKey' | 'digest', string>
+>;
 
 /** The tables as a database has them, but for their names: `:runs`. */
 export function tables(types: TableTypes): string {

@@ -25,7 +25,7 @@ const DIALECT: Dialect = {
   // What other processes write changes the first part; here, nobody takes a row and leaves it between two statements.
   version: "concat_ws('|', (SELECT data_version FROM pragma_data_version), revision, claim, lease_end)",
   each: (list) => `(SELECT value, key + 1 AS place FROM json_each(${list})) AS each`,
-  step: (name, column) => (column === undefined ? `$${name}` : `$${name}_${column}`),
+  step: (name, column) => (column === undefined ? `$${name}` : `$${name}.${column}`),
 };
 
 /** What SQLite does not need, and what it calls otherwise. */
@@ -41,15 +41,24 @@ const REWRITTEN: readonly (readonly [RegExp, string])[] = [
 /** How often the file is asked whether another process has changed it; SQLite tells nobody. */
 const WATCH_EVERY_MS = 50;
 
-const LAST_TOLD = 'SELECT coalesce(max(told_at), 0) AS told FROM toolwright_conversations';
+/** A value in a statement: `$1`, `$now`, `$done`, `$done.id`. */
+const INPUT = /\$(\w+)(?:\.(\w+))?/g;
 
-/** A step as it is prepared: the names of its values, and whether it returns rows. */
+const LAST_TOLD = 'SELECT coalesce(max(told_at), 0) AS told FROM toolwright_conversations';
+const TELL = `UPDATE toolwright_conversations SET told_at = 1 + (${LAST_TOLD}) WHERE conversation_id = ?`;
+const TOLD_SINCE =
+  'SELECT conversation_id, told_at FROM toolwright_conversations WHERE told_at > ? ORDER BY told_at';
+
+/** A step as it is prepared: its values in their order, and whether it returns rows. */
 interface Step {
   readonly name: string;
   readonly prepared: StatementSync;
-  readonly values: readonly string[];
+  readonly inputs: readonly Input[];
   readonly hasRows: boolean;
 }
+
+/** A value of the statement by its index, the time, or what a step returned. */
+type Input = number | 'now' | { readonly step: string; readonly column: string | undefined };
 
 /**
  * An SQLite file under the stores. All is carried out at once: a transaction that waits for something would have another
@@ -59,6 +68,7 @@ export class SqliteDriver implements SqlDriver {
   readonly #database: DatabaseSync;
   readonly #now: () => number;
   readonly #steps = new Map<string, readonly Step[]>();
+  readonly #others = new Map<string, StatementSync>();
   readonly #watchers = new Set<{ readonly tell: (news: ConversationNews) => void }>();
   #timer: NodeJS.Timeout | undefined;
   #seen = { version: 0, told: 0 };
@@ -109,30 +119,29 @@ export class SqliteDriver implements SqlDriver {
   }
 
   #carryOut(statement: Statement, values: readonly unknown[]): Outcome & { news?: ConversationNews } {
-    const bound: Record<string, SQLInputValue> = { now: Math.floor(this.#now()) };
-    for (const [index, value] of values.entries()) bound[index + 1] = inputOf(value);
+    const now = Math.floor(this.#now());
+    const returned = new Map<string, Row | undefined>();
+    const inputOf = (input: Input): SQLInputValue => {
+      if (input === 'now') return now;
+      if (typeof input === 'number') return bindable(values[input]);
+      const row = returned.get(input.step);
+      return input.column === undefined ? Number(row !== undefined) : bindable(row?.[input.column]);
+    };
     let first: Outcome | undefined;
-    for (const step of this.#stepsOf(statement)) {
-      const outcome = outcomeOf(step, bound);
-      first ??= outcome;
-      const [row] = outcome.rows;
-      bound[step.name] = row === undefined ? 0 : 1;
-      for (const [column, value] of Object.entries(row ?? {}))
-        bound[`${step.name}_${column}`] = value as SQLInputValue;
+    for (const { name, prepared, inputs, hasRows } of this.#stepsOf(statement)) {
+      const bound = inputs.map(inputOf);
+      const rows = hasRows ? (prepared.all(...bound) as readonly Row[]) : [];
+      const count = hasRows ? rows.length : Number(prepared.run(...bound).changes);
+      returned.set(name, rows[0]);
+      first ??= { rows, count, isRepeated: false };
     }
     const outcome = first ?? { rows: [], count: 0, isRepeated: false };
-    if (statement.tells === undefined || bound[statement.tells.once] !== 1) return outcome;
+    if (statement.tells === undefined || returned.get(statement.tells.once) === undefined) return outcome;
     const { about, value } = statement.tells;
-    return { ...outcome, news: this.#tell(String(values[value - 1]), about) };
-  }
-
-  /** Other processes see it when they next look. */
-  #tell(conversationId: string, about: 'inbox' | 'events'): ConversationNews {
-    const told = this.#lastTold() + 1;
-    this.#database
-      .prepare('UPDATE toolwright_conversations SET told_at = ? WHERE conversation_id = ?')
-      .run(told, conversationId);
-    return { conversationId, about };
+    const conversationId = String(values[value - 1]);
+    // Other processes see it when they next look.
+    this.#prepared(TELL).run(conversationId);
+    return { ...outcome, news: { conversationId, about } };
   }
 
   #stepsOf(statement: Statement): readonly Step[] {
@@ -143,9 +152,12 @@ export class SqliteDriver implements SqlDriver {
         (rest, [pattern, replacement]) => rest.replace(pattern, replacement),
         writeStep(text, DIALECT),
       );
-      const values = Array.from(new Set(written.match(/\$\w+/g)), (value) => value.slice(1));
+      const inputs = Array.from(written.matchAll(INPUT), ([, word = '', column]): Input => {
+        if (word === 'now') return word;
+        return /^\d+$/.test(word) ? Number(word) - 1 : { step: word, column };
+      });
       const hasRows = /^\s*(SELECT|WITH(?!.*\bDELETE\b))|\bRETURNING\b/s.test(written);
-      return { name, prepared: this.#database.prepare(written), values, hasRows };
+      return { name, prepared: this.#database.prepare(written.replace(INPUT, '?')), inputs, hasRows };
     });
     this.#steps.set(statement.name, steps);
     return steps;
@@ -164,11 +176,7 @@ export class SqliteDriver implements SqlDriver {
     try {
       const version = this.#version();
       if (version === this.#seen.version) return [];
-      const changed = this.#database
-        .prepare(
-          'SELECT conversation_id, told_at FROM toolwright_conversations WHERE told_at > ? ORDER BY told_at',
-        )
-        .all(this.#seen.told);
+      const changed = this.#prepared(TOLD_SINCE).all(this.#seen.told);
       // As far as these rows go: what is written meanwhile is for the next look.
       this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
       // Which of both it was, the file does not say.
@@ -182,27 +190,22 @@ export class SqliteDriver implements SqlDriver {
 
   /** Changes whenever another connection has written to the file. */
   #version(): number {
-    return Number(this.#database.prepare('PRAGMA data_version').get()?.data_version);
+    return Number(this.#prepared('PRAGMA data_version').get()?.data_version);
+  }
+
+  #prepared(text: string): StatementSync {
+    const prepared = this.#others.get(text) ?? this.#database.prepare(text);
+    this.#others.set(text, prepared);
+    return prepared;
   }
 
   #lastTold(): number {
-    return Number(this.#database.prepare(LAST_TOLD).get()?.told);
+    return Number(this.#prepared(LAST_TOLD).get()?.told);
   }
 }
 
-function outcomeOf(
-  { prepared, values, hasRows }: Step,
-  bound: Readonly<Record<string, SQLInputValue>>,
-): Outcome {
-  const own: Record<string, SQLInputValue> = {};
-  // SQLite refuses values that a statement does not name.
-  for (const value of values) own[value] = bound[value] ?? null;
-  if (!hasRows) return { rows: [], count: Number(prepared.run(own).changes), isRepeated: false };
-  const rows = prepared.all(own) as readonly Row[];
-  return { rows, count: rows.length, isRepeated: false };
-}
-
-function inputOf(value: unknown): SQLInputValue {
+function bindable(value: unknown): SQLInputValue {
+  if (value === undefined) return null;
   if (typeof value === 'boolean') return Number(value);
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : (value as SQLInputValue);
 }

@@ -17,8 +17,10 @@ const TABLES = tables({
   id: 'text NOT NULL',
   sequence: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   key: 'UNIQUE',
-  // By a trigger, which older tables have, too.
+  // By a trigger and an index, which older tables have, too.
   ofRun: '',
+  ofWrite: '',
+  byKey: ' WITHOUT ROWID',
   digest: 'subject',
 })
   .replace(/:([a-z_]+)/g, (_, name: string) => tableOf(name))
