@@ -70,7 +70,7 @@ const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
 export function createInspector(registry: ToolRegistry, options: InspectorOptions = {}): Inspector {
   checkInspector(registry, options);
   const token = options.token ?? randomBytes(24).toString('base64url');
-  const guard = new RequestGuard({ token, allowedHosts: options.allowedHosts ?? [] });
+  const guard = createGuard(token, options.allowedHosts);
   const parts = partsOf(registry, options);
   const { calls, runs, feed, chats } = parts;
   const watcher: RunWatcher = {
@@ -137,10 +137,14 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   };
 }
 
-async function answer(request: Request, parts: PageParts, guard: RequestGuard): Promise<Response> {
+async function answer(
+  request: Request,
+  parts: PageParts,
+  guard: ReturnType<typeof createGuard>,
+): Promise<Response> {
   const refusal = guard.refusal(request);
-  if (refusal !== undefined) return problem(refusal.status, refusal.message);
-  const { pathname, searchParams: query } = new URL(request.url);
+  if (refusal !== undefined) return refusal;
+  const { pathname } = new URL(request.url);
   const { path: mount = '' } = parts.options;
   if (pathname === mount && mount !== '')
     return new Response(null, { status: 308, headers: { location: `${mount}/` } });
@@ -151,19 +155,13 @@ async function answer(request: Request, parts: PageParts, guard: RequestGuard): 
     return (isAsked && (await pageFile(path))) || problem(404, 'nothing is here');
   }
   const denied = guard.refusalOfCall(request);
-  if (denied !== undefined) return problem(denied.status, denied.message);
-  const page = `http://${request.headers.get('host') ?? new URL(request.url).host}${mount}/`;
-  return answerCall(parts, { request, path: path.slice('api/'.length), query, page });
+  if (denied !== undefined) return denied;
+  return answerCall(request, path.slice('api/'.length), parts);
 }
 
-interface AskedCall {
-  readonly request: Request;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly page: string;
-}
-
-async function answerCall(parts: PageParts, { request, path, query, page }: AskedCall): Promise<Response> {
+async function answerCall(request: Request, path: string, parts: PageParts): Promise<Response> {
+  const { searchParams: query, host } = new URL(request.url);
+  const page = `http://${request.headers.get('host') ?? host}${parts.options.path ?? ''}/`;
   const [name = '', ...rest] = path.split('/');
   if (name === 'events' && request.method === 'GET') {
     const headers = { ...SAFE_HEADERS, 'content-type': 'text/event-stream' };
@@ -202,62 +200,40 @@ function problem(status: number, message: string): Response {
 /** Names of this machine, which no page of elsewhere has. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
-interface GuardOptions {
-  readonly token: string;
-  readonly allowedHosts: readonly string[];
-}
-
-interface Refusal {
-  readonly status: 401 | 403 | 415;
-  readonly message: string;
-}
-
 /**
  * Refuses requests under a foreign name (a page whose host name was pointed at this machine: DNS rebinding) and
  * those of foreign pages; what has effects or secrets needs the token, which no page has but the one it was given to.
  */
-class RequestGuard {
-  readonly #token: Buffer;
-  readonly #hosts: ReadonlySet<string>;
-
-  constructor({ token, allowedHosts }: GuardOptions) {
-    this.#token = Buffer.from(token);
-    this.#hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
-  }
-
-  /** For everything that is served, the files of the page included. */
-  refusal({ headers, url }: Request): Refusal | undefined {
-    const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
-    if (!LOOPBACK.test(host) && !this.#hosts.has(host))
-      return { status: 403, message: `Host ${host} is not allowed: allowedHosts names it` };
-    const origin = headers.get('origin');
-    if (
-      origin !== null &&
-      !['http', 'https'].some((scheme) => origin.toLowerCase() === `${scheme}://${host}`)
-    )
-      return { status: 403, message: 'pages of other origins may not call this' };
-    const site = headers.get('sec-fetch-site');
-    // A person may follow a link to the page itself.
-    const isOpened = headers.get('sec-fetch-mode') === 'navigate';
-    if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
-      return { status: 403, message: 'pages of other sites may not call this' };
-    return undefined;
-  }
-
-  refusalOfCall({ headers, method }: Request): Refusal | undefined {
-    const given = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1];
-    if (given === undefined || !this.#isToken(given))
-      return { status: 401, message: 'the token is missing or is not that of this inspector' };
-    const type = headers.get('content-type') ?? '';
-    if (method === 'POST' && !/^application\/json\b/.test(type))
-      return { status: 415, message: 'the body is to be application/json' };
-    return undefined;
-  }
-
-  #isToken(given: string): boolean {
-    const bytes = Buffer.from(given);
-    return bytes.length === this.#token.length && timingSafeEqual(bytes, this.#token);
-  }
+function createGuard(token: string, allowedHosts: readonly string[] = []) {
+  const expected = Buffer.from(token);
+  const hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return {
+    /** For everything that is served, the files of the page included. */
+    refusal({ headers, url }: Request): Response | undefined {
+      const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
+      if (!LOOPBACK.test(host) && !hosts.has(host))
+        return problem(403, `Host ${host} is not allowed: allowedHosts names it`);
+      const origin = headers.get('origin')?.toLowerCase();
+      if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+        return problem(403, 'pages of other origins may not call this');
+      const site = headers.get('sec-fetch-site');
+      // A person may follow a link to the page itself.
+      const isOpened = headers.get('sec-fetch-mode') === 'navigate';
+      if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
+        return problem(403, 'pages of other sites may not call this');
+      return undefined;
+    },
+    refusalOfCall({ headers, method }: Request): Response | undefined {
+      const [, given = ''] = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '') ?? [];
+      const bytes = Buffer.from(given);
+      if (bytes.length !== expected.length || !timingSafeEqual(bytes, expected))
+        return problem(401, 'the token is missing or is not that of this inspector');
+      const type = headers.get('content-type') ?? '';
+      if (method === 'POST' && !/^application\/json\b/.test(type))
+        return problem(415, 'the body is to be application/json');
+      return undefined;
+    },
+  };
 }
 
 const TYPES: Readonly<Record<string, string>> = {
