@@ -254,102 +254,60 @@ function eventStreamResponse(
   work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
   { heartbeatMs, signal }: EventStreamOptions,
 ): Response {
-  const source = new EventSource(heartbeatMs);
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        source.open(controller);
-        void work((...event) => source.send(...event), AbortSignal.any([signal, source.gone])).finally(() =>
-          source.end(),
-        );
-      },
-      pull: () => source.resume(),
-      cancel: (reason) => source.leave(reason),
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING }),
-  );
-  // No proxy is to collect the events before it hands them on.
-  const headers = {
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-store, no-transform',
-    'x-accel-buffering': 'no',
+  const encoder = new TextEncoder();
+  const gone = new AbortController();
+  let controller: ReadableStreamDefaultController<Uint8Array>;
+  let heartbeat: NodeJS.Timeout | undefined;
+  /** The work waits until the client reads on. */
+  let reading: PromiseWithResolvers<void> | undefined;
+  const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
+  const write = (text: string): void => {
+    if (!gone.signal.aborted) controller.enqueue(encoder.encode(text));
   };
-  return new Response(body, { headers });
-}
-
-class EventSource {
-  readonly #heartbeatMs: number;
-  readonly #gone = new AbortController();
-  readonly #encoder = new TextEncoder();
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #heartbeat: NodeJS.Timeout | undefined;
-  /** Somebody waits until the client reads on. */
-  #reading: PromiseWithResolvers<void> | undefined;
-
-  constructor(heartbeatMs: number) {
-    this.#heartbeatMs = heartbeatMs;
-  }
-
-  /** Aborted when nobody reads any more. */
-  get gone(): AbortSignal {
-    return this.#gone.signal;
-  }
-
-  open(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#controller = controller;
-    this.#heartbeat = setInterval(() => this.#beat(), Math.min(this.#heartbeatMs, MAX_TIMER_MS));
-  }
-
-  async send(event: string, data: unknown, id?: string): Promise<void> {
-    const name = id === undefined ? '' : `id: ${id}\n`;
-    this.#write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
-    if (this.#isFull) await this.#waitForReader();
-  }
-
-  /** The client has read something. */
-  resume(): void {
-    this.#reading?.resolve();
-    this.#reading = undefined;
-  }
-
-  leave(reason: unknown): void {
-    clearInterval(this.#heartbeat);
-    this.#gone.abort(reason);
-    this.resume();
-  }
-
-  end(): void {
-    clearInterval(this.#heartbeat);
-    if (!this.gone.aborted) this.#controller?.close();
-  }
-
-  get #isFull(): boolean {
-    return !this.gone.aborted && (this.#controller?.desiredSize ?? 0) <= 0;
-  }
-
-  /** Who does not read needs no sign of life, and it would wait with the rest. */
-  #beat(): void {
-    if (!this.#isFull) this.#write(': still there\n\n');
-  }
-
-  #write(text: string): void {
-    if (!this.gone.aborted) this.#controller?.enqueue(this.#encoder.encode(text));
-  }
-
-  async #waitForReader(): Promise<void> {
-    this.#reading ??= Promise.withResolvers<void>();
-    const limit = Math.min(this.#heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS);
-    const timer = setTimeout(() => this.#giveUp(), limit).unref();
-    await this.#reading.promise;
-    clearTimeout(timer);
-  }
-
-  #giveUp(): void {
+  const resume = (): void => {
+    reading?.resolve();
+    reading = undefined;
+  };
+  const leave = (reason: unknown): void => {
+    clearInterval(heartbeat);
+    gone.abort(reason);
+    resume();
+  };
+  const giveUp = (): void => {
     const reason = new Error('the client does not read its events');
-    this.#controller?.error(reason);
-    this.leave(reason);
-  }
+    controller.error(reason);
+    leave(reason);
+  };
+  const send: SendEvent = async (event, data, id) => {
+    const name = id === undefined ? '' : `id: ${id}\n`;
+    write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
+    if (!isFull()) return;
+    reading ??= Promise.withResolvers<void>();
+    const timer = setTimeout(giveUp, Math.min(heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS)).unref();
+    await reading.promise;
+    clearTimeout(timer);
+  };
+  // Who does not read needs no sign of life, and it would wait with the rest.
+  const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
+  const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
+    controller = opened;
+    heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
+    void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
+      clearInterval(heartbeat);
+      if (!gone.signal.aborted) controller.close();
+    });
+  };
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING });
+  const body = new ReadableStream<Uint8Array>({ start, pull: resume, cancel: leave }, strategy);
+  return new Response(body, { headers: EVENT_STREAM });
 }
+
+/** No proxy is to collect the events before it hands them on. */
+const EVENT_STREAM = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+};
 
 /** Throws an {@link HttpFault} unless the request brings the token; takes as long for every wrong one. */
 function checkToken({ headers }: Request, token: string | undefined): void {
