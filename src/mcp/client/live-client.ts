@@ -54,7 +54,10 @@ export class LiveClient {
         const loss = connectionLossOf(error);
         if (loss === 'none') throw error;
         if (this.#connect !== undefined) await this.#forget(client);
-        if (loss === 'during' && !isRepeatable) throw this.#lost(error);
+        if (loss === 'during' && !isRepeatable) {
+          const message = `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`;
+          throw new Error(message, { cause: error });
+        }
         if (isLast) throw unreachableError(this.#server, error);
       }
     }
@@ -69,13 +72,6 @@ export class LiveClient {
 
   get #server(): string {
     return this.#name === undefined ? 'MCP server' : `MCP server '${this.#name}'`;
-  }
-
-  #lost(cause: unknown): Error {
-    return new Error(
-      `The connection to the ${this.#server} was lost during the call; whether it was carried out is not known.`,
-      { cause },
-    );
   }
 
   async #open(): Promise<Client> {
@@ -138,23 +134,17 @@ export class LiveClient {
 type ConnectionLoss = 'before' | 'during' | 'none';
 
 /** Codes of Node and of the SDK that say that nothing was sent, and that the answer is lost. */
-const LOSSES: ReadonlyMap<unknown, ConnectionLoss> = new Map<unknown, ConnectionLoss>([
-  ...[
-    'NOT_CONNECTED',
-    ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
-  ].map((code) => [code, 'before'] as const),
-  ...[
-    'CONNECTION_CLOSED',
-    ...[
-      'ECONNRESET',
-      'EPIPE',
-      'ETIMEDOUT',
-      'UND_ERR_SOCKET',
-      'UND_ERR_HEADERS_TIMEOUT',
-      'UND_ERR_BODY_TIMEOUT',
-    ],
-  ].map((code) => [code, 'during'] as const),
+const LOSSES: ReadonlyMap<unknown, ConnectionLoss> = new Map([
+  ...losses('before', ['NOT_CONNECTED', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']),
+  ...losses('before', ['ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']),
+  ...losses('during', ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET']),
+  ...losses('during', ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']),
 ]);
+
+function losses(loss: ConnectionLoss, codes: readonly string[]): [unknown, ConnectionLoss][] {
+  return codes.map((code) => [code, loss]);
+}
+
 /** The server has forgotten the session, and did not look at the message. */
 const SESSION_GONE = 404;
 /** All that Node’s `fetch` says for itself. */
@@ -178,11 +168,13 @@ function connectionLossOf(error: unknown): ConnectionLoss {
 /** What is said of a server that did not answer, with what the network said for those who look after it. */
 function unreachableError(server: string, error: unknown): Error {
   if (connectionLossOf(error) === 'none')
-    return new Error(`The ${server} cannot be reached: ${messageOf(error)}`, { cause: error });
+    return new Error(
+      `The ${server} cannot be reached: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   const code = causesOf(error).findLast((cause) => LOSSES.has(cause.code))?.code;
-  return new Error(`The ${server} cannot be reached${code === undefined ? '' : ` (${String(code)})`}.`, {
-    cause: error,
-  });
+  const shown = code === undefined ? '' : ` (${String(code)})`;
+  return new Error(`The ${server} cannot be reached${shown}.`, { cause: error });
 }
 
 interface Cause {
@@ -195,8 +187,4 @@ function causesOf(error: unknown): readonly Cause[] {
   for (let cause = error; typeof cause === 'object' && cause !== null && causes.length < MOST_CAUSES; )
     cause = (causes[causes.push(cause) - 1] as { readonly cause?: unknown }).cause;
   return causes;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
