@@ -77,19 +77,19 @@ export function withoutQuestion(calls: readonly StoredCall[]): readonly StoredCa
   return calls.filter((call) => !isQuestion(call));
 }
 
-/** Takes the answer to the question of a run that goes on; who watches sees it as what came of that call. */
+/** Takes the answer to the question of a run that goes on; the sink receives it as the end of that call. */
 export async function takeGrant(
   { budget, sink, runId, iterations: step }: LoopRun,
   calls: readonly StoredCall[],
-): Promise<StoredWaitingCall | undefined> {
+): Promise<void> {
   const asked = calls.find(isQuestion);
-  if (asked?.asks === undefined) return undefined;
-  const { asks, journal } = asked;
-  const { reason } = journal.refused ?? {};
+  if (asked?.asks === undefined) return;
+  const { asks, journal, id: callId, name: tool } = asked;
   const value = journal.answers[0]?.value;
   const granted = typeof value === 'number' && journal.refused === undefined ? value : undefined;
   const amount = granted !== undefined && asks.part === 'cost' ? inBillionths(granted) : granted;
-  const id = `grant ${runId} ${asked.id}`;
+  const reason = journal.refused?.reason;
+  const id = `grant ${runId} ${callId}`;
   await budget?.answer({ ...asks, id }, amount ?? (reason === undefined ? '' : `: ${reason}`));
   const isRefused = granted === undefined;
   const result = isRefused
@@ -98,6 +98,5 @@ export async function takeGrant(
   const request = parseCall(asked, { runId, step, index: calls.indexOf(asked) });
   const status = isRefused ? 'refused' : 'success';
   const record = callRecord({ request, attempt: 0, since: 0 }, { status, result });
-  await sink?.({ type: 'call-end', callId: asked.id, tool: asked.name, result, record });
-  return asked;
+  await sink?.({ type: 'call-end', callId, tool, result, record });
 }

@@ -4,7 +4,7 @@ import type { RunState, StoredCall } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { nextTurn } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { plainJson } from '../kernel/json.js';
+import { isPlainData, plainJson } from '../kernel/json.js';
 import type { ClaimedRun } from './claimed-run.js';
 import type { ToolLoopResult } from './events.js';
 import { type Checkpointer, type LoopRun, NO_USAGE } from './loop-run.js';
@@ -253,7 +253,8 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
 /** The outcome of a call, in any case as JSON: fields that JSON cannot represent are left out, and the others are not. */
 function jsonCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
   const stored = storedCall(outcome, call);
-  const plain = plainJson(stored);
+  // The store writes it as JSON at once.
+  const plain = isPlainData(stored) ? stored : plainJson(stored);
   if (plain !== undefined) return plain as StoredCall;
   const { id, name } = call;
   if (stored.status !== 'settled') return { status: 'held', id, name, arguments: stored.arguments };

@@ -9,7 +9,7 @@ import {
 } from '../contract/budget-ledger.js';
 import type { CallScope } from '../contract/call.js';
 import type { HookedCall, Hooks } from '../contract/hooks.js';
-import type { LLMRequest, Usage } from '../contract/llm-provider.js';
+import type { LLMRequest, Message, ToolSchema, Usage } from '../contract/llm-provider.js';
 import type { RunState, StoredCallRecord } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { InvalidOptionsError } from '../errors/author-fault.js';
@@ -43,7 +43,6 @@ import {
   tooSmall,
   wrongBudget,
 } from './budget-faults.js';
-import { RequestTokens, tokensIn } from './estimate-tokens.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 
@@ -542,4 +541,50 @@ function notMade(run: AskingRun, { onFailure }: Question, error: ToolwrightError
 function notCounted(what: string, cause: unknown): ToolwrightError {
   if (ToolwrightError.is(cause)) return cause;
   return new ToolwrightError('RunStoreFailed', `${what}: ${errorMessage(cause)}`, { cause });
+}
+
+/** Characters of one token, at least: of English text a token has four, of JSON and code three. */
+const CHARS_PER_TOKEN = 3;
+/** What a message and a request have around their texts. */
+const FRAME_TOKENS = 8;
+
+/** Tokens of messages and definitions, which every request of a run carries again. */
+const tokensKnown = new WeakMap<object, number>();
+
+function tokensOf(part: Message | ToolSchema): number {
+  let tokens = tokensKnown.get(part);
+  if (tokens === undefined) {
+    tokens = FRAME_TOKENS + tokensIn(JSON.stringify(part));
+    tokensKnown.set(part, tokens);
+  }
+  return tokens;
+}
+
+/** Estimates the tokens of the requests of a run, rather too many than too few. A request mostly continues the last one. */
+class RequestTokens {
+  #messages: readonly Message[] = [];
+  /** Tokens up to each message, itself included. */
+  readonly #sums: number[] = [];
+
+  of({ messages, tools = [], responseFormat }: LLMRequest): number {
+    const sums = this.#sums;
+    let same = 0;
+    while (same < sums.length && messages[same] === this.#messages[same]) same += 1;
+    sums.length = Math.min(same, messages.length);
+    for (const message of messages.slice(sums.length)) sums.push((sums.at(-1) ?? 0) + tokensOf(message));
+    this.#messages = messages;
+    let tokens = FRAME_TOKENS + (sums.at(-1) ?? 0);
+    for (const tool of tools) tokens += tokensOf(tool);
+    return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
+  }
+}
+
+/** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
+function tokensIn(text: string): number {
+  let others = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code > 0x7f) others += code > 0x7ff ? 1.5 : 1;
+  }
+  return Math.ceil((text.length - others) / CHARS_PER_TOKEN + others);
 }

@@ -3,7 +3,7 @@ import { approverOf } from '../call/waits.js';
 import { type CallScope, isNobody } from '../contract/call.js';
 import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { canonicalJson, isPlainObject, isRecord } from '../kernel/json.js';
+import { canonicalJson, isPlainObject } from '../kernel/json.js';
 
 /** Whose a run is, as far as that is known. */
 interface Ownership {
@@ -40,30 +40,21 @@ export function ownerFaults(scope: CallScope | undefined): readonly InvalidOptio
 /** Members that JSON would show as something else, or as nothing: a promise and a `Map` are both `{}` to it. */
 function oddMembers(member: unknown, path: string, around: readonly unknown[]): readonly string[] {
   if (around.includes(member)) return [`${path} contains itself`];
-  if (!Array.isArray(member) && !isRecord(member))
-    return isScalar(member) ? [] : [`${path} is ${wordFor(member)}`];
+  if (typeof member !== 'object' || member === null) {
+    const isScalar = member === null || typeof member === 'string' || typeof member === 'boolean';
+    if (isScalar || Number.isFinite(member)) return [];
+    const word = member === undefined || typeof member === 'number' ? String(member) : `a ${typeof member}`;
+    return [`${path} is ${word}`];
+  }
   const inner = [...around, member];
   if ('toJSON' in member && typeof member.toJSON === 'function')
     return oddMembers(member.toJSON(), path, inner);
   const parts = Object.entries(member);
-  if (parts.length === 0 && !Array.isArray(member) && !isPlain(member))
-    return [`${path} is ${wordFor(member)}, of which JSON shows nothing`];
+  if (parts.length === 0 && !Array.isArray(member) && !isPlainObject(member)) {
+    const word = `an instance of ${member.constructor?.name || 'a class'}`;
+    return [`${path} is ${word}, of which JSON shows nothing`];
+  }
   return parts.flatMap(([key, part]) => oddMembers(part, `${path}.${key}`, inner));
-}
-
-function isPlain(value: unknown): value is object {
-  return isRecord(value) && isPlainObject(value);
-}
-
-function isScalar(value: unknown): boolean {
-  if (typeof value === 'number') return Number.isFinite(value);
-  return value === null || typeof value === 'string' || typeof value === 'boolean';
-}
-
-function wordFor(member: unknown): string {
-  if (member === undefined || typeof member === 'number') return String(member);
-  if (typeof member !== 'object' || member === null) return `a ${typeof member}`;
-  return `an instance of ${member.constructor?.name || 'a class'}`;
 }
 
 /**

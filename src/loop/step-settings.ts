@@ -82,24 +82,19 @@ const STEP_SETTINGS = optionTable<StepSettings>('what prepareStep returns', {
 });
 
 /**
- * What the run's `prepareStep` says of its next request.
+ * The settings of the run's `prepareStep` for its next request.
  *
- * @throws InvalidOptionsError (521) for settings that are none.
+ * @throws InvalidOptionsError (521) for invalid settings.
  */
-export function settingsOf(
+export async function settingsOf(
   prepareStep: PrepareStep,
   context: StepContext,
-): StepSettings | undefined | Promise<StepSettings | undefined> {
-  const settings = prepareStep(context);
-  return settings instanceof Promise ? settings.then(validSettings) : validSettings(settings);
-}
-
-function validSettings(settings: StepSettings | undefined): StepSettings | undefined {
+): Promise<StepSettings | undefined> {
+  const settings = await prepareStep(context);
   if (settings === undefined || settings === null) return undefined;
-  const where = 'what prepareStep returns';
   const { messages } = settings;
   refuseOptions([
-    ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where, ...fault })),
+    ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where: STEP_SETTINGS.of, ...fault })),
     ...(Array.isArray(messages) ? historyFaults(messages, 'mend') : []),
   ]);
   return messages === undefined ? settings : { ...settings, messages: repairHistory(messages).messages };

@@ -1,5 +1,4 @@
 import type { ToolCall } from '../contract/llm-provider.js';
-import { type CallSurroundings, SurroundingsReader } from './call-surroundings.js';
 import { MARKED_JSON, PLAIN_JSON } from './formats/json-formats.js';
 import { LITERAL_CALLS } from './formats/literal-calls.js';
 import { TAG_FORMATS } from './formats/tag-formats.js';
@@ -31,6 +30,65 @@ const ALL_FORMATS: readonly TextCallFormat[] = [
 export type ScannedPiece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
+
+/** What stands before calls and may make them an example. */
+interface CallSurroundings {
+  /** Nothing but white space stands before them in their line. */
+  readonly startsLine: boolean;
+  readonly isFenced: boolean;
+  /** What closes the quotation or inline code that their line is within. */
+  readonly quotation: string | undefined;
+  /** What closes the quotation that begins right before them. */
+  readonly quote: string | undefined;
+}
+
+const QUOTE_CLOSERS: ReadonlyMap<string, string> = new Map([
+  ...(['`', '"', "'"].map((mark) => [mark, mark]) as [string, string][]),
+  ['“', '”'],
+  ['«', '»'],
+]);
+const FENCE = '```';
+/** What ends a line or stands around a quotation; `'` is left out, as it is mostly an apostrophe. */
+const MARKS = /```|[\n`"“”«»]/g;
+
+/** Follows a text as it is decided, in one pass, and remembers where in it calls would stand. */
+class SurroundingsReader {
+  #startsLine = true;
+  #isFenced = false;
+  #quotation: string | undefined;
+  #quote: string | undefined;
+
+  get now(): CallSurroundings {
+    return {
+      startsLine: this.#startsLine,
+      isFenced: this.#isFenced,
+      quotation: this.#quotation,
+      quote: this.#quote,
+    };
+  }
+
+  /** Takes text that is not empty, and in which no fence is cut in two. */
+  addText(text: string): void {
+    for (const [mark] of text.matchAll(MARKS)) this.#addMark(mark);
+    const blank = text.slice(text.trimEnd().length);
+    this.#startsLine = blank.includes('\n') || (this.#startsLine && blank.length === text.length);
+    // Two and more are a fence.
+    this.#quote = text.endsWith('``') ? undefined : QUOTE_CLOSERS.get(text.at(-1) ?? '');
+  }
+
+  /** Takes calls as they were written. */
+  addCalls(written: string): void {
+    if (written.startsWith(FENCE)) this.#isFenced = !written.endsWith(FENCE);
+    this.#startsLine = false;
+    this.#quote = undefined;
+  }
+
+  #addMark(mark: string): void {
+    if (mark === FENCE) this.#isFenced = !this.#isFenced;
+    if (mark === FENCE || mark === '\n' || mark === this.#quotation) this.#quotation = undefined;
+    else if (!this.#isFenced) this.#quotation ??= QUOTE_CLOSERS.get(mark);
+  }
+}
 
 /** A piece that is decided but for what comes behind it, and how it was written. */
 interface KeptPiece {
