@@ -34,12 +34,12 @@ import {
 } from '../kernel/options.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
-/** The config of the runs of conversations; whose they are and where they are kept, is not theirs to say. */
+/** The config of the runs of conversations, without their owner and store. */
 export interface ConversationsConfig
   extends Omit<ToolLoopConfig, 'store' | 'engine' | 'signal' | 'runId' | 'leaseMs' | 'checkpoint'> {
   /** Put before the history in each request, and no part of `messages`. */
   readonly systemPrompt?: string;
-  /** What is kept of a turn while it runs; default `step`. */
+  /** When a turn is stored while it runs; default `step`. */
   readonly checkpoint?: 'step' | 'call';
 }
 
@@ -52,11 +52,11 @@ export interface TurnOwner {
 
 /** A turn that is about to run, or goes on. */
 export interface NextTurn extends TurnOwner {
-  /** What was said before it: the same whenever the turn goes on. */
+  /** The messages before it: the same whenever the turn goes on. */
   readonly messages: readonly Message[];
 }
 
-/** Keeps conversations and their runs. */
+/** A store of conversations and their runs. */
 export interface ConversationsStore extends CheckpointStore {
   readonly conversations: ConversationLog;
 }
@@ -73,15 +73,15 @@ export interface ConversationsOptions {
   readonly engine?: JobEngine;
   /** The tools of jobs, where `config` is a function; default: those of `config`. */
   readonly jobTools?: RunJobsOptions['tools'];
-  /** The surroundings of a turn or a job, worked out where it runs: `data`, `container`, … */
+  /** The scope of a turn or a job, in the process that runs it: `data`, `container`, … */
   readonly scope?: (turn: TurnOwner) => CallScope | Promise<CallScope>;
-  /** Whether this process takes turns; `false` where others do, and this one only prompts and reads. Default true. */
+  /** Whether this process takes turns; with `false` it only prompts and reads, and others do. Default true. */
   readonly takesTurns?: boolean;
   /** Conversations whose turns run here at the same time; default 16. */
   readonly maxConcurrency?: number;
-  /** Jobs of each queue of the engine that are done here at the same time; default 10. `0`: none, others do them. */
+  /** Jobs of each queue of the engine that run here at the same time; default 10. `0`: none. */
   readonly jobConcurrency?: number;
-  /** What becomes of a call that ran when its process died, and of which nobody knows: as for `recoverRuns`; default `ask`. */
+  /** What becomes of a call whose process died and whose outcome is unknown, as for `recoverRuns`; default `ask`. */
   readonly onUnknown?: OnUnknown;
   /** Milliseconds after which another process goes on with a conversation whose process died; default 30,000. */
   readonly leaseMs?: number;
@@ -99,8 +99,8 @@ export interface PromptOptions {
   /** Refuses the prompt where the conversation has another owner, who is that of its first prompt. Default false. */
   readonly onlyOwner?: boolean;
   /**
-   * Key of an earlier prompt that the history has (`turns` of a snapshot): its turn and all after it are forgotten
-   * when this one's has ended, and the model is not shown them.
+   * Key of an earlier prompt in the history (`history` of a snapshot): its turn and all after it are removed when this
+   * prompt's turn has ended, and the model is not shown them.
    */
   readonly replaces?: string;
 }
@@ -108,7 +108,7 @@ export interface PromptOptions {
 /** How a conversation is deleted. */
 export interface ConversationDeleteOptions extends Pick<PromptOptions, 'owner' | 'onlyOwner'> {
   /**
-   * Removes all that the store has of it. Default `false`: nobody can list, read or go on with it, and its history and
+   * Removes all that the store has of it. Default `false`: it cannot be listed, read or continued, and its history and
    * events stay in the database.
    */
   readonly erase?: boolean;
@@ -139,8 +139,8 @@ export interface ConversationIdleOptions {
 /** How conversations are closed. */
 export interface ConversationsCloseOptions {
   /**
-   * Milliseconds after which turns and jobs that still run here are waited for no longer: their calls are aborted, and
-   * the turns are left as they stand. Default: no limit.
+   * Milliseconds after which the calls of turns and jobs that still run here are aborted, and the turns are left to other
+   * processes. Default: no limit.
    */
   readonly timeoutMs?: number;
 }

@@ -43,9 +43,9 @@ const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
 
 /**
- * Conversations that live in a store, so that any process can prompt, answer, abort and read them, and any process
- * that takes turns goes on with them: one at a time holds a conversation, and takes its turns in order. Turns
- * survive the process at every step (see `checkpoint`); what a process that died has left, another takes over.
+ * Conversations in a store: any process can prompt, answer, abort and read them. One process at a time holds a
+ * conversation and takes its turns in order. Turns survive a crash at every step (see `checkpoint`): another process
+ * takes over.
  *
  * @example
  * ```ts
@@ -114,10 +114,10 @@ export class Conversations {
 
   /**
    * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
-   * before. Resolves as soon as it is kept.
+   * before. Resolves as soon as it is stored.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner,
-   *   `ConversationNotReady` (526) where the history has no turn that `replaces` began.
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner,
+   *   `ConversationNotReady` (526) if the history has no turn that `replaces` began.
    */
   async prompt(
     conversationId: string,
@@ -143,11 +143,10 @@ export class Conversations {
 
   /**
    * Answers what the turn waits for, by the ids of `pending`; while some are missing, it waits on. Resolves as soon
-   * as the answers are kept. Answers that somebody else's were quicker than are refused with an event
-   * `answers-refused`.
+   * as the answers are stored. If other answers were quicker, the event `answers-refused` says so.
    *
    * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for and for answers that do not fit,
-   *   `RunNotAllowed` (523) for another owner than that of the turn; nothing is kept then.
+   *   `RunNotAllowed` (523) for another owner than that of the turn; nothing is stored then.
    */
   async answer(
     conversationId: string,
@@ -168,22 +167,19 @@ export class Conversations {
     return this.#enter(conversationId, key, content);
   }
 
-  /**
-   * Asks for the end of the turn that is open, wherever it runs; false where none is. A turn that waits for answers
-   * ends, too.
-   */
+  /** Ends the open turn, wherever it runs, also if it waits for answers; false if there is none. */
   async abort(conversationId: string): Promise<boolean> {
     checkId('abort', conversationId);
     return this.#log.askAbort(conversationId);
   }
 
   /**
-   * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False where
-   * there is none. Without `erase` it is hidden: its id is unknown from then on, and whoever prompts it begins a new
-   * conversation. With `erase` the store has nothing of it any more.
+   * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False if
+   * there is no such conversation. Without `erase` it is hidden: the next prompt with its id begins a new conversation.
+   * With `erase` the store removes everything of it.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` where the conversation has another owner;
-   *   InvalidOptionsError (521) where the store deletes no conversations.
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner;
+   *   InvalidOptionsError (521) if the store deletes no conversations.
    *
    * @example
    * ```ts
@@ -240,8 +236,8 @@ export class Conversations {
   }
 
   /**
-   * What happens in the conversation, in any process: first what is kept after `after`, then what comes. It ends
-   * only with `signal`, with `upTo`, or when the reader leaves.
+   * The events of the conversation, in any process: first those that are stored after `after`, then those to come. It
+   * ends only with `signal`, with `upTo`, or when the reader leaves.
    */
   events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
     checkId('events', conversationId);
@@ -249,7 +245,7 @@ export class Conversations {
     return readEvents(this.#log, conversationId, options);
   }
 
-  /** The conversation as it stands; `undefined` where nothing ever entered it. */
+  /** The conversation as it is now; `undefined` if nothing ever entered it. */
   async snapshot(conversationId: string): Promise<ConversationView | undefined> {
     checkId('snapshot', conversationId);
     const kept = await this.#log.read(conversationId);
@@ -280,11 +276,10 @@ export class Conversations {
 
   /**
    * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
-   * run here have ended; other processes go on with the rest. Until then, a process that takes turns out of a store that
-   * others write to does not end by itself.
+   * run here have ended. Until then, a process that takes turns out of a store that others write to does not exit.
    *
-   * With `timeoutMs`, a turn that lasts longer is left as it stands, with what it has kept: another process goes on with
-   * it when the lease has ended, as if this one had died. Its calls are aborted here.
+   * With `timeoutMs`, a turn that lasts longer is left as it is stored: its calls are aborted here, and another process
+   * goes on with it when the lease has ended.
    *
    * @example
    * ```ts

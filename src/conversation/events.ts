@@ -5,7 +5,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 import { callListener } from '../kernel/async.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
-/** Somebody said something to the model. */
+/** A message to the model. */
 interface PromptOrigin {
   readonly kind: 'prompt';
   readonly content: UserMessage['content'];
@@ -18,11 +18,11 @@ interface CompletionOrigin {
   /** Of the call that started the work; models use such ids again. */
   readonly callId: string;
   readonly taskId?: string;
-  /** What the model is told. */
+  /** The message to the model. */
   readonly text: string;
 }
 
-/** Nobody said anything: the model goes on from the history as it is. */
+/** No message: the model goes on from the history as it is. */
 interface ContinueOrigin {
   readonly kind: 'continue';
 }
@@ -35,7 +35,7 @@ export interface Turn {
   /** Counts the turns of the conversation from 1. A turn that goes on keeps its number. */
   readonly number: number;
   readonly origin: TurnOrigin;
-  /** Why it goes on, where it had begun before; without it, this is its beginning. */
+  /** Why it goes on, if it had begun before. */
   readonly resumedBy?: 'answer' | 'abort' | 'restore';
 }
 
@@ -46,7 +46,7 @@ export type ConversationEvent =
   | TaskEvent
   | { readonly type: 'turn-start'; readonly turn: Turn }
   | {
-      /** The turn has ended; where `result` is suspended, for now. */
+      /** The turn has ended, or waits for answers if `result` is suspended. */
       readonly type: 'turn-end';
       readonly turn: Turn;
       readonly result: ToolLoopResult;
@@ -60,7 +60,7 @@ export type ConversationEvent =
       readonly error: unknown;
     }
   | {
-      /** A tool has words for the user: `forUser` of a result or of a completion, unless silent or empty. */
+      /** A tool has a message for the user: `forUser` of a result or of a completion, unless silent or empty. */
       readonly type: 'user-message';
       readonly text: string;
       readonly tool: string;

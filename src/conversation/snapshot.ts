@@ -52,9 +52,8 @@ export interface StoredTurn {
 }
 
 /**
- * A conversation as plain JSON: what `Conversation.restore` goes on from, in this process or another. It holds
- * what was said and what tools were told: keep it as safe as that, and give a `stateSecret` where it passes
- * through hands that must not change it.
+ * A conversation as plain JSON, which `Conversation.restore` goes on from, in this process or another. It contains all
+ * messages and arguments: store it as safely as those, and give a `stateSecret` if others could change it.
  */
 export interface ConversationSnapshot {
   /** Those of version 1 know no provider items. */
