@@ -1,20 +1,20 @@
 import { ToolResult, toolResult } from '../../contract/tool-result.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
-import { type FileBytes, type FileSystem, FileSystemError, missing, wrongKind } from './file-system.js';
-
-/** Bounds of one reading. */
-interface ReadLimits {
-  readonly bytes: number;
-  readonly imageBytes: number;
-  readonly fileBytes: number;
-}
+import {
+  type ByteRange,
+  type FileBytes,
+  type FileSystem,
+  FileSystemError,
+  missing,
+  wrongKind,
+} from './file-system.js';
 
 /** Which lines to read. */
 interface LinesWanted {
   readonly path: string;
   readonly fromLine: number;
   readonly lines: number;
-  readonly limits: ReadLimits;
+  readonly limits: { readonly bytes: number; readonly imageBytes: number; readonly fileBytes: number };
 }
 
 const MOST_OF_A_LINE = 2_000;
@@ -28,7 +28,11 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
   if (info.kind === 'file' && info.size > limits.fileBytes) return readHuge(files, { ...wanted, path });
   const { bytes } = await files.read(path);
   const content = contentOf(bytes);
-  if (content.kind === 'image') return image({ path, bytes, mimeType: content.mimeType }, limits);
+  if (content.kind === 'image' && bytes.length > limits.imageBytes)
+    return toolResult(
+      `${path}: an image of ${bytes.length} bytes; more than ${limits.imageBytes} are not shown.`,
+    );
+  if (content.kind === 'image') return imageResult(path, bytes, content.mimeType);
   if (content.kind === 'binary')
     return toolResult(
       `${path}: ${bytes.length} bytes that cannot be shown as lines: ${content.why}. Read some of them with fromByte and bytes.`,
@@ -64,15 +68,7 @@ function numbered(
   return shown;
 }
 
-interface FoundImage {
-  readonly path: string;
-  readonly bytes: Uint8Array;
-  readonly mimeType: string;
-}
-
-function image({ path, bytes, mimeType }: FoundImage, { imageBytes }: ReadLimits): ToolResult {
-  if (bytes.length > imageBytes)
-    return toolResult(`${path}: an image of ${bytes.length} bytes; more than ${imageBytes} are not shown.`);
+function imageResult(path: string, bytes: Uint8Array, mimeType: string): ToolResult {
   const text = `${path}: ${mimeType}, ${bytes.length} bytes`;
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   return new ToolResult({
@@ -119,17 +115,13 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
   return toolResult(`${about}; lines ${fromLine}–${last}\n${shown.join('\n')}${rest}`);
 }
 
-/** Which bytes to read. */
-interface BytesWanted {
-  readonly path: string;
-  readonly from: number;
-  readonly most: number;
-}
-
 const MOST_HEX_BYTES = 2_048;
 
-/** Bytes as text where they are text, from one whole character to another; otherwise in hexadecimal. */
-export async function readByBytes(files: FileSystem, { path, from, most }: BytesWanted): Promise<ToolResult> {
+/** Bytes as text if they are text, from one whole character to another; otherwise in hexadecimal. */
+export async function readByBytes(
+  files: FileSystem,
+  { path, from, most }: Required<ByteRange> & { readonly path: string },
+): Promise<ToolResult> {
   const known = files.pathOf(path);
   const { bytes, size } = await files.read(known, { from, most });
   if (size === 0) return toolResult(`${known}: empty`);
@@ -141,17 +133,15 @@ export async function readByBytes(files: FileSystem, { path, from, most }: Bytes
   const end = start + shown.length;
   const rest = end < size ? `\n(${size - end} more bytes; read on with fromByte ${end})` : '';
   const form = text === undefined ? ', in hexadecimal' : '';
-  const body =
-    text?.text ??
-    Buffer.from(shown)
-      .toString('hex')
-      .replace(/(..)(?!$)/g, '$1 ');
+  const body = text?.text ?? Buffer.from(shown).toString('hex').match(/../g)?.join(' ');
   return toolResult(`${known}: bytes ${start}–${end - 1} of ${size}${form}\n${body}${rest}`);
 }
 
 /** Without the halves of characters at both ends; `undefined` where it is no text. */
 function wholeCharacters(bytes: Uint8Array) {
   if (hasZero(bytes)) return undefined;
+  // A byte of a character that is not its first.
+  const isInside = (byte = 0): boolean => (byte & 0xc0) === 0x80;
   let skipped = 0;
   while (skipped < 3 && isInside(bytes[skipped])) skipped += 1;
   let end = bytes.length;
@@ -164,11 +154,6 @@ function wholeCharacters(bytes: Uint8Array) {
     }
   }
   return undefined;
-}
-
-/** A byte of a character that is not its first. */
-function isInside(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
 /** What the bytes of a file are, as far as the tools can handle them. */
@@ -191,7 +176,8 @@ export function contentOf(bytes: Uint8Array): FileContent {
   if (hasZero(bytes)) return { kind: 'binary', why: 'it is binary' };
   try {
     const text = TEXT.decode(bytes);
-    return { kind: 'text', text, lineEnd: lineEndOf(text) };
+    // The first line tells; a file that mixes them keeps each as it is.
+    return { kind: 'text', text, lineEnd: /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n' };
   } catch {
     return { kind: 'binary', why: 'it is not text in UTF-8' };
   }
@@ -200,12 +186,6 @@ export function contentOf(bytes: Uint8Array): FileContent {
 /** Whether bytes are no text, by their beginning. */
 export function hasZero(bytes: Uint8Array): boolean {
   return bytes.subarray(0, LOOKED_AT_BYTES).includes(0);
-}
-
-/** That of most lines; a file that mixes them keeps each as it is. */
-function lineEndOf(text: string): '\n' | '\r\n' {
-  const first = text.indexOf('\n');
-  return first > 0 && text[first - 1] === '\r' ? '\r\n' : '\n';
 }
 
 const IMAGES: readonly (readonly [string, readonly number[], number])[] = [
