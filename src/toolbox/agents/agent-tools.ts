@@ -15,7 +15,7 @@ import {
   InvalidOptionsError,
   refuseOptions,
 } from '../../errors/author-fault.js';
-import { isRecord } from '../../kernel/json.js';
+import { isRecord, parsedJson } from '../../kernel/json.js';
 import {
   FILLED_TEXT,
   instanceOf,
@@ -229,12 +229,16 @@ export class HandOffs {
   constructor(options: HandOffsOptions) {
     checkOptions(options, HAND_OFF_OPTIONS);
     const { agents, first } = options;
+    const names = agents.names.map((name) => `'${name}'`).join(' or ');
+    const problem = `there is no agent '${first}'`;
+    const stranger = { where: 'HandOffs', option: 'first', problem, fix: names };
     refuseOptions([
-      ...strangerFaults(agents, first),
+      ...(agents.find(first) === undefined ? [stranger] : []),
       ...agents.names.flatMap((name) => registryFaults(agents, name)),
     ]);
     this.#options = options;
-    const prompt = (args: unknown): string => promptOf(args as JsonObject);
+    const prompt = (args: unknown): string =>
+      `This conversation was handed over to you: ${String((args as JsonObject).note)}\nGo on with it.`;
     this.#takers = new Map(
       agents.names.map((name) => [name, agents.agentTool(name, { earlier: saidBefore, prompt })]),
     );
@@ -314,12 +318,6 @@ export class HandOffs {
   }
 }
 
-function strangerFaults(agents: Agents, first: string): readonly InvalidOption[] {
-  if (agents.find(first) !== undefined) return [];
-  const fix = agents.names.map((name) => `'${name}'`).join(' or ');
-  return [{ where: 'HandOffs', option: 'first', problem: `there is no agent '${first}'`, fix }];
-}
-
 /** A registry has options of its own, such as hooks, which a copy with one tool more would not have. */
 function registryFaults(agents: Agents, name: string): readonly InvalidOption[] {
   if (!(agents.find(name)?.tools instanceof ToolRegistry)) return [];
@@ -350,10 +348,6 @@ export class HandOffTools {
   }
 }
 
-function promptOf({ note }: JsonObject): string {
-  return `This conversation was handed over to you: ${String(note)}\nGo on with it.`;
-}
-
 /** The conversation without what its agent was told, and without the message that hands it off. */
 function saidBefore({ messages }: AgentContext): readonly Message[] {
   const open = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
@@ -366,16 +360,9 @@ function takerIn(message: AssistantMessage, after: readonly Message[]): string |
   for (const call of calls.toReversed()) {
     if (call.function.name !== HAND_OFF) continue;
     const answer = after.find((other) => other.role === 'tool' && other.tool_call_id === call.id);
-    if (answer?.role === 'tool' && answer.isError !== true) return agentIn(call.function.arguments);
+    if (answer?.role !== 'tool' || answer.isError === true) continue;
+    const args = parsedJson(call.function.arguments);
+    return isRecord(args) && typeof args.agent === 'string' ? args.agent : undefined;
   }
   return undefined;
-}
-
-function agentIn(json: string): string | undefined {
-  try {
-    const args: unknown = JSON.parse(json);
-    return isRecord(args) && typeof args.agent === 'string' ? args.agent : undefined;
-  } catch {
-    return undefined;
-  }
 }

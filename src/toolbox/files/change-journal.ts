@@ -13,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord } from '../../kernel/json.js';
+import { isRecord, parsedJson } from '../../kernel/json.js';
 import { nodeCrypto } from '../../kernel/node-module.js';
 
 /** A file as it was: its content is kept under a digest. */
@@ -112,15 +112,7 @@ export class ChangeJournal {
   }
 
   /** Notes what is about to be done; what this gives takes it back, where it was not done. */
-  note({
-    id,
-    about,
-    step,
-  }: {
-    readonly id: number;
-    readonly about: string;
-    readonly step: ChangeStep;
-  }): () => void {
+  note(id: number, about: string, step: ChangeStep): () => void {
     const { at = new Date().toISOString(), steps = [] } = this.#entries.get(id) ?? {};
     this.#write({ id, about, at, step });
     return () => this.#write({ id, failed: steps.length });
@@ -155,12 +147,7 @@ export class ChangeJournal {
 
   /** A line that cannot be read says nothing. */
   #read(text: string): void {
-    let line: unknown;
-    try {
-      line = JSON.parse(text);
-    } catch {
-      return;
-    }
+    const line = parsedJson(text);
     if (!isRecord(line) || typeof line.id !== 'number') return;
     const { id, about, at, step, failed, gone } = line;
     this.#last = Math.max(this.#last, id);

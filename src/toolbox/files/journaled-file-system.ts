@@ -248,7 +248,7 @@ class NotingFileSystem extends ReadingThrough {
       ...(mode === undefined ? {} : { mode }),
     }));
     this.id ??= this.#journal.begin();
-    const takeBack = this.#journal.note({ id: this.id, about: this.#how.about, step: stepOf(kept) });
+    const takeBack = this.#journal.note(this.id, this.#how.about, stepOf(kept));
     try {
       return await work();
     } catch (error) {

@@ -1,5 +1,5 @@
 import { checkOptions } from '../../errors/author-fault.js';
-import { isRecord } from '../../kernel/json.js';
+import { isRecord, parsedJson } from '../../kernel/json.js';
 import { ADDRESS, HEADERS, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
 import { WebAccess, WebFault } from '../network/web-access.js';
 
@@ -79,12 +79,8 @@ export class SearxngSearch extends WebSearch {
 }
 
 function hitsIn(text: string): readonly WebHit[] {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-  } catch (cause) {
-    throw new WebFault('The search engine answered with no JSON.', { cause });
-  }
+  const answer = parsedJson(text);
+  if (answer === undefined) throw new WebFault('The search engine answered with no JSON.');
   const results: unknown = isRecord(answer) ? answer.results : undefined;
   if (!Array.isArray(results)) throw new WebFault('The search engine answered with no results.');
   return results.filter(isRecord).flatMap(({ title, url, content }) => {
