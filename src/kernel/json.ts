@@ -3,6 +3,12 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The type that JSON Schema has for a value; whole numbers are numbers. */
+export function jsonType(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
 /** What a text is the JSON of; `undefined` where it is none. */
 export function parsedJson(text: string): unknown {
   try {

@@ -2,7 +2,7 @@ import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
 import { nearest } from '../metadata/class-record.js';
-import { BOUNDS } from './keywords.js';
+import { BOUNDS, regularExpression } from './keywords.js';
 import type { PropertyRules, ValueRules } from './property-rules.js';
 import { isJsonScalar, type TypeHint } from './rule-meaning.js';
 import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
@@ -151,7 +151,7 @@ function keywordsOf(said: Metadata): JsonSchema {
   return {
     ...(textOf(said.title) ? { title: textOf(said.title) } : {}),
     ...(FORMATS.has(said.format) ? { format: String(said.format) } : {}),
-    ...(isPattern(said.pattern) ? { pattern: said.pattern } : {}),
+    ...(typeof said.pattern === 'string' && regularExpression(said.pattern) ? { pattern: said.pattern } : {}),
     ...exclusiveBounds(said, Object.fromEntries(bounds)),
     ...(said.uniqueItems === true ? { uniqueItems: true } : {}),
     ...(said.deprecated === true ? { deprecated: true } : {}),
@@ -181,14 +181,6 @@ function examplesOf({ example, examples }: Metadata): JsonSchema {
 
 function valueOfExample(example: unknown): unknown {
   return isRecord(example) && 'value' in example ? example.value : example;
-}
-
-function isPattern(pattern: unknown): boolean {
-  try {
-    return typeof pattern === 'string' && new RegExp(pattern, 'u') instanceof RegExp;
-  } catch {
-    return false;
-  }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,5 +1,6 @@
 import type { DescribedSchema, ParamOptions } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { jsonType } from '../kernel/json.js';
 import { isSchemaNode, KEYWORDS, type Keyword } from './keywords.js';
 import type { TypeFault } from './type-reference.js';
 import type { ValueType } from './value-type.js';
@@ -135,7 +136,7 @@ function jsonTypes(type: ValueType): readonly string[] | undefined {
     case 'scalar':
       return [type.name === 'integer' ? 'number' : type.name];
     case 'enum':
-      return type.values.map(typeOfValue);
+      return type.values.map(jsonType);
     case 'array':
       return ['array'];
     case 'record':
@@ -154,14 +155,9 @@ function typesOfSchema(schema: JsonSchema | DescribedSchema): readonly string[] 
   const { type, enum: values, anyOf, oneOf, instanceOf } = schema;
   if (instanceOf !== undefined) return undefined;
   if (type !== undefined) return [type].flat().map((name) => (name === 'integer' ? 'number' : String(name)));
-  if (Array.isArray(values)) return values.map(typeOfValue);
+  if (Array.isArray(values)) return values.map(jsonType);
   const branches = anyOf ?? oneOf;
   if (!Array.isArray(branches)) return undefined;
   const found = branches.map((branch) => (isSchemaNode(branch) ? typesOfSchema(branch) : undefined));
   return found.every((types) => types !== undefined) ? found.flat() : undefined;
-}
-
-function typeOfValue(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
 }

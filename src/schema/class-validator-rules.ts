@@ -1,4 +1,5 @@
 import type { EnumSource } from '../contract/declaration.js';
+import { regularExpression } from './keywords.js';
 import {
   exactly,
   FORMAT_RULES,
@@ -158,18 +159,13 @@ function lengthOf(keyword: 'minLength' | 'maxLength', length: unknown): Record<s
 
 /** A pattern without flags, if it can be written without; otherwise class-validator alone judges. */
 function matching(pattern: unknown, flags: unknown): RuleMeaning {
-  const expression = pattern instanceof RegExp ? pattern : compile(pattern, flags);
+  const expression =
+    pattern instanceof RegExp
+      ? pattern
+      : regularExpression(String(pattern), typeof flags === 'string' ? flags : '');
   const portable = expression && portablePattern(expression);
   if (portable === undefined) return partly('string');
   return { hint: 'string', keywords: { pattern: portable.source }, exact: portable.exact };
-}
-
-function compile(pattern: unknown, flags: unknown): RegExp | undefined {
-  try {
-    return new RegExp(String(pattern), typeof flags === 'string' ? flags : '');
-  } catch {
-    return undefined;
-  }
 }
 
 function textContaining(part: unknown): RuleMeaning {
@@ -213,7 +209,7 @@ export function portablePattern(expression: RegExp): PortablePattern | undefined
   const ignoresCase = flags.includes('i');
   if (ignoresCase && !canSpellCases(source, flags)) return undefined;
   const written = rewrite(source, { ignoresCase, dotAll: flags.includes('s') });
-  if (!compiles(written)) return undefined;
+  if (regularExpression(written) === undefined) return undefined;
   return { source: written, exact: flags.includes('u') || !SEES_CODE_UNITS.test(source) };
 }
 
@@ -268,15 +264,6 @@ function bothCasesOfRange(range: string): string {
 }
 
 const HYPHEN = 0x2d;
-
-function compiles(source: string): boolean {
-  try {
-    new RegExp(source, 'u');
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /**
  * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,

@@ -50,6 +50,15 @@ export interface Keyword {
   readonly until?: Draft;
 }
 
+/** The regular expression of a `pattern`; nothing for a text that is none. */
+export function regularExpression(pattern: string, flags = 'u'): RegExp | undefined {
+  try {
+    return new RegExp(pattern, flags);
+  } catch {
+    return undefined;
+  }
+}
+
 function each(keywords: readonly string[], keyword: Keyword): readonly (readonly [string, Keyword])[] {
   return keywords.map((name) => [name, keyword] as const);
 }

@@ -18,24 +18,16 @@ import {
   type ValueType,
 } from './value-type.js';
 
-/** What has to be known of all types before the first of them is written. */
+/** What has to be known of all types before the first of them is written, while it is collected. */
 interface TypeSurvey {
   readonly nodes: ObjectNodes;
   /** Objects that contain themselves and so need a name in `$defs`. */
-  readonly recursive: ReadonlySet<ObjectNode>;
-  /** Everything that keeps a schema from being written, each class once. */
-  readonly faults: readonly PropertyFault[];
-  /** What contradicts itself without keeping a schema from being written. */
-  readonly disagreements: readonly string[];
-  /** Some values are transformed before they are checked. */
-  readonly isTransformed: boolean;
-}
-
-interface Walk {
-  readonly nodes: ObjectNodes;
   readonly recursive: Set<ObjectNode>;
+  /** Everything that keeps a schema from being written, each class once. */
   readonly faults: PropertyFault[];
+  /** What contradicts itself without keeping a schema from being written. */
   readonly disagreements: string[];
+  /** Some values are transformed before they are checked. */
   isTransformed: boolean;
   readonly seen: Set<unknown>;
   /** The objects around the current one. */
@@ -44,7 +36,7 @@ interface Walk {
 
 /** Walks through all types that the properties reach. */
 function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): TypeSurvey {
-  const walk: Walk = {
+  const walk: TypeSurvey = {
     nodes: new ObjectNodes(),
     recursive: new Set(),
     faults: [],
@@ -58,14 +50,14 @@ function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): T
   return walk;
 }
 
-function visitAll(properties: readonly PropertyModel[], path: string, walk: Walk): void {
+function visitAll(properties: readonly PropertyModel[], path: string, walk: TypeSurvey): void {
   for (const { name, type, transformedFirst } of properties) {
     walk.isTransformed ||= transformedFirst !== undefined;
     visit(type, path === '' ? name : `${path}.${name}`, walk);
   }
 }
 
-function visit(type: ValueType, path: string, walk: Walk): void {
+function visit(type: ValueType, path: string, walk: TypeSurvey): void {
   if (type.kind === 'array') visit(type.items, path, walk);
   else if (type.kind === 'record') visit(type.values, path, walk);
   else if (type.kind === 'class') visitClass(type, path, walk);
@@ -79,7 +71,7 @@ function visit(type: ValueType, path: string, walk: Walk): void {
 }
 
 /** A definition is visited where it is first referred to. */
-function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: Walk): void {
+function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: TypeSurvey): void {
   const target = classOf(schema);
   if (target !== undefined) visitClass({ class: target }, path, walk);
   const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
@@ -93,7 +85,7 @@ function visitDescribed({ schema, definitions }: DescribedType, path: string, wa
 
 type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;
 
-function visitClass(place: ClassPlace, path: string, walk: Walk): void {
+function visitClass(place: ClassPlace, path: string, walk: TypeSurvey): void {
   const read = classModel(place.class, place.groups);
   if (read.ok) {
     visitNode(walk.nodes.of(read.model, place.tag), path, walk);
@@ -104,7 +96,7 @@ function visitClass(place: ClassPlace, path: string, walk: Walk): void {
   walk.faults.push(...read.faults.map((fault) => ({ ...fault, property: joined(path, fault.property) })));
 }
 
-function visitNode(node: ObjectNode, path: string, walk: Walk): void {
+function visitNode(node: ObjectNode, path: string, walk: TypeSurvey): void {
   if (walk.around.has(node)) walk.recursive.add(node);
   if (walk.seen.has(node)) return;
   walk.seen.add(node);

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../contract/json-schema.js';
-import { canonicalJson, isRecord } from '../kernel/json.js';
+import { canonicalJson, isRecord, jsonType } from '../kernel/json.js';
 import { findReference } from '../schema/find-reference.js';
 import { eachSubschema, isSchemaNode } from '../schema/keywords.js';
 
@@ -216,9 +216,8 @@ function declaredTypes({ type, nullable }: JsonSchema): readonly string[] {
 }
 
 function typeOf(value: unknown): string {
-  if (value === null) return 'null';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction';
-  return Array.isArray(value) ? 'array' : typeof value;
+  return jsonType(value);
 }
 
 /** All values that fit, if they are listed or their types have few. */

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { KEYWORDS, mergeKeywords } from '../keywords.js';
+import { KEYWORDS, mergeKeywords, regularExpression } from '../keywords.js';
 import { joined, type Node } from './node.js';
 
 /** A keyword that strict schemas do not have, in words. */
@@ -38,14 +38,6 @@ function isExpressible(keyword: string, value: unknown): boolean {
   if (keyword === 'minItems' || keyword === 'maxItems') return Number.isInteger(value) && Number(value) >= 0;
   if (keyword === 'multipleOf') return typeof value === 'number' && value > 0;
   return BOUNDS.includes(keyword) && typeof value === 'number';
-}
-
-export function regularExpression(pattern: string): RegExp | undefined {
-  try {
-    return new RegExp(pattern, 'u');
-  } catch {
-    return undefined;
-  }
 }
 
 /** Keywords that give a value its form. */

@@ -1,17 +1,11 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
-import { canonicalJson, isRecord } from '../../kernel/json.js';
+import { canonicalJson, isRecord, jsonType } from '../../kernel/json.js';
 import { findReference } from '../find-reference.js';
-import { KEYWORDS } from '../keywords.js';
-import {
-  keywordsFor,
-  type Remark,
-  regularExpression,
-  remarkOn,
-  remarksOnConditions,
-  withRemarks,
-} from './keyword-remarks.js';
+import { KEYWORDS, regularExpression } from '../keywords.js';
+import { keywordsFor, type Remark, remarkOn, remarksOnConditions, withRemarks } from './keyword-remarks.js';
 import {
   asSchema,
+  childrenOf,
   type Edit,
   type EditKind,
   type Field,
@@ -20,7 +14,6 @@ import {
   NEVER,
   type Node,
   nodeOf,
-  partsOf,
   placeName,
   target,
   VALUE,
@@ -255,7 +248,7 @@ export class SchemaReader {
       Object.assign(node, { branches, keywords });
     }
     if (isNever(node) && seen.size > 1) this.faults.add('a part of it fits nothing');
-    for (const part of partsOf(node)) this.#flattenUnions(part, seen);
+    for (const part of childrenOf(node)) this.#flattenUnions(part, seen);
   }
 }
 
@@ -320,7 +313,7 @@ function scalarNode(type: string, parts: readonly JsonSchema[]): Node {
 
 function isOfTypes(value: unknown, types: readonly string[]): boolean {
   if (types.includes('integer') && Number.isInteger(value)) return true;
-  return types.includes(value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
+  return types.includes(jsonType(value));
 }
 
 /** The types that all parts allow; nothing if no part states a type. */

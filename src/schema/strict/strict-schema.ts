@@ -1,8 +1,7 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { copyOfJson, isRecord } from '../../kernel/json.js';
 import { allSchemas, subschemas } from '../keywords.js';
-import { forwardValue, restoreValue } from './convert-values.js';
-import { isNever, target } from './node.js';
+import { forwardValue, isNever, restoreValue, target } from './node.js';
 import { SchemaReader } from './schema-reader.js';
 import {
   type StrictEdit,

@@ -2,12 +2,12 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { canonicalJson, copyOfJson, setOwn } from '../../kernel/json.js';
 import {
   absenceOf,
+  childrenOf,
   type Edit,
   type EditKind,
   type Field,
   joined,
   type Node,
-  partsOf,
   target,
   VALUE,
   VARIANT,
@@ -43,7 +43,7 @@ function surveyOf(root: Node): Survey {
   const above = new Set<Node>();
   const visit = (node: Node): void => {
     above.add(node);
-    for (const part of partsOf(node)) {
+    for (const part of childrenOf(node)) {
       if (above.has(part)) recursive.add(part);
       const known = parents.get(part);
       known?.push(node);
@@ -166,7 +166,7 @@ class SchemaWriter {
   /** Whether a node is not worth a definition, however often it is used. */
   #isSmall(node: Node): boolean {
     if (node.fields !== undefined || this.#survey.recursive.has(node)) return false;
-    return partsOf(node).every((part) => this.#isSmall(part));
+    return childrenOf(node).every((part) => this.#isSmall(part));
   }
 
   #reference(node: Node): JsonSchema {

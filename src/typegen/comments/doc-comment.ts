@@ -1,4 +1,4 @@
-import { BOUNDS } from '../../schema/keywords.js';
+import { BOUNDS, regularExpression } from '../../schema/keywords.js';
 
 /** One block tag: `@minimum 1`. */
 interface DocTag {
@@ -231,10 +231,5 @@ function unquote(text: string): string {
 /** JSON Schema reads patterns as Unicode; one that cannot be read so would fail at the first call. */
 function pattern(text: string): string | undefined {
   const source = unquote(text).replace(/^\/([\s\S]*)\/u?$/, '$1');
-  try {
-    new RegExp(source, 'u');
-    return source === '' ? undefined : source;
-  } catch {
-    return undefined;
-  }
+  return source === '' || regularExpression(source) === undefined ? undefined : source;
 }

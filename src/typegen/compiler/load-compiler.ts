@@ -3,8 +3,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type ClassicApi, classicCompiler } from './classic-compiler.js';
 import type { Compiler } from './compiler-view.js';
-import { NATIVE_DIALECTS, type NativeDialect, type NativeModule, type NativeSyntax } from './native-api.js';
-import { type NativeParts, nativeCompiler } from './native-compiler.js';
+import {
+  NATIVE_DIALECTS,
+  type NativeDialect,
+  type NativeModule,
+  type NativeParts,
+  type NativeSyntax,
+  nativeCompiler,
+} from './native-compiler.js';
 
 /** A compiler, or why there is none; `problem` is a sentence for the user. */
 type LoadedCompiler =

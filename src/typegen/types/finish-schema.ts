@@ -1,3 +1,4 @@
+import { jsonType } from '../../kernel/json.js';
 import { isSchemaNode, nullableSchema } from '../../schema/keywords.js';
 import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
 import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
@@ -75,17 +76,11 @@ function fits(value: unknown, schema: DescribedSchema): boolean {
   if (Array.isArray(anyOf)) return anyOf.some((branch: DescribedSchema) => fits(value, branch));
   if (Array.isArray(values) && !values.includes(value)) return false;
   if (only !== undefined && only !== value) return false;
-  const kind = kindOf(value);
+  const kind = Number.isInteger(value) ? 'integer' : jsonType(value);
   if (type === undefined) return instanceOf === undefined || kind === 'object';
   const kinds: readonly unknown[] = [type].flat();
   if (!kinds.includes(kind) && !(kind === 'integer' && kinds.includes('number'))) return false;
   return kind !== 'string' || !(instanceOf instanceof CodeReference) || isTextOf(instanceOf, String(value));
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'array';
-  return Number.isInteger(value) ? 'integer' : typeof value;
 }
 
 function isTextOf({ name }: CodeReference, text: string): boolean {
