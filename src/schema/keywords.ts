@@ -50,7 +50,7 @@ export interface Keyword {
   readonly until?: Draft;
 }
 
-/** The regular expression of a `pattern`; nothing for a text that is none. */
+/** The regular expression of a `pattern`; undefined if the text is not a valid expression. */
 export function regularExpression(pattern: string, flags = 'u'): RegExp | undefined {
   try {
     return new RegExp(pattern, flags);
