@@ -1,8 +1,10 @@
-/* Ours: the registry's staircase over decorated methods. */
-import { discoverTools, ToolRegistry } from '#toolwright';
+/* Ours: the registry's calls of decorated methods. */
+import { defineTool, discoverTools, ToolRegistry } from '#toolwright';
 import { DtoTools } from '../.build/classes/dto-tools.js';
 import { ScopedTools } from '../.build/classes/scoped-tools.js';
 import { PlainTools, RicherTools } from '../.build/classes/toolsets.js';
+import { zodSchemas } from '../schemas.mjs';
+import { bodyOf } from '../workloads.mjs';
 
 /** Reads a `ToolResult` as the candidates of the benchmark are read. */
 const read = ({ isError, forLLM }) => (isError ? undefined : forLLM);
@@ -29,6 +31,23 @@ export function ourTextCall({ tool }) {
   return candidate('**toolwright** `registry.execute`, JSON text', call, JSON.stringify);
 }
 
+/** `registry.invoke`, the way of MCP, the AI SDK and the loop: with the record of the call. */
+export function ourInvokedCall({ tool }) {
+  const registry = registryOf([PlainTools]);
+  const invoke = registry.invoker();
+  const call = (input) => invoke({ id: 'call_1', name: tool, arguments: input }, {});
+  return { ...candidate('**toolwright** `registry.invoke`', call), read: ({ result }) => read(result) };
+}
+
+/** A tool whose parameters are a zod schema. */
+export function ourZodCall({ tool: name }) {
+  const body = bodyOf(name);
+  const execute = async (args) => body(args);
+  const tool = defineTool({ name, description: name, parameters: zodSchemas[name], execute });
+  const registry = new ToolRegistry().register(tool);
+  return candidate('**toolwright** with a zod schema', (input) => registry.execute(name, input));
+}
+
 /** The same with a class-validator class as the argument. */
 export function ourDtoCall({ tool }) {
   const registry = registryOf([DtoTools]);
@@ -41,6 +60,8 @@ export function ourAdditions() {
   const richer = registryOf([RicherTools]);
   const scoped = registryOf([ScopedTools]);
   const timed = registryOf([PlainTools], { toolTimeoutMs: 60_000 });
+  const [add] = plain.tools().filter(({ name }) => name === 'add');
+  const approved = new ToolRegistry().register({ ...add, approval: { when: () => false } });
   const controller = new AbortController();
   const scope = { channel: 'cli', chatId: 'c1', callId: 'call_1', data: { userId: 'u1' } };
   return [
@@ -55,6 +76,17 @@ export function ourAdditions() {
     ),
     counting('a policy', (count) => ({ policy: allowing(count) })),
     counting('a logger that counts, info level', (count) => ({ logger: loggerWith(count) })),
+    counting('a logger, levels off', (count) => ({
+      logger: { ...loggerWith(count), isLevelEnabled: off(count) },
+    })),
+    counting('a logger that writes all levels, as `console`', (count) => ({
+      logger: { ...loggerWith(count), isLevelEnabled: undefined },
+    })),
+    counting('an empty hook `afterCall`', (count) => ({ hooks: [{ afterCall: count }] })),
+    counting('three empty hooks', (count) => ({
+      hooks: [{ beforeCall: count, beforeRun: count, afterCall: count }],
+    })),
+    candidate('an approval that is not needed', (input) => approved.execute('add', input)),
     candidate('an instance per call (tsyringe scoped)', (input) => scoped.execute('add_scoped', input)),
   ];
 }
@@ -74,6 +106,13 @@ function allowing(count) {
   return () => {
     count();
     return { allow: true };
+  };
+}
+
+function off(count) {
+  return () => {
+    count();
+    return false;
   };
 }
 

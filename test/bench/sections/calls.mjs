@@ -2,20 +2,30 @@
 import { timeCalls } from '../measure.mjs';
 import { aiCall } from '../peers/ai-sdk.mjs';
 import { validatorCall } from '../peers/class-validator.mjs';
-import { floorCall } from '../peers/floor.mjs';
+import { bareCall, floorCall } from '../peers/floor.mjs';
 import { langchainCall } from '../peers/langchain.mjs';
 import { mastraCall } from '../peers/mastra.mjs';
 import { nestCall } from '../peers/mcp-nest.mjs';
 import { agentsCall } from '../peers/openai-agents.mjs';
 import { strandsCall } from '../peers/strands.mjs';
-import { ourAdditions, ourCall, ourDtoCall, ourTextCall } from '../peers/toolwright.mjs';
+import {
+  ourAdditions,
+  ourCall,
+  ourDtoCall,
+  ourInvokedCall,
+  ourTextCall,
+  ourZodCall,
+} from '../peers/toolwright.mjs';
 import { amount } from '../table.mjs';
 import { verify, workloads } from '../workloads.mjs';
 
 const CANDIDATES = [
   floorCall,
+  bareCall,
   ourCall,
+  ourInvokedCall,
   ourTextCall,
+  ourZodCall,
   ourDtoCall,
   strandsCall,
   mastraCall,
