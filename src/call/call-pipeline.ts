@@ -272,7 +272,7 @@ function beforeCallAgain(call: Call): MaybeLater<CallOutcome | undefined> {
 }
 
 function logRepairs({ log, repairs, removed }: Call): undefined {
-  log.mended({ repairs, removed });
+  log.repaired(repairs, removed);
 }
 
 function beginTask(call: Call): undefined {

@@ -9,11 +9,6 @@ import { KNOWN_SECRETS, type Redaction } from './redact.js';
 /** Where a call is logged, and what of it. */
 type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
 
-interface Mended {
-  readonly removed: readonly string[];
-  readonly repairs?: readonly string[];
-}
-
 /** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */
@@ -48,10 +43,6 @@ export class CallLog {
     this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; '), ...thrown });
   }
 
-  refused(reason: string): void {
-    this.#write('warn', 'Tool call refused', { reason });
-  }
-
   started(args: unknown): void {
     this.#write('info', 'Tool started');
     const { logArguments = true } = this.#options;
@@ -59,31 +50,23 @@ export class CallLog {
   }
 
   /** What was changed about the arguments before they fitted. */
-  mended({ removed, repairs }: Mended): void {
+  repaired(repairs: readonly string[], removed: readonly string[]): void {
     if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
-    if (repairs?.length) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
+    if (repairs.length > 0) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
   }
 
   /** However the call ended. */
   performed({ status, result }: CallOutcome, durationMs: number): void {
-    if (status === 'refused') this.refused(result.forLLM);
+    if (status === 'refused') this.#write('warn', 'Tool call refused', { reason: result.forLLM });
     // The model is told to call again, or nobody waits any more: nothing is broken that somebody has to mend.
     else if (status === 'rejected')
       this.#write('warn', 'Tool call rejected', { durationMs, reason: result.forLLM });
     else if (status === 'aborted')
       this.#write('warn', 'Tool call aborted', { durationMs, reason: result.forLLM });
     else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
-    else if (result.async) this.startedAsync(durationMs);
-    else this.ended(result, durationMs);
-  }
-
-  ended(result: ToolResult, durationMs: number): void {
-    if (result.isError) this.#failed('Tool failed', result, durationMs);
+    else if (result.async) this.#write('info', 'Tool started async work', { durationMs });
+    else if (result.isError) this.#failed('Tool failed', result, durationMs);
     else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
-  }
-
-  startedAsync(durationMs: number): void {
-    this.#write('info', 'Tool started async work', { durationMs });
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {

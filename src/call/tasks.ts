@@ -66,23 +66,23 @@ export class CallTask implements CallWork {
     acknowledgement = 'Started; the result will follow.',
   ): ToolResult | Promise<ToolResult> {
     if (current.getStore() === this) return settleWork(this.#workOf, work);
-    const { tool, context } = this.#call;
+    const { tool, context, environment, log } = this.#call;
     const why =
       this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
-    if (why) throw secondWork(tool.name, why);
-    // The method asked something: it will run again with the answer, and start its work then.
-    this.#tellWhereItRuns();
+    // Two pieces of work would need two completions, and a call has one.
+    if (why)
+      throw new ToolwrightError(
+        'ToolExecutionFailed',
+        `context.background: the call of '${tool.name}' ${why} already; start one piece of work, e.g. context.background(() => Promise.all([one(), two()])).`,
+      );
+    // A function cannot go to another process.
+    if (!tool.background && environment.jobs?.isFirstClosure)
+      log.ignored(
+        `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
+      );
+    // A method that asked something runs again with the answer, and starts its work then.
     if (!context?.replay?.isSuspended) this.#enter(() => this.#run(work));
     return asyncResult(acknowledgement);
-  }
-
-  /** A function cannot go to another process. */
-  #tellWhereItRuns(): void {
-    const { tool, environment, log } = this.#call;
-    if (tool.background || !environment.jobs?.isFirstClosure) return;
-    log.ignored(
-      `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
-    );
   }
 
   report(update: unknown): void {
@@ -105,8 +105,12 @@ export class CallTask implements CallWork {
     const { status, result } = end;
     // What was stopped together with its call has no other end than that.
     if (status === 'timed_out' || status === 'aborted') return end;
-    if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool))
-      this.#awaitCallback();
+    if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool)) {
+      // It completes through its callback, or has done so already.
+      this.#enter();
+      if (this.isSettled) this.#letGo();
+      else this.#begun();
+    }
     if (this.#id === undefined) return end;
     // The method may have failed after it had begun its work, which completes all the same.
     if (status !== 'success') return { ...end, taskId: this.#id };
@@ -119,31 +123,18 @@ export class CallTask implements CallWork {
 
   answered({ taskId, result }: CallOutcome): void {
     // After the answer has reached its caller, not before.
-    if (taskId !== undefined) setImmediate(() => this.#acknowledge());
-    else this.#discard(result);
-  }
-
-  #acknowledge(): void {
-    this.#isAcknowledged = true;
-    if (this.#state === 'completed') this.#deliver();
-  }
-
-  /**
-   * The call was answered for good, and takes with it what it had started. A tool keeps its callback until it is
-   * given another, and must not complete with it what was aborted long ago.
-   */
-  #discard(result: ToolResult): void {
+    if (taskId !== undefined) {
+      setImmediate(() => {
+        this.#isAcknowledged = true;
+        if (this.#state === 'completed') this.#deliver();
+      });
+      return;
+    }
+    // Answered for good: a tool keeps its callback, and must not complete with it what was aborted long ago.
     this.#state = 'discarded';
     this.#letGo();
     this.#trace?.end(result);
     if (this.#id !== undefined) this.#queue.end(this.#id, result, () => {});
-  }
-
-  /** The tool said `asyncResult`, and completes through its callback, or has done so already. */
-  #awaitCallback(): void {
-    this.#enter();
-    if (this.isSettled) this.#letGo();
-    else this.#begun();
   }
 
   #enter(run?: () => void): void {
@@ -300,14 +291,6 @@ export class CallTask implements CallWork {
     if (this.#id !== undefined) this.#queue.end(this.#id, result, deliver);
     void context.close();
   }
-}
-
-/** Two pieces of work would need two completions, and a call has one. */
-function secondWork(tool: string, why: string): ToolwrightError {
-  return new ToolwrightError(
-    'ToolExecutionFailed',
-    `context.background: the call of '${tool}' ${why} already; start one piece of work, e.g. context.background(() => Promise.all([one(), two()])).`,
-  );
 }
 
 /** A question in work that goes on after the answer (`context.ask`). */

@@ -3,6 +3,7 @@ import { defineTool, discoverTools, ToolRegistry } from '#toolwright';
 import { DtoTools } from '../.build/classes/dto-tools.js';
 import { ScopedTools } from '../.build/classes/scoped-tools.js';
 import { PlainTools, RicherTools } from '../.build/classes/toolsets.js';
+import { jsonSchemas } from '../json-schemas.mjs';
 import { zodSchemas } from '../schemas.mjs';
 import { bodyOf } from '../workloads.mjs';
 
@@ -60,8 +61,15 @@ export function ourAdditions() {
   const richer = registryOf([RicherTools]);
   const scoped = registryOf([ScopedTools]);
   const timed = registryOf([PlainTools], { toolTimeoutMs: 60_000 });
-  const [add] = plain.tools().filter(({ name }) => name === 'add');
-  const approved = new ToolRegistry().register({ ...add, approval: { when: () => false } });
+  const approved = new ToolRegistry().register(
+    defineTool({
+      name: 'add',
+      description: 'Add two numbers',
+      parameters: jsonSchemas.add,
+      approval: { when: () => false },
+      execute: async ({ a, b }) => a + b,
+    }),
+  );
   const controller = new AbortController();
   const scope = { channel: 'cli', chatId: 'c1', callId: 'call_1', data: { userId: 'u1' } };
   return [
