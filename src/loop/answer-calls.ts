@@ -275,16 +275,11 @@ function addAnswers(run: LoopRun, records: readonly CallRecord[]): LoopEnd | und
     toolCalls.push(record);
   }
   if (signal?.aborted) return abortedRun(signal);
-  const expired = run.config.onExpiry === 'end' ? expiryError(records) : undefined;
-  const error = retries.spend(records) ?? verdict?.error ?? expired;
+  let error = retries.spend(records) ?? verdict?.error;
+  if (run.config.onExpiry === 'end')
+    for (const { result } of records)
+      if (ToolwrightError.is(result.error) && result.error.name === 'AnswerExpired') error ??= result.error;
   return error === undefined ? directAnswer(run, records) : { status: 'failed', error };
-}
-
-function expiryError(records: readonly CallRecord[]): Error | undefined {
-  const errors = records.map(({ result }) => result.error);
-  return errors.find((error) => ToolwrightError.is(error) && error.name === 'AnswerExpired') as
-    | ToolwrightError
-    | undefined;
 }
 
 /** If every call was of a `returnDirect` tool and succeeded, the results are the answer. */

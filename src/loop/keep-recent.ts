@@ -52,9 +52,14 @@ export function keepRecent(options: KeepRecentOptions): (messages: readonly Mess
       history = new RecentHistory(options);
       known.set(first, history);
     }
-    return history.follow(messages);
+    const kept = history.follow(messages);
+    keptFrom.set(kept, messages);
+    return kept;
   };
 }
+
+/** The history of which a list of messages was kept: out of a valid one, it is valid, too. */
+export const keptFrom = new WeakMap<readonly Message[], readonly Message[]>();
 
 /** What is kept or dropped as one: a message, or one with calls and its answers. */
 interface Unit {

@@ -5,6 +5,7 @@ import type { RequestTrace } from '../contract/telemetry.js';
 import { isRecord } from '../kernel/json.js';
 import { askModel, type Failure, type Question, type Reply } from './ask-model.js';
 import type { FinalAnswer } from './final-answer.js';
+import { keptFrom } from './keep-recent.js';
 import type { LoopRun, Writable } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget } from './options.js';
@@ -98,7 +99,9 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
       prepareStep && (await settingsOf(prepareStep, { ...known, messages: [...messages], model }));
     if (compactHistory === undefined || settings?.messages !== undefined || signal?.aborted) return settings;
     const asked = settings?.model ?? model;
-    const compacted = await compactHistory([...messages], { ...known, model: asked });
+    const given = [...messages];
+    const compacted = await compactHistory(given, { ...known, model: asked });
+    if (keptFrom.get(compacted) === given) return { ...settings, messages: compacted };
     const { messages: carried, mends } = compactedHistory(compacted, messages);
     run.sent.tellMends(mends);
     return { ...settings, messages: carried };
@@ -154,19 +157,16 @@ function buildRequest(run: LoopRun, { withTools, settings = NO_SETTINGS }: Offer
 
 const NO_SETTINGS: StepSettings = {};
 
-type AnswerOffer = ReturnType<FinalAnswer['offer']> | undefined;
-
-function choiceFor(run: LoopRun, { toolChoice }: StepSettings, answer: AnswerOffer): ToolChoice | undefined {
-  if (run.isAnswerAsked && answer !== undefined && 'tool' in answer)
-    return { tool: answer.tool.function.name };
-  return toolChoice ?? nextChoice(run);
-}
-
-/** A choice that forces a call is fulfilled by the first one: forced again and again, a run would never end. */
-function nextChoice({ config: { toolChoice }, toolCalls }: LoopRun): ToolChoice | undefined {
-  if (toolChoice === undefined || toolCalls.length === 0) return toolChoice;
-  if (toolChoice === 'required') return 'auto';
-  if (typeof toolChoice === 'string') return toolChoice;
+function choiceFor(
+  { config, toolCalls, isAnswerAsked }: LoopRun,
+  { toolChoice: ofStep }: StepSettings,
+  answer: ReturnType<FinalAnswer['offer']> | undefined,
+): ToolChoice | undefined {
+  if (isAnswerAsked && answer !== undefined && 'tool' in answer) return { tool: answer.tool.function.name };
+  const { toolChoice } = config;
+  if (ofStep !== undefined || toolChoice === undefined || toolCalls.length === 0) return ofStep ?? toolChoice;
+  // A choice that forces a call is fulfilled by the first one: forced again and again, a run would never end.
+  if (typeof toolChoice === 'string') return toolChoice === 'required' ? 'auto' : toolChoice;
   return 'tool' in toolChoice ? 'auto' : { ...toolChoice, mode: 'auto' };
 }
 
