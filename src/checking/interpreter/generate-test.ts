@@ -15,15 +15,11 @@ const MAX_PROPERTIES = 200;
 const MAX_COMPARED = 16;
 
 /**
- * The test of a schema as one generated function, written when the first value comes. Types, properties, items and the
- * keywords that have `code` are written out; everything else is a call of the interpreter's test.
+ * The test of a schema as one generated function. Types, properties, items and the keywords that have `code` are
+ * written out; everything else is a call of a judge.
  */
-export function generatedTest(schema: JsonSchema, partOf: PartOf): Test {
-  let test: Test | undefined;
-  return (value) => {
-    test ??= new TestWriter(partOf).write(schema);
-    return test(value);
-  };
+export function writeTest(schema: JsonSchema, partOf: PartOf): Test {
+  return new TestWriter(partOf).write(schema);
 }
 
 const TYPES: Readonly<Record<string, (value: string) => string>> = {

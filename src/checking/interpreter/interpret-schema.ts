@@ -2,8 +2,8 @@ import type { JsonSchema } from '../../contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
-import { generatedTest } from './generate-test.js';
-import { FITS, type Judge, type Part, Run, type SchemaError, type Test, testOf, withTest } from './judge.js';
+import { writeTest } from './generate-test.js';
+import { FITS, type Judge, type Part, Run, type SchemaError, type Test, testOf } from './judge.js';
 import { schemaJudge } from './schema-judge.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
@@ -30,17 +30,10 @@ export function interpretSchema(schema: JsonSchema): InterpretedSchema {
     judge ??= scope.judgeOf(root);
     return judge(value, run, run.track());
   };
-  let test: Test | undefined;
   const hasMemory = isTracking || isDynamic || isRepeating;
   return {
-    generate: hasMemory
-      ? undefined
-      : () => testOf(new Scope({ ...whole, isGenerating: true }, []).judgeOf(root)),
-    test(value) {
-      if (hasMemory) return ask(value, new Run({ isTelling: false, isTracking }));
-      test ??= testOf(scope.judgeOf(root));
-      return test(value);
-    },
+    generate: hasMemory ? undefined : () => new Scope({ ...whole, isGenerating: true }, []).generate(root),
+    test: (value) => ask(value, new Run({ isTelling: false, isTracking })),
     check(value) {
       const run = new Run({ isTelling: true, isTracking });
       return ask(value, run) ? undefined : run.errors;
@@ -107,14 +100,26 @@ class Scope {
   #judgeOf(schema: JsonSchema): Judge {
     const known = this.#judges.get(schema);
     if (known !== undefined) return known;
-    const partOf = (of: JsonSchema, keyword: string): Part => new SchemaPart(this, of, keyword);
     const judge = this.whole.isGenerating
-      ? judgeByTest(generatedTest(schema, partOf))
-      : schemaJudge(schema, (keyword) => partOf(schema, keyword));
+      ? this.#generated(schema)
+      : schemaJudge(schema, (keyword) => new SchemaPart(this, schema, keyword));
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
     const tracking = this.whole.isTracking && isCounting ? withOwnTrack(judge) : judge;
     this.#judges.set(schema, tracking);
     return tracking;
+  }
+
+  generate(schema: JsonSchema): Test {
+    return writeTest(schema, (of, keyword) => new SchemaPart(this, of, keyword));
+  }
+
+  /** Code is written when the first value comes: schemas may contain themselves. */
+  #generated(schema: JsonSchema): Judge {
+    let test: Test | undefined;
+    return (value) => {
+      test ??= this.generate(schema);
+      return test(value);
+    };
   }
 
   /** The judge of what a reference means, made when it is first asked: it may contain who refers to it. */
@@ -124,14 +129,7 @@ class Scope {
       judge ??= this.#judgeOfTarget(from, keyword);
       return judge;
     };
-    let test: Test | undefined;
-    return withTest(
-      (value, run, seen) => made()(value, run, seen),
-      (value) => {
-        test ??= testOf(made());
-        return test(value);
-      },
-    );
+    return (value, run, seen) => made()(value, run, seen);
   }
 
   #judgeOfTarget(from: JsonSchema, keyword: string): Judge {
@@ -195,17 +193,9 @@ class SchemaPart implements Part {
   }
 }
 
-/** A judge that reports nothing. */
-function judgeByTest(test: Test): Judge {
-  return withTest((value) => test(value), test);
-}
-
 const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
-const REFUSES: Judge = withTest(
-  (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' }),
-  () => false,
-);
+const REFUSES: Judge = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
 
 /** Asks a judge once about a value; of one that does not fit, the reasons are told once for each place of it. */
 function remembering(judge: Judge): Judge {

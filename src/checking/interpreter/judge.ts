@@ -4,9 +4,7 @@ import { pointerStep } from '../../kernel/json.js';
 /** Judges a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
 export interface Judge {
   (value: unknown, run: Run, seen?: Seen): boolean;
-  /** The verdict alone, at once. Only for schemas in which nobody asks what else has been judged. */
-  readonly test?: Test;
-  /** The same verdict as an expression of JavaScript, if that is worth it. */
+  /** The verdict as an expression of JavaScript, if that is worth it. */
   readonly code?: TestCode;
 }
 
@@ -16,17 +14,11 @@ export type TestCode = (value: string, constant: (referred: unknown) => string) 
 /** Whether a value fits. */
 export type Test = (value: unknown) => boolean;
 
-export const ANYTHING: Test = () => true;
+export const FITS: Judge = () => true;
 
-export const FITS: Judge = withTest(() => true, ANYTHING);
-
-export function withTest(judge: Judge, test: Test, code?: TestCode): Judge {
-  return Object.assign(judge, { test, code });
-}
-
-/** The verdict of a judge, told to nobody. */
+/** The verdict of a judge alone, where nobody asks what else has been judged. */
 export function testOf(judge: Judge): Test {
-  return judge.test ?? ((value) => judge(value, QUIET));
+  return (value) => judge(value, QUIET);
 }
 
 /** A keyword in its schema, on the way to become a judge. */
@@ -160,11 +152,8 @@ export function refusesUnless<Value>(
   complaint: Complaint,
   { test, code }: { readonly test: (value: Value) => boolean; readonly code?: TestCode },
 ): Judge {
-  return withTest(
-    (value, run) => test(value as Value) || run.refuse(value, part, complaint),
-    test as Test,
-    code,
-  );
+  const judge: Judge = (value, run) => test(value as Value) || run.refuse(value, part, complaint);
+  return Object.assign(judge, { code });
 }
 
 /** A bound of how many characters, items or properties a value may have. */
@@ -185,7 +174,7 @@ export function allOfJudges(judges: readonly Judge[]): Judge {
   const [only, second] = judges;
   if (only === undefined) return FITS;
   if (second === undefined) return only;
-  const judge: Judge = (value, run, seen) => {
+  return (value, run, seen) => {
     let fits = true;
     for (const judge of judges) {
       if (judge(value, run, seen)) continue;
@@ -194,20 +183,9 @@ export function allOfJudges(judges: readonly Judge[]): Judge {
     }
     return fits;
   };
-  return withTest(judge, allOfTests(judges.map(testOf)));
 }
 
-function allOfTests(tests: readonly Test[]): Test {
-  const [first = ANYTHING, second = ANYTHING, third = ANYTHING] = tests;
-  if (tests.length === 2) return (value) => first(value) && second(value);
-  if (tests.length === 3) return (value) => first(value) && second(value) && third(value);
-  return (value) => {
-    for (const test of tests) if (!test(value)) return false;
-    return true;
-  };
-}
-
-/** Where only a verdict is wanted of what has no shorter way to one. */
+/** Where only a verdict is wanted. */
 const QUIET = new Run({ isTelling: false, isTracking: false });
 
 /** What of one object or list some schema has judged, for `unevaluatedProperties` and `unevaluatedItems`. */

@@ -8,9 +8,7 @@ import {
   type MakeJudge,
   type Part,
   type Seen,
-  type Test,
   testOf,
-  withTest,
 } from './judge.js';
 
 /** Keywords that say something of objects. */
@@ -61,8 +59,7 @@ function required(part: Part): Judge {
 
 function propertyNames(part: Part): Judge {
   const judge = part.judgeOf(part.given);
-  const test = testOf(judge);
-  const telling: Judge = (value, run) => {
+  return (value, run) => {
     let fits = true;
     for (const propertyName of Object.keys(value as Fields)) {
       if (judge(propertyName, run, run.track())) continue;
@@ -74,7 +71,6 @@ function propertyNames(part: Part): Judge {
     }
     return fits;
   };
-  return withTest(telling, (value) => Object.keys(value as Fields).every(test));
 }
 
 function namesOf(schemas: unknown): readonly string[] {
@@ -147,33 +143,6 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
     }
     seen?.addAllNames();
     return fits;
-  };
-}
-
-const TESTED_TOGETHER: ReadonlySet<string> = new Set(['required', 'properties', 'additionalProperties']);
-
-/**
- * The verdict on an object by what it requires, lists and forbids, in one pass; nothing where its schema says other
- * things of it, or names what every object inherits.
- */
-export function objectTest(part: Part, keywords: readonly string[]): Test | undefined {
-  const { properties: schemas = {}, required: needed = [], additionalProperties: others } = part.schema;
-  const listed = namesOf(schemas);
-  const names = [...listed, ...needed.filter((name) => !Object.hasOwn(schemas, name))];
-  const isPlain = keywords.every((keyword) => TESTED_TOGETHER.has(keyword));
-  if (!isPlain || names.some((name) => name in Object.prototype)) return undefined;
-  const tests = names.map((name) =>
-    testOf(Object.hasOwn(schemas, name) ? part.judgeOf(schemas[name]) : FITS),
-  );
-  const isNeeded = names.map((name) => needed.includes(name));
-  const rest = othersTest(new Set(listed), others === undefined ? FITS : part.judgeOf(others));
-  return (value) => {
-    const fields = value as Fields;
-    for (let index = 0; index < names.length; index += 1) {
-      const field = fields[names[index] as string];
-      if (field === undefined ? isNeeded[index] : !(tests[index] as Test)(field)) return false;
-    }
-    return rest === undefined || rest(fields);
   };
 }
 

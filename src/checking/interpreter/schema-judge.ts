@@ -1,17 +1,7 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { isOfType } from '../schema-level.js';
-import {
-  ANYTHING,
-  allOfJudges,
-  FITS,
-  type Judge,
-  type MakeJudge,
-  type Part,
-  type Test,
-  testOf,
-  withTest,
-} from './judge.js';
-import { OBJECT_KEYWORDS, objectTest } from './object-keywords.js';
+import { allOfJudges, FITS, type Judge, type MakeJudge, type Part, type Test } from './judge.js';
+import { OBJECT_KEYWORDS } from './object-keywords.js';
 import { VALUE_KEYWORDS } from './value-keywords.js';
 
 type Makers = Readonly<Record<string, MakeJudge>>;
@@ -22,7 +12,7 @@ const REFERENCES: Makers = {
   $ref: (part) => part.referred(),
 };
 
-/** What may be said of values of a type, or of all; in the order in which generated code tells what is wrong. */
+/** What may be said of values of a type, or of all; in the order in which errors are reported. */
 export const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
   { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
   { type: 'number', makers: VALUE_KEYWORDS.number },
@@ -60,28 +50,15 @@ export function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
     const { type } = GROUPS[group] ?? {};
     const isOnly = types.length === 1 && types[0] === type;
     isTypeJudged ||= isOnly;
-    const judge = type === 'object' ? objectJudge(made, part) : allOfJudges(made.map(([, each]) => each));
+    const judge = allOfJudges(made.map(([, each]) => each));
     if (type === undefined) judges.push(judge);
-    else if (isOnly || judge !== FITS) {
-      const typed = ofType(type, judge, isOnly ? refuseType : FITS);
-      // An integer is a number, and whether it is one has been asked before.
-      const isAsked = type === 'number' && types.length === 1 && types[0] === 'integer';
-      judges.push(isAsked ? withTest(typed, testOf(judge)) : typed);
-    }
+    else if (isOnly || judge !== FITS) judges.push(ofType(type, judge, isOnly ? refuseType : FITS));
   }
-  if (!isTypeJudged) judges.unshift(isOfOne(types, refuseType));
+  if (!isTypeJudged) {
+    const tests = types.map(typeTest);
+    judges.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
+  }
   return allOfJudges(judges.filter((judge) => judge !== FITS));
-}
-
-function objectJudge(made: readonly Made[], part: MakePart): Judge {
-  const judges = made.map(([, judge]) => judge);
-  const test = objectTest(
-    part('properties'),
-    made.map(([keyword]) => keyword),
-  );
-  if (test === undefined || judges.length === 0) return allOfJudges(judges);
-  const judge = allOfJudges(judges);
-  return withTest((value, run, seen) => judge(value, run, seen), test);
 }
 
 export type Made = readonly [keyword: string, judge: Judge];
@@ -106,27 +83,7 @@ export function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<numb
 
 function ofType(type: string, judge: Judge, others: Judge): Judge {
   const isOf = typeTest(type);
-  const [test, otherwise] = [testOf(judge), others === FITS];
-  return withTest(
-    (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen)),
-    ofTypeTest(type, test, otherwise),
-  );
-}
-
-function ofTypeTest(type: string, test: Test, otherwise: boolean): Test {
-  if (type === 'string') return (value) => (typeof value === 'string' ? test(value) : otherwise);
-  if (type === 'array') return (value) => (Array.isArray(value) ? test(value) : otherwise);
-  if (type === 'number')
-    return (value) => (typeof value === 'number' && Number.isFinite(value) ? test(value) : otherwise);
-  return (value) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value) ? test(value) : otherwise;
-}
-
-function isOfOne(types: readonly string[], refuse: Judge): Judge {
-  const tests = types.map(typeTest);
-  const [only = ANYTHING] = tests;
-  const test: Test = tests.length === 1 ? only : (value) => tests.some((isOf) => isOf(value));
-  return withTest((value, run) => test(value) || refuse(value, run), test);
+  return (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen));
 }
 
 export function typesOf({ type, nullable }: JsonSchema): readonly string[] {

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { formatTest, patternOf } from '../formats.js';
-import { type Chooser, unionChooser } from '../schema-level.js';
+import { unionChooser } from '../schema-level.js';
 import {
   allOfJudges,
   countBound,
@@ -13,8 +13,6 @@ import {
   refusesUnless,
   type Test,
   type TestCode,
-  testOf,
-  withTest,
 } from './judge.js';
 
 /** Keywords that say something of lists. */
@@ -74,18 +72,10 @@ function tuple(part: Part): Judge {
 
 function eachItem(part: Part): Judge {
   const judge = part.judgeOf(part.given);
-  const test = testOf(judge);
-  return withTest(
-    (value, run, seen) => {
-      seen?.addAllIndexes();
-      return fitEach(value as Items, run, { judge, from: 0 });
-    },
-    (value) => {
-      const items = value as Items;
-      for (let index = 0; index < items.length; index += 1) if (!test(items[index])) return false;
-      return true;
-    },
-  );
+  return (value, run, seen) => {
+    seen?.addAllIndexes();
+    return fitEach(value as Items, run, { judge, from: 0 });
+  };
 }
 
 /** What stands behind a tuple. */
@@ -184,9 +174,13 @@ function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
 
 /** Keywords that compare a value of any type. */
 const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
-  const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, isOneOf([part.given])),
+  const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, oneOfTest([part.given])),
   enum: (part) =>
-    refusesUnless(part, { params: { allowedValues: part.given } }, isOneOf(part.given as readonly unknown[])),
+    refusesUnless(
+      part,
+      { params: { allowedValues: part.given } },
+      oneOfTest(part.given as readonly unknown[]),
+    ),
 };
 
 /** Keywords that say something of numbers. */
@@ -263,7 +257,7 @@ function charactersOf(text: string): number {
 /** Fewer values are compared one after the other. */
 const MAX_COMPARED = 12;
 
-function isOneOf(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
+function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
   const plain = new Set(values.filter((value) => typeof value !== 'object' || value === null));
   const nested = new Set(
     values.filter((value) => typeof value === 'object' && value !== null).map(canonicalJson),
@@ -283,11 +277,7 @@ const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   not: (part) => {
     const judge = part.judgeOf(part.given);
     const complaint = { message: 'must NOT be valid' };
-    const test = testOf(judge);
-    return withTest(
-      (value, run) => !run.quietly(value, judge) || run.refuse(value, part, complaint),
-      (value) => !test(value),
-    );
+    return (value, run) => !run.quietly(value, judge) || run.refuse(value, part, complaint);
   },
   allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.judgeOf(schema))),
   if: condition,
@@ -310,21 +300,16 @@ function condition(part: Part): Judge {
     if (given === undefined) return FITS;
     const judge = part.judgeOf(given);
     const complaint = { params: { failingKeyword }, message: `must match "${failingKeyword}" schema` };
-    return withTest(
-      (value, run, seen) => judge(value, run, seen) || run.refuse(value, part, complaint),
-      testOf(judge),
-    );
+    return (value, run, seen) => judge(value, run, seen) || run.refuse(value, part, complaint);
   };
   const [follows, otherwise] = [clause('then'), clause('else')];
   if (follows === FITS && otherwise === FITS && !part.isTracking) return FITS;
-  const judge: Judge = (value, run, seen) => {
+  return (value, run, seen) => {
     const own = run.track();
     if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
     if (own !== undefined) seen?.add(own);
     return follows(value, run, seen);
   };
-  const [isMet, then, orElse] = [testOf(holds), testOf(follows), testOf(otherwise)];
-  return withTest(judge, (value) => (isMet(value) ? then(value) : orElse(value)));
 }
 
 /**
@@ -336,63 +321,20 @@ function union(part: Part): Judge {
   const judges = branches.map((branch) => part.judgeOf(branch));
   const choose = unionChooser(branches, part.root);
   const complaint = { message: `must match a schema in ${part.keyword}` };
-  const isFitting = part.keyword === 'oneOf' ? fitsOne(judges) : fitsAny(judges);
-  const judge: Judge = (value, run, seen) => {
+  const isOneOf = part.keyword === 'oneOf';
+  return (value, run, seen) => {
     const chosen = choose(value);
     if (chosen.kind === 'branch') return (judges[chosen.index] ?? FITS)(value, run, seen);
     const isHopeless = chosen.kind === 'tag' && chosen.isCertain;
-    return (!isHopeless && isFitting(value, run, seen)) || run.refuse(value, part, complaint);
-  };
-  return withTest(
-    judge,
-    unionTest(judges.map(testOf), { choose, most: part.keyword === 'oneOf' ? 1 : Number.POSITIVE_INFINITY }),
-  );
-}
-
-function unionTest(
-  tests: readonly Test[],
-  { choose, most }: { readonly choose: Chooser; readonly most: number },
-): Test {
-  return (value) => {
-    const chosen = choose(value);
-    if (chosen.kind === 'branch') return tests[chosen.index]?.(value) ?? true;
-    if (chosen.kind === 'tag' && chosen.isCertain) return false;
     let fitting = 0;
-    for (const test of tests) {
-      if (!test(value)) continue;
-      if (most === Number.POSITIVE_INFINITY) return true;
-      fitting += 1;
-      if (fitting > most) return false;
-    }
-    return fitting === 1;
-  };
-}
-
-function fitsAny(judges: readonly Judge[]): Judge {
-  return (value, run, seen) => {
-    let fits = false;
-    for (const judge of judges) {
-      const own = run.track();
-      if (!run.quietly(value, judge, own)) continue;
-      if (own === undefined || seen === undefined) return true;
-      // Each branch that fits has its part in what has been judged.
-      seen.add(own);
-      fits = true;
-    }
-    return fits;
-  };
-}
-
-function fitsOne(judges: readonly Judge[]): Judge {
-  return (value, run, seen) => {
-    let fitting = 0;
-    for (const judge of judges) {
+    for (const judge of isHopeless ? [] : judges) {
       const own = run.track();
       if (!run.quietly(value, judge, own)) continue;
       if (own !== undefined) seen?.add(own);
       fitting += 1;
-      if (fitting > 1) return false;
+      // Each branch of `anyOf` that fits has its part in what has been judged.
+      if (isOneOf ? fitting > 1 : seen === undefined) break;
     }
-    return fitting === 1;
+    return (isOneOf ? fitting === 1 : fitting > 0) || run.refuse(value, part, complaint);
   };
 }
