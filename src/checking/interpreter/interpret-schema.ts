@@ -3,7 +3,7 @@ import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
 import { writeTest } from './generate-test.js';
-import { FITS, type Judge, type Part, Run, type SchemaError, type Test, testOf } from './judge.js';
+import { addSeen, FITS, type Judge, type Part, Run, type SchemaError, type Test, testOf } from './judge.js';
 import { schemaJudge } from './schema-judge.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
@@ -203,7 +203,7 @@ function remembering(judge: Judge): Judge {
     const verdicts = run.verdictsOf(judge);
     const known = verdicts.get(value);
     if (known !== undefined && (known.fits || !run.isTelling || known.toldAt === run.place)) {
-      if (known.seen !== undefined) seen?.add(known.seen);
+      addSeen(seen, known.seen);
       return known.fits;
     }
     // What leads to itself without getting anywhere refuses nothing.
@@ -211,7 +211,7 @@ function remembering(judge: Judge): Judge {
     const own = run.track();
     const fits = judge(value, run, own);
     verdicts.set(value, { fits, seen: own, toldAt: fits || !run.isTelling ? undefined : run.place });
-    if (own !== undefined) seen?.add(own);
+    addSeen(seen, own);
     return fits;
   };
 }
@@ -221,7 +221,7 @@ function withOwnTrack(judge: Judge): Judge {
   return (value, run, seen) => {
     const own = run.track();
     const fits = judge(value, run, own);
-    if (own !== undefined) seen?.add(own);
+    addSeen(seen, own);
     return fits;
   };
 }

@@ -81,7 +81,7 @@ export class Run {
 
   /** A list of what has been judged of a value, where some schema asks for it. */
   track(): Seen | undefined {
-    return this.#isTracking ? new Seen() : undefined;
+    return this.#isTracking ? new Set() : undefined;
   }
 
   /** Judges what lies in the value. */
@@ -188,43 +188,15 @@ export function allOfJudges(judges: readonly Judge[]): Judge {
 /** Where only a verdict is wanted. */
 const QUIET = new Run({ isTelling: false, isTracking: false });
 
+/** Stands for all properties of an object, or all items of a list. */
+export const ALL = Symbol('all');
+
 /** What of one object or list some schema has judged, for `unevaluatedProperties` and `unevaluatedItems`. */
-export class Seen {
-  readonly #names = new Set<string>();
-  readonly #indexes = new Set<number>();
-  #hasAllNames = false;
-  #hasAllIndexes = false;
+export type Seen = Set<string | number | typeof ALL>;
 
-  hasName(name: string): boolean {
-    return this.#hasAllNames || this.#names.has(name);
-  }
-
-  hasIndex(index: number): boolean {
-    return this.#hasAllIndexes || this.#indexes.has(index);
-  }
-
-  addName(name: string): void {
-    this.#names.add(name);
-  }
-
-  addIndex(index: number): void {
-    this.#indexes.add(index);
-  }
-
-  addAllNames(): void {
-    this.#hasAllNames = true;
-  }
-
-  addAllIndexes(): void {
-    this.#hasAllIndexes = true;
-  }
-
-  add(other: Seen): void {
-    this.#hasAllNames ||= other.#hasAllNames;
-    this.#hasAllIndexes ||= other.#hasAllIndexes;
-    if (!this.#hasAllNames) for (const name of other.#names) this.#names.add(name);
-    if (!this.#hasAllIndexes) for (const index of other.#indexes) this.#indexes.add(index);
-  }
+/** Takes over what another schema has judged of the same value. */
+export function addSeen(seen: Seen | undefined, others: Seen | undefined): void {
+  if (seen !== undefined && others !== undefined) for (const member of others) seen.add(member);
 }
 
 /** One disagreement between a value and a schema, in the terms of JSON Schema. */

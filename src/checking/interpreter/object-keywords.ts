@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { patternOf } from '../formats.js';
 import {
+  ALL,
   allOfJudges,
   countBound,
   FITS,
@@ -85,7 +86,7 @@ function properties(part: Part): Judge {
     let fits = true;
     for (const { name, judge } of judges) {
       if (!has(fields, name)) continue;
-      seen?.addName(name);
+      seen?.add(name);
       if (run.below(name, fields[name], judge)) continue;
       if (!run.isTelling) return false;
       fits = false;
@@ -105,7 +106,7 @@ function patternProperties(part: Part): Judge {
     for (const [pattern, judge] of judges)
       for (const name of Object.keys(fields)) {
         if (!pattern.test(name)) continue;
-        seen?.addName(name);
+        seen?.add(name);
         if (run.below(name, fields[name], judge)) continue;
         if (!run.isTelling) return false;
         fits = false;
@@ -123,7 +124,7 @@ function additionalProperties(part: Part): Judge {
 }
 
 function unevaluatedProperties(part: Part): Judge {
-  return forOthers(part, (name, seen) => seen?.hasName(name) ?? false);
+  return forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)));
 }
 
 /** What is said of all properties but those that something else speaks of. */
@@ -141,7 +142,7 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
           : run.below(name, fields[name], judge)) && fits;
       if (!fits && !run.isTelling) return false;
     }
-    seen?.addAllNames();
+    seen?.add(ALL);
     return fits;
   };
 }

@@ -3,6 +3,8 @@ import { canonicalJson } from '../../kernel/json.js';
 import { formatTest, patternOf } from '../formats.js';
 import { unionChooser } from '../schema-level.js';
 import {
+  ALL,
+  addSeen,
   allOfJudges,
   countBound,
   FITS,
@@ -61,7 +63,7 @@ function tuple(part: Part): Judge {
     let fits = true;
     for (const [index, judge] of judges.entries()) {
       if (index >= items.length) break;
-      seen?.addIndex(index);
+      seen?.add(index);
       if (run.below(index, items[index], judge)) continue;
       if (!run.isTelling) return false;
       fits = false;
@@ -73,7 +75,7 @@ function tuple(part: Part): Judge {
 function eachItem(part: Part): Judge {
   const judge = part.judgeOf(part.given);
   return (value, run, seen) => {
-    seen?.addAllIndexes();
+    seen?.add(ALL);
     return fitEach(value as Items, run, { judge, from: 0 });
   };
 }
@@ -84,7 +86,7 @@ function itemsFrom(part: Part, from: number): Judge {
   const complaint = { params: { limit: from }, message: `must NOT have more than ${from} items` };
   return (value, run, seen) => {
     const items = value as Items;
-    seen?.addAllIndexes();
+    seen?.add(ALL);
     if (part.given === false) return items.length <= from || run.refuse(value, part, complaint);
     return fitEach(items, run, { judge, from });
   };
@@ -121,7 +123,7 @@ function contains(part: Part): Judge | undefined {
     for (; index < items.length && (most === undefined || count <= most); index += 1) {
       if (!run.quietly(items[index], judge)) continue;
       count += 1;
-      if (part.marksContained) seen?.addIndex(index);
+      if (part.marksContained) seen?.add(index);
     }
     if (count >= least && (most === undefined || count <= most)) return true;
     // Why each of them is not what was looked for.
@@ -137,7 +139,7 @@ function unevaluatedItems(part: Part): Judge {
     const items = value as Items;
     let fits = true;
     for (const [index, item] of items.entries()) {
-      if (seen?.hasIndex(index)) continue;
+      if (seen?.has(ALL) || seen?.has(index)) continue;
       if (part.given === false) {
         fits = run.refuse(value, part, {
           params: { limit: index },
@@ -147,7 +149,7 @@ function unevaluatedItems(part: Part): Judge {
       }
       fits = run.below(index, item, judge) && fits;
     }
-    seen?.addAllIndexes();
+    seen?.add(ALL);
     return fits;
   };
 }
@@ -307,7 +309,7 @@ function condition(part: Part): Judge {
   return (value, run, seen) => {
     const own = run.track();
     if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
-    if (own !== undefined) seen?.add(own);
+    addSeen(seen, own);
     return follows(value, run, seen);
   };
 }
@@ -330,7 +332,7 @@ function union(part: Part): Judge {
     for (const judge of isHopeless ? [] : judges) {
       const own = run.track();
       if (!run.quietly(value, judge, own)) continue;
-      if (own !== undefined) seen?.add(own);
+      addSeen(seen, own);
       fitting += 1;
       // Each branch of `anyOf` that fits has its part in what has been judged.
       if (isOneOf ? fitting > 1 : seen === undefined) break;
