@@ -25,6 +25,7 @@ import {
   reviveStandard,
   reviveValues,
   TEXTUAL,
+  takeStandard,
   type Validation,
 } from './revive-values.js';
 
@@ -51,9 +52,14 @@ export type HydrationSource =
 export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
   const revive = reviverFor(source);
   if (revive === undefined) return undefined;
+  const standard = 'type' in source && source.type.kind === 'schema' ? source.type.standard : undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
+    const parsed = standard?.['~standard'].validate(args);
+    // Most arguments fit, and then nothing else has to be made for them.
+    if (parsed !== undefined && !('then' in parsed) && parsed.issues === undefined)
+      return { ok: true, value: parsed.value };
     const whole = new WholePlace(isTransformed);
-    whole.put(revive(args, whole));
+    whole.put(parsed === undefined ? revive(args, whole) : takeStandard(parsed, whole));
     const { pending, faults } = whole.revival;
     return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.revival))
       ? hydrated(whole, args)

@@ -93,12 +93,17 @@ function decode(text: string): Buffer | undefined {
 
 /** The value as a Standard Schema parses it; its issues are faults. It may take its time. */
 export function reviveStandard(standard: StandardSchema): Revive {
-  return (value, place) => {
-    const result = standard['~standard'].validate(value);
-    if (!('then' in result)) return settle(result, place);
-    place.revival.pending.push(result.then((later) => place.put(settle(later, place))));
-    return undefined;
-  };
+  return (value, place) => takeStandard(standard['~standard'].validate(value), place);
+}
+
+/** What a Standard Schema answered, or will answer, about a value. */
+export function takeStandard(
+  result: ReturnType<StandardSchema['~standard']['validate']>,
+  place: Place,
+): unknown {
+  if (!('then' in result)) return settle(result, place);
+  place.revival.pending.push(result.then((later) => place.put(settle(later, place))));
+  return undefined;
 }
 
 function settle(result: StandardResult<unknown>, { revival, path }: Place): unknown {
