@@ -72,7 +72,7 @@ const NONE: readonly string[] = [];
  */
 export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
   refuseMalformed(schema);
-  const defaultsOf = options.fillDefaults === false ? NO_DEFAULTS : fittingDefaults(schema);
+  const defaultsOf: DefaultsOf = options.fillDefaults === false ? () => [] : fittingDefaults(schema);
   const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
   if (closed === undefined) {
     const check = boundedCheck(thoroughCheck(schema, { ...options, defaultsOf }));
@@ -155,7 +155,8 @@ function thoroughCheck(
       return { ok: true, value: args, removed: NONE, coerced: NONE };
     const outcome = isFitting ? fitting : mended((how) => tidied(args, how));
     const { value, notes } = outcome;
-    const extra = refuseExtra ? notes.removed.map(refuse) : notes.misspelt.map(unknown);
+    const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
+    const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
     if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
     const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
     return { ok: false, faults: [...faults, ...extra], removed: notes.removed, value };
@@ -221,14 +222,6 @@ function listsAround(path: string, wrapped: ReadonlySet<string>): readonly Value
     if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
   }
   return lists;
-}
-
-function unknown(path: string): ValueFault {
-  return { path, message: 'is not a known property' };
-}
-
-function refuse(path: string): ValueFault {
-  return { path, message: 'is not a known property, and this tool takes no others' };
 }
 
 /** Enough for the tools of a large application; beyond that the oldest is compiled again when needed. */
@@ -341,17 +334,12 @@ function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart
     const copy = copierOf(property);
     if (copy !== undefined) inner.push([name, copy]);
   }
-  if (inner.length === 0) return copyOfFlat;
   return (value) => {
     const copied: Record<string, unknown> = { ...value };
     for (const [name, copy] of inner)
       if (copied[name] !== undefined) copied[name] = copy(copied[name] as Whole);
     return copied;
   };
-}
-
-function copyOfFlat(value: object): object {
-  return { ...value };
 }
 
 /** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
@@ -381,6 +369,3 @@ function refuseMalformed(schema: JsonSchema): void {
   if (fault !== undefined)
     throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
 }
-
-/** For tools whose author fills in for itself. */
-const NO_DEFAULTS: DefaultsOf = () => [];

@@ -191,14 +191,6 @@ const MAX_LINE = 400;
 /** Stands in a list for each fault that is only counted. */
 const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are told' };
 
-/**
- * What the model is told about values that do not fit: a first line naming the tool, then one line for each
- * fault, whatever keys the model made up, and how many there are beyond the first 50.
- */
-function describeFaults(tool: string, faults: readonly ArgumentFault[]): string {
-  return [`Validation failed for tool '${tool}':`, ...listFaults(faults)].join('\n');
-}
-
 /** The lines of the faults, for texts that have a first line of their own. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
   const { told, more } = faultLines(faults);
@@ -223,11 +215,6 @@ function faultLines(faults: readonly ArgumentFault[]): FaultLines {
     told: told.map(({ path, message }) => oneLine(path === '' ? '' : `${path}: `, message)),
     more: more === 0 ? undefined : `… and ${more.toLocaleString('en-US')} more`,
   };
-}
-
-/** Whether a fault does not fit on its line. */
-function isCutInLine({ path, message }: ArgumentFault): boolean {
-  return path.length + message.length + 2 > MAX_LINE;
 }
 
 function oneLine(place: string, message: string): string {
@@ -256,23 +243,20 @@ const MAX_NAME = 64;
  * What the model is told about refused arguments: every fault, then on lines of their own which known key or
  * value it may have meant, and what was sent. Models repeat what they do not see.
  */
-export function describeRejection(rejection: Rejection): string {
-  const { tool, faults, sent } = rejection;
-  const hints = [...keyHints(rejection), ...valueHints(faults)].slice(0, MAX_HINTS);
+export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
+  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
+  const keyHints = removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
+  const hints = [...keyHints, ...valueHints(faults)].slice(0, MAX_HINTS);
   const excerpt = excerptOf(sent);
   return [
-    describeFaults(tool, faults),
+    `Validation failed for tool '${tool}':`,
+    ...listFaults(faults),
     ...hints,
     ...(excerpt === undefined ? [] : [`Received: ${excerpt}`]),
   ].join('\n');
 }
 
-/** Of keys that no schema knows. */
-function keyHints({ faults, removed, schema }: Rejection): readonly string[] {
-  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
-  return removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
-}
-
+/** Of a key that no schema knows. */
 function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
   const steps = path.split('.');
   const name = steps.at(-1) ?? path;
@@ -297,7 +281,9 @@ function knownNames(steps: readonly string[], root: JsonSchema): readonly string
 
 /** Of values whose list is too long to be read on the line of their fault. */
 function valueHints(faults: readonly ValueFault[]): readonly string[] {
-  const cut = faults.slice(0, MAX_HINTS).filter((fault) => fault.choice !== undefined && isCutInLine(fault));
+  const cut = faults
+    .slice(0, MAX_HINTS)
+    .filter((fault) => fault.choice !== undefined && fault.path.length + fault.message.length + 2 > MAX_LINE);
   return cut.flatMap(({ path, choice }) => {
     const { sent, allowed = [] } = choice ?? {};
     const nearest = typeof sent === 'string' ? nearestName(sent, textsNear(sent, allowed)) : undefined;
@@ -350,18 +336,15 @@ function backwards(text: string): string {
 }
 
 function excerptOf(sent: unknown): string | undefined {
-  const text = typeof sent === 'string' ? sent : toJson(sent);
-  if (text === undefined || text.trim() === '' || text === '{}' || text === 'null') return undefined;
-  const line = text.slice(0, MAX_EXCERPT).replace(/\s+/g, ' ').toWellFormed();
-  return text.length > MAX_EXCERPT ? `${line}… (${text.length - MAX_EXCERPT} more characters)` : line;
-}
-
-function toJson(sent: unknown): string | undefined {
+  let text: string | undefined;
   try {
-    return JSON.stringify(sent);
+    text = typeof sent === 'string' ? sent : JSON.stringify(sent);
   } catch {
     return undefined;
   }
+  if (text === undefined || text.trim() === '' || text === '{}' || text === 'null') return undefined;
+  const line = text.slice(0, MAX_EXCERPT).replace(/\s+/g, ' ').toWellFormed();
+  return text.length > MAX_EXCERPT ? `${line}… (${text.length - MAX_EXCERPT} more characters)` : line;
 }
 
 /**

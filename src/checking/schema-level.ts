@@ -117,7 +117,7 @@ type ChosenBranch =
   | { readonly kind: 'unclear' };
 
 /** Tells the branch that a value was meant for. */
-export type Chooser = (value: unknown) => ChosenBranch;
+type Chooser = (value: unknown) => ChosenBranch;
 
 const UNCLEAR: ChosenBranch = { kind: 'unclear' };
 
