@@ -13,7 +13,15 @@ import type {
 import type { StoredResult } from '../contract/run-state.js';
 import { jobPage, readJobQuery } from '../errors/list-pages.js';
 import { checkAge } from '../errors/store-checks.js';
-import { pageBehind, type Row, removeOld, type SqlDriver, statements, wholeMs } from './driver.js';
+import {
+  pageBehind,
+  type Row,
+  removeOld,
+  type SqlDriver,
+  type Statement,
+  statements,
+  wholeMs,
+} from './driver.js';
 
 const OPEN = "status <> 'completed'";
 const ROW = 'job_id, job, options, status, attempt, added_at, changed_at, result';
@@ -30,20 +38,36 @@ const COMPLETE = `
   UPDATE :jobs SET status = 'completed', result = $2, completed_by = $3::uuid, changed_at = {now}
   WHERE job_id = $1 AND ${OPEN} RETURNING job_id`;
 
-/** `$1` is the job, where a statement has one. Writes have names, by which one that is sent twice finds itself. */
+/** A value of each of the writes that are sent together, which are lists in JSON. */
+const given = (index: number) => `(value::json ->> ${index})`;
+
+/** The jobs of writes, if they have no result yet. In one order everywhere, so that no two processes wait for each other. */
+const MINE = `
+  WITH mine AS MATERIALIZED (
+    SELECT job_id FROM :jobs WHERE job_id IN (SELECT ${given(0)} FROM {each $1}) AND ${OPEN}
+    ORDER BY job_id FOR NO KEY UPDATE
+  )`;
+const OF_MINE = `FROM {each $1} WHERE job_id = ${given(0)} AND job_id IN (SELECT job_id FROM mine) AND ${OPEN}`;
+
+/** Writes have names, by which one that is sent twice finds itself. */
 const SQL = statements('job', {
   add: `
     INSERT INTO :jobs (job_id, job, options, status, added_by, added_at, changed_at)
-    SELECT $1, $2, $3, 'waiting', $4::uuid, now, now FROM (SELECT {now} AS now) AS clock WHERE true
-    ON CONFLICT DO NOTHING RETURNING job_id`,
+    SELECT ${given(0)}, ${given(1)}, ${given(2)}, 'waiting', ${given(3)}::uuid, now, now
+    FROM {each $1}, (SELECT {now} AS now) AS clock WHERE true
+    ON CONFLICT DO NOTHING RETURNING added_by AS name`,
   added: 'SELECT job_id FROM :jobs WHERE job_id = $1 AND added_by = $2::uuid',
   unsent: `${unsent(false, '$1')} UNION ALL ${unsent(true, '$2')} LIMIT $3`,
-  sent: `UPDATE :jobs SET is_sent = true, changed_at = {now} WHERE job_id = $1 AND ${OPEN}`,
+  sent: `${MINE} UPDATE :jobs SET is_sent = true, changed_at = {now} ${OF_MINE} RETURNING job_id AS name`,
   begin: `
-    UPDATE :jobs SET status = 'running', is_sent = true, changed_at = {now},
-      attempt = CASE WHEN attempt < $2 THEN $2 ELSE attempt END
-    WHERE job_id = $1 AND ${OPEN} RETURNING job_id`,
-  complete: COMPLETE,
+    ${MINE} UPDATE :jobs SET status = 'running', is_sent = true, changed_at = {now},
+      attempt = CASE WHEN attempt < ${given(1)}::integer THEN ${given(1)}::integer ELSE attempt END
+    ${OF_MINE} RETURNING job_id AS name`,
+  complete: `
+    ${MINE} UPDATE :jobs
+    SET status = 'completed', result = ${given(1)}, completed_by = ${given(2)}::uuid, changed_at = {now}
+    ${OF_MINE} RETURNING completed_by AS name`,
+  complete_in: COMPLETE,
   // The entry of a conversation, `$4` to `$6`, comes with the first result; one of the same key is there already.
   complete_telling: {
     steps: {
@@ -70,19 +94,27 @@ const SQL = statements('job', {
     )`,
 });
 
-/** The started work of a store. */
+/** The started work of a store. Writes that come while others are on their way are sent together. */
 export class SqlJobs implements JobStore {
   readonly #driver: SqlDriver;
+  readonly #adding: GroupedWrites;
+  readonly #sending: GroupedWrites;
+  readonly #beginning: GroupedWrites;
+  readonly #completing: GroupedWrites;
 
   constructor(driver: SqlDriver) {
     this.#driver = driver;
+    this.#adding = new GroupedWrites(driver, SQL.add);
+    this.#sending = new GroupedWrites(driver, SQL.sent);
+    this.#beginning = new GroupedWrites(driver, SQL.begin);
+    this.#completing = new GroupedWrites(driver, SQL.complete);
   }
 
   async addJob(job: Job, options: JobOptions): Promise<boolean> {
     const name = randomUUID();
     const values = [job.id, JSON.stringify(job), JSON.stringify(options), name];
-    const { rows, isRepeated } = await this.#driver.run(SQL.add, values);
-    return rows.length > 0 || (isRepeated && this.#has('added', [job.id, name]));
+    const { isDone, isRepeated } = await this.#adding.add(name, values);
+    return isDone || (isRepeated && this.#has('added', [job.id, name]));
   }
 
   async unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): Promise<readonly StoredJob[]> {
@@ -91,12 +123,11 @@ export class SqlJobs implements JobStore {
   }
 
   async jobSent(jobId: string): Promise<void> {
-    await this.#driver.run(SQL.sent, [jobId]);
+    await this.#sending.add(jobId, [jobId]);
   }
 
   async beginJob(jobId: string, attempt: number): Promise<JobBeginning> {
-    const { rows } = await this.#driver.run(SQL.begin, [jobId, attempt]);
-    if (rows.length > 0) return { status: 'run' };
+    if ((await this.#beginning.add(jobId, [jobId, attempt])).isDone) return { status: 'run' };
     const result = (await this.job(jobId))?.result;
     return result === undefined ? { status: 'missing' } : { status: 'settled', result };
   }
@@ -106,14 +137,19 @@ export class SqlJobs implements JobStore {
     result: StoredResult,
     { transaction, entry }: CompletionOptions = {},
   ): Promise<boolean> {
-    const statement = entry === undefined ? SQL.complete : SQL.complete_telling;
-    const told = entry === undefined ? [] : [entry.conversationId, entry.key, JSON.stringify(entry.content)];
     const name = randomUUID();
-    const values = [jobId, JSON.stringify(result), name, ...told];
-    if (transaction !== undefined && this.#driver.runIn !== undefined)
-      return (await this.#driver.runIn(transaction, statement, values)).rows.length > 0;
-    const { rows, isRepeated } = await this.#driver.run(statement, values);
-    return rows.length > 0 || (isRepeated && this.#has('completed', [jobId, name]));
+    const values = [jobId, JSON.stringify(result), name];
+    const told = entry && [...values, entry.conversationId, entry.key, JSON.stringify(entry.content)];
+    if (transaction !== undefined && this.#driver.runIn !== undefined) {
+      const statement = told === undefined ? SQL.complete_in : SQL.complete_telling;
+      return (await this.#driver.runIn(transaction, statement, told ?? values)).rows.length > 0;
+    }
+    const { isDone, isRepeated } = await (told === undefined
+      ? this.#completing.add(name, values)
+      : this.#driver
+          .run(SQL.complete_telling, told)
+          .then(({ rows, isRepeated }) => ({ isDone: rows.length > 0, isRepeated })));
+    return isDone || (isRepeated && this.#has('completed', [jobId, name]));
   }
 
   async job(jobId: string): Promise<StoredJob | undefined> {
@@ -151,4 +187,65 @@ function storedJob(row: Row): StoredJob {
     changedAt: Number(row.changed_at),
     ...(row.result === null ? {} : { result: JSON.parse(String(row.result)) as StoredResult }),
   };
+}
+
+/** What became of one of several writes. */
+interface WriteOutcome {
+  readonly isDone: boolean;
+  readonly isRepeated: boolean;
+}
+
+/** A write that waits for its turn. */
+interface Write {
+  /** Returned by the statement if the write took effect. */
+  readonly name: string;
+  readonly values: readonly unknown[];
+  readonly resolve: (outcome: WriteOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** So many are sent together. */
+const MOST_TOGETHER = 100;
+
+/** Sends writes by one statement: the first at once, and those that come meanwhile together. */
+class GroupedWrites {
+  readonly #driver: SqlDriver;
+  readonly #statement: Statement;
+  #waiting: Write[] = [];
+  #isSending = false;
+
+  constructor(driver: SqlDriver, statement: Statement) {
+    this.#driver = driver;
+    this.#statement = statement;
+  }
+
+  add(name: string, values: readonly unknown[]): Promise<WriteOutcome> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ name, values, resolve, reject });
+      if (!this.#isSending) void this.#sendAll();
+    });
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    while (this.#waiting.length > 0) {
+      const writes = this.#waiting.splice(0, MOST_TOGETHER);
+      try {
+        await this.#send(writes);
+      } catch (error) {
+        if (writes.length === 1) writes[0]?.reject(error);
+        // It may be the fault of one of them.
+        else await Promise.all(writes.map((write) => this.#send([write], true).catch(write.reject)));
+      }
+    }
+    this.#isSending = false;
+  }
+
+  async #send(writes: readonly Write[], wasSent = false): Promise<void> {
+    const values = writes.map((write) => JSON.stringify(write.values)).sort();
+    const { rows, isRepeated } = await this.#driver.run(this.#statement, [values]);
+    const done = new Set(rows.map(({ name }) => name));
+    for (const { name, resolve } of writes)
+      resolve({ isDone: done.has(name), isRepeated: isRepeated || wasSent });
+  }
 }

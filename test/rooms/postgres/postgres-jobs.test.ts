@@ -95,6 +95,36 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     expect((await store.jobs.job('a'))?.result?.forLLM).toBe('COMMIT');
   });
 
+  test('PostgresRunStore.jobs sends many writes together, and refuses the one that cannot be kept alone', async () => {
+    await using store = open(schemas.newSchema());
+    const { jobs } = store;
+    const ids = Array.from({ length: 250 }, (_, index) => `job ${index}`);
+    const job = { tool: 't', arguments: {}, scope: {}, fingerprint: 'f', idempotencyKey: 'k', callId: 'c' };
+    // PostgreSQL has no text with a NUL in it.
+    const wrong = { ...job, id: 'job \u0000' };
+    const adding = ids.map((id) => jobs.addJob({ ...job, id, arguments: { text: '\u0000\ud800"' } }, {}));
+    const refused = Promise.resolve(jobs.addJob(wrong, {})).catch((error: Error) => error.message);
+    expect(new Set(await Promise.all([...adding, jobs.addJob({ ...job, id: 'last' }, {})]))).toEqual(
+      new Set([true]),
+    );
+    expect(await refused).toMatch(/unicode|0x00/i);
+    expect(await Promise.all([ids[0], ids[0]].map((id = '') => jobs.addJob({ ...job, id }, {})))).toEqual([
+      false,
+      false,
+    ]);
+    const begun = await Promise.all([...ids, 'unknown'].map((id) => jobs.beginJob(id, 2)));
+    expect(begun.filter(({ status }) => status === 'run')).toHaveLength(250);
+    expect(begun.at(-1)).toEqual({ status: 'missing' });
+    const result = { forLLM: 'done' } as never;
+    const completed = await Promise.all([...ids, ...ids].map((id) => jobs.completeJob(id, result)));
+    expect(completed.filter(Boolean)).toHaveLength(250);
+    expect(await jobs.job('job 7')).toMatchObject({
+      status: 'completed',
+      attempt: 2,
+      job: { arguments: { text: '\u0000\ud800"' } },
+    });
+  });
+
   test('PostgresRunStore.jobs tells the truth where an answer is lost', async () => {
     await using proxy = await LosingProxy.before(service.url);
     const place = { connectionString: proxy.through(service.url), schema: schemas.newSchema() };
