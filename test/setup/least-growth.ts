@@ -8,25 +8,23 @@ export interface Growth {
   readonly noiseMs: number;
 }
 
-const ATTEMPTS = 5;
-const TRIES_OF_SMALL = 3;
+const ATTEMPTS = 10;
 
 /**
- * How many times as long the large work takes, in the time of the processor, which no busy machine lengthens; the
- * least of a few attempts if it is too much. The first attempts of a work are slow, because they are compiled.
+ * How many times as long the large work takes as the small one. Each counts with the least processor time of several
+ * attempts: other processes and the compilation of the first attempts only make a time longer.
  */
 export async function leastGrowth({ small, large, most, noiseMs }: Growth): Promise<number> {
-  let least = Number.POSITIVE_INFINITY;
-  for (let attempt = 0; attempt < ATTEMPTS && least >= most; attempt += 1) {
-    const time = await processorMs(large);
-    // However short the small work is, it counts as this: mostly nobody has to know its time.
-    least = Math.min(least, time / noiseMs);
-    if (least < most) break;
-    const times: number[] = [];
-    for (let tried = 0; tried < TRIES_OF_SMALL; tried += 1) times.push(await processorMs(small));
-    least = Math.min(least, time / Math.max(noiseMs, Math.min(...times)));
+  let largeMs = Number.POSITIVE_INFINITY;
+  let smallMs = Number.POSITIVE_INFINITY;
+  let growth = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < ATTEMPTS && growth >= most; attempt += 1) {
+    largeMs = Math.min(largeMs, await processorMs(large));
+    if (largeMs < most * noiseMs) return largeMs / noiseMs;
+    smallMs = Math.min(smallMs, await processorMs(small));
+    growth = largeMs / Math.max(noiseMs, smallMs);
   }
-  return least;
+  return growth;
 }
 
 async function processorMs(work: () => unknown): Promise<number> {
