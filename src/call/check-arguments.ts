@@ -32,12 +32,10 @@ export type ReadyArguments =
   | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
 
 /** Arguments that fit as they were sent, which most do; `undefined` for all others. */
-export function acceptedArguments(
-  { accept }: CallPlan,
-  { read, arguments: sent }: CallRequest,
-): JsonObject | undefined {
+export function acceptedArguments({ accept }: CallPlan, request: CallRequest): JsonObject | undefined {
+  const { read } = request;
   if (read !== undefined) return read.ok && read.repairs.length === 0 ? accept(read.value) : undefined;
-  const plain = readPlainArguments(sent);
+  const plain = readPlainArguments(request.arguments);
   return plain && accept(plain);
 }
 

@@ -251,8 +251,9 @@ const LOOK_FOR_MS = 3_000;
  */
 export async function lookAgain(
   store: CheckpointStore,
-  { runId, turnOf: conversationId }: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
+  run: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
 ): Promise<void> {
+  const { runId, turnOf: conversationId } = run;
   const { conversations } = store as { readonly conversations?: unknown };
   if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
   const log = conversations as ConversationLog;

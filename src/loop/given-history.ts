@@ -264,11 +264,9 @@ export interface GivenHistory {
 }
 
 /** The history that a caller gives, repaired; the caller may not know what it lacks, and the log reports it. */
-export function givenHistory(
-  { messages: given, isShared }: GivenHistory,
-  logger: Logger | undefined,
-): Message[] {
-  if (isShared) return given as Message[];
+export function givenHistory(history: GivenHistory, logger: Logger | undefined): Message[] {
+  const given = history.messages;
+  if (history.isShared) return given as Message[];
   if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
   const { messages, mends } = repairHistory(given);
   if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
