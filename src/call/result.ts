@@ -31,7 +31,7 @@ interface WrittenCall {
   readonly log: CallLog;
 }
 
-/** How a tool's body ended, as the result and status of its call: the last stage of the staircase. */
+/** How a tool's body ended, as the result and status of its call: the last stage of the pipeline. */
 export function writeEnd(call: WrittenCall, end: BodyOutcome): CallOutcome {
   const written = end.type === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;

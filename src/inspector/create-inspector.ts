@@ -54,7 +54,7 @@ const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /**
  * A page on the tools of a registry: what models are sent of them, a form that calls them through the whole
- * staircase, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
+ * pipeline, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
  * replays that become tests. From its making on, the registry is watched. Who has the token can call every tool: it
  * serves this machine alone, and only where `NODE_ENV` is `development` or `test`, unless the options say so.
  *

@@ -32,7 +32,7 @@ const TOOLSET = { ...FUNCTION, fix: 'the class: ShopTools' };
 export interface ToolHarness {
   /** All its tools, for a loop: `runToolLoop({ provider, model, tools: harness.tools }, …)`. */
   readonly tools: ToolRegistry;
-  /** Calls a tool through the whole staircase: read, checked, hydrated, run. */
+  /** Calls a tool through the whole pipeline: read, checked, hydrated, run. */
   execute(name: string, args?: unknown, scope?: CallScope): Promise<ToolResult>;
 }
 

@@ -220,7 +220,7 @@ describe('the harness', () => {
     }
   }
 
-  test('calls one toolset with stand-ins and data, through the whole staircase', async () => {
+  test('calls one toolset with stand-ins and data, through the whole pipeline', async () => {
     const harness = toolHarness(ShopTools, {
       overrides: [
         [Orders, { find: (id: string) => `fake ${id}` }],

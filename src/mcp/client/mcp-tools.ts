@@ -28,7 +28,7 @@ import {
 } from './options.js';
 
 /**
- * The tools of an MCP server as they are now, as tools of a registry: their calls take its staircase and then
+ * The tools of an MCP server as they are now, as tools of a registry: their calls take its pipeline and then
  * go to the server, with abort and progress. {@link followMcpTools} keeps a registry in step instead.
  *
  * Rejects with what the server's list could not be read for.

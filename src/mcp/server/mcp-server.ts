@@ -31,7 +31,7 @@ import { ToolLists } from './tool-lists.js';
 
 /**
  * Offers the tools of a registry to MCP clients of 2025-11-25 and of 2026-07-28, over stdio and streamable
- * HTTP. Every call takes the registry's own staircase; the schemas are offered as they are.
+ * HTTP. Every call takes the registry's own pipeline; the schemas are offered as they are.
  *
  * @throws InvalidOptionsError (521) naming every option that cannot be meant.
  *

@@ -52,7 +52,7 @@ interface ServedCall {
   readonly signal: AbortSignal;
 }
 
-/** Takes a call up the staircase and says how it ended. What is wrong with the call itself is its result. */
+/** Takes a call through the pipeline and says how it ended. What is wrong with the call itself is its result. */
 export async function serveCall(call: ServedCall): Promise<CallToolResult | InputRequiredResult> {
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();

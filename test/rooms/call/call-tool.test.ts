@@ -16,7 +16,7 @@ function call(
   return makeCall({ find, ...environment, isRecorded: true }, request, { scope });
 }
 
-describe('the staircase of a call', () => {
+describe('the pipeline of a call', () => {
   test('find: an unknown tool is rejected', async () => {
     const { status, result, record } = await call(undefined, {});
     expect(status).toBe('settled');

@@ -275,7 +275,7 @@ describe('what an inspector tells of tools', () => {
 });
 
 describe('calls from the page', () => {
-  test('POST calls makes a call through the staircase, in the chosen scope', async () => {
+  test('POST calls makes a call through the pipeline, in the chosen scope', async () => {
     const { post, get } = await open(shop());
     const call = await post('calls', {
       tool: 'find_orders',

@@ -37,7 +37,7 @@ afterEach(async () => {
   listening = undefined;
 });
 
-test('a server’s tools become tools of a registry, and their calls take its staircase', async () => {
+test('a server’s tools become tools of a registry, and their calls take its pipeline', async () => {
   const calls: unknown[] = [];
   client = await connectTo(
     [
