@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../contract/json-schema.js';
 import { isSchemaNode } from '../../schema/keywords.js';
-import { FITS, type Judge, type Part, type Test, testOf } from './judge.js';
+import { FITS, type Judge, literal, type Part, type Test, testOf } from './judge.js';
 import { othersTest } from './object-keywords.js';
 import { GROUPS, type Made, madeJudges, typesOf } from './schema-judge.js';
 
@@ -31,7 +31,7 @@ const TYPES: Readonly<Record<string, (value: string) => string>> = {
 };
 
 function typeCode(type: string, value: string): string {
-  return TYPES[type]?.(value) ?? `typeof ${value} === '${type}'`;
+  return TYPES[type]?.(value) ?? `typeof ${value} === ${literal(type)}`;
 }
 
 class TestWriter {
@@ -109,7 +109,7 @@ class TestWriter {
       const property = this.#name();
       const isListed = Object.hasOwn(properties, name);
       const body = isListed ? this.#statements(properties[name], property, depth + 1) : '';
-      code += `const ${property} = ${value}[${JSON.stringify(name)}];`;
+      code += `const ${property} = ${value}[${literal(name)}];`;
       if (required.includes(name)) code += `if (${property} === undefined) return false; ${body}`;
       else if (body !== '') code += `if (${property} !== undefined) { ${body} }`;
     }
@@ -128,7 +128,7 @@ class TestWriter {
     const isOther =
       listed.length > MAX_COMPARED
         ? `!${this.#constant(known)}.has(${key})`
-        : listed.map((name) => `${key} !== ${JSON.stringify(name)}`).join(' && ') || 'true';
+        : listed.map((name) => `${key} !== ${literal(name)}`).join(' && ') || 'true';
     return `for (const ${key} in ${value}) if (${isOther}) {
       if (!${this.#constant(test)}(${value})) return false; break; }`;
   }

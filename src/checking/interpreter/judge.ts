@@ -11,6 +11,11 @@ export interface Judge {
 /** Writes an expression about a value; `constant` gives the name of something that it refers to. */
 export type TestCode = (value: string, constant: (referred: unknown) => string) => string;
 
+/** A value of a schema in generated code: always a literal, so that no schema can bring code of its own. */
+export function literal(value: unknown): string {
+  return JSON.stringify(value) ?? 'undefined';
+}
+
 /** Whether a value fits. */
 export type Test = (value: unknown) => boolean;
 

@@ -9,6 +9,7 @@ import {
   countBound,
   FITS,
   type Judge,
+  literal,
   type MakeJudge,
   type Part,
   type Run,
@@ -21,11 +22,11 @@ import {
 const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   maxItems: countBound('more', 'items', (most) => ({
     test: (items: Items) => items.length <= most,
-    code: (items) => `${items}.length <= ${most}`,
+    code: (items) => `${items}.length <= ${literal(most)}`,
   })),
   minItems: countBound('fewer', 'items', (least) => ({
     test: (items: Items) => items.length >= least,
-    code: (items) => `${items}.length >= ${least}`,
+    code: (items) => `${items}.length >= ${literal(least)}`,
   })),
   additionalItems: (part) => {
     const { items } = part.schema;
@@ -203,14 +204,15 @@ const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   maxLength: countBound('more', 'characters', (most) => ({
     test: (text: string) => text.length <= most || charactersOf(text) <= most,
-    code: (text, constant) => `(${text}.length <= ${most} || ${constant(charactersOf)}(${text}) <= ${most})`,
+    code: (text, constant) =>
+      `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
   })),
   minLength: countBound('fewer', 'characters', (least) => ({
     test: (text: string) => text.length >= least && charactersOf(text) >= least,
     code: (text, constant) =>
       least === 1
         ? `${text} !== ''`
-        : `${text}.length >= ${least} && ${constant(charactersOf)}(${text}) >= ${least}`,
+        : `${text}.length >= ${literal(least)} && ${constant(charactersOf)}(${text}) >= ${literal(least)}`,
   })),
   pattern: (part) => {
     const expression = patternOf(part.given as string);
@@ -232,7 +234,7 @@ function bound(comparison: string, isWithin: (value: number, limit: number) => b
     const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
     return refusesUnless(part, complaint, {
       test: (value: number) => isWithin(value, limit),
-      code: (value) => `${value} ${comparison} ${limit}`,
+      code: (value) => `${value} ${comparison} ${literal(limit)}`,
     });
   };
 }
@@ -269,8 +271,7 @@ function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly 
     return nested.size > 0 && nested.has(canonicalJson(value));
   };
   if (nested.size > 0 || plain.size > MAX_COMPARED || plain.size === 0) return { test };
-  const code: TestCode = (value) =>
-    Array.from(plain, (each) => `${value} === ${JSON.stringify(each)}`).join(' || ');
+  const code: TestCode = (value) => Array.from(plain, (each) => `${value} === ${literal(each)}`).join(' || ');
   return { test, code };
 }
 

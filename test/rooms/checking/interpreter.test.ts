@@ -27,3 +27,26 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
     fc.assert(property, { numRuns: runs(300) });
   });
 });
+
+test('no text of a schema becomes code, also where the schema is not sound', () => {
+  const ran: string[] = [];
+  Object.assign(globalThis, { ranByASchema: (keyword: string) => ran.push(keyword) });
+  const evil = (keyword: string) => `ranByASchema('${keyword}')`;
+  const numbers = ['maximum', 'minimum', 'exclusiveMaximum', 'exclusiveMinimum'];
+  const lengths = ['maxLength', 'minLength', 'maxItems', 'minItems'];
+  const schemas: JsonSchema[] = [
+    ...[...numbers, ...lengths].map((keyword) => ({ [keyword]: evil(keyword) }) as JsonSchema),
+    { type: `x' || ${evil('type')} || '` } as unknown as JsonSchema,
+    { enum: [`' + ${evil('enum')} + '`, `\u2028${evil('line')}`] },
+    { properties: { [`"]; ${evil('properties')}; value["`]: { type: 'string' } } },
+    { required: [`"]; ${evil('required')}; value["`] },
+    { properties: { a: true }, additionalProperties: false, required: [`' || ${evil('others')} || '`] },
+  ];
+  try {
+    for (const schema of schemas)
+      for (const value of [0, 'text', [1], { a: 1, b: 2 }, null]) interpretSchema(schema).generate?.()(value);
+    expect(ran).toEqual([]);
+  } finally {
+    Reflect.deleteProperty(globalThis, 'ranByASchema');
+  }
+});
