@@ -40,7 +40,7 @@ test('no text of a schema becomes code, also where the schema is not sound', () 
     { enum: [`' + ${evil('enum')} + '`, `\u2028${evil('line')}`] },
     { properties: { [`"]; ${evil('properties')}; value["`]: { type: 'string' } } },
     { required: [`"]; ${evil('required')}; value["`] },
-    { properties: { a: true }, additionalProperties: false, required: [`' || ${evil('others')} || '`] },
+    { properties: { a: {} }, additionalProperties: false, required: [`' || ${evil('others')} || '`] },
   ];
   try {
     for (const schema of schemas)
