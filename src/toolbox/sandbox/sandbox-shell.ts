@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { basename, dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
 import { FILLED_TEXT, listOf, optionTable, protecting } from '../../kernel/options.js';
@@ -148,13 +148,14 @@ class SandboxShell extends LocalShell {
       closed,
       ...(proxySocket === undefined ? {} : { proxySocket }),
     };
+    const closing = ['/bin/bash', '--noprofile', '--norc', '-c', CLOSE_INHERITED, 'bash'] as const;
     if (process.platform === 'darwin')
       return {
-        argv: ['/usr/bin/sandbox-exec', '-p', seatbeltProfile(plan, this.#temporary()), ...argv],
+        argv: [...closing, '/usr/bin/sandbox-exec', '-p', seatbeltProfile(plan, this.#temporary()), ...argv],
         environment: { TMPDIR: this.#temporary() },
       };
     return {
-      argv: [this.#bubblewrap, ...bubblewrapArguments(plan), ...argv],
+      argv: [...closing, this.#bubblewrap, ...bubblewrapArguments(plan), ...argv],
       environment: { TMPDIR: '/tmp', ...(proxySocket === undefined ? {} : proxyEnvironment()) },
     };
   }
@@ -183,12 +184,13 @@ class SandboxShell extends LocalShell {
       const [program, ...args] = argv;
       const { error, stdout, stderr } = spawnSync(program, args, {
         cwd: this.#root,
+        env: { PATH, HOME },
         encoding: 'utf8',
         timeout: PROBE_MS,
       });
       if (stdout.trim() !== 'kept in' || existsSync(`${secret}2`))
         throw unavailable(
-          `${basename(program)} cannot make one here (${(stderr.trim().split('\n').at(-1) || String(error?.message ?? 'it does not keep commands in')).slice(0, 200)})`,
+          `${process.platform === 'darwin' ? 'sandbox-exec' : 'bwrap'} cannot make one here (${(stderr.trim().split('\n').at(-1) || String(error?.message ?? 'it does not keep commands in')).slice(0, 200)})`,
           'Allow user namespaces',
         );
     } finally {
@@ -240,6 +242,13 @@ interface SandboxPlan {
   /** The socket of the proxy for allowed hosts; without one there is no network. */
   readonly proxySocket?: string;
 }
+
+/**
+ * Closes all open files but the three standard ones before the sandbox starts: a child inherits what this process has
+ * inherited (`node app.js 9</`), and a command could read and write through such a folder outside of the sandbox.
+ */
+const CLOSE_INHERITED =
+  '[ -e /dev/fd/0 ] || exit; for fd in /dev/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec "$@"';
 
 /** Where the socket and the proxy are, for commands. */
 const INNER_SOCKET = '/run/toolwright-proxy.sock';

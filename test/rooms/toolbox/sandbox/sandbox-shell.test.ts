@@ -1,16 +1,18 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
 import { ScriptedProvider } from 'toolwright/testing';
 import { Permissions, type PermissionsOptions } from 'toolwright/toolbox/permissions';
 import { type SandboxShellOptions, sandboxShell } from 'toolwright/toolbox/sandbox';
 import { shellTools } from 'toolwright/toolbox/shell';
+import { buildProgram } from '../../../processes/build-program.js';
 import { describeSandbox } from '../../../services/services.js';
 import { newFolder } from '../files/folders.js';
 
@@ -21,6 +23,9 @@ const FILES = {
   'vault/key': 'S3CRET\n',
   'kept.js': '1\n',
 };
+
+const inheriting = buildProgram('test/rooms/toolbox/sandbox/inheriting-program.ts');
+afterAll(inheriting.remove);
 
 function sandbox(options: Partial<SandboxShellOptions> = {}, rules: PermissionsOptions['rules'] = []) {
   const folder = options.folder ?? newFolder(FILES);
@@ -71,6 +76,20 @@ describeSandbox('sandboxShell', () => {
     expect(readdirSync(outside)).toEqual(['secret.txt']);
     const { run: readsIt } = sandbox({ readable: [outside] });
     expect(await readsIt(`cat ${outside}/secret.txt; echo x > ${outside}/x`)).toContain('S3CRET');
+    expect(readdirSync(outside)).toEqual(['secret.txt']);
+  });
+
+  test('passes no file on that this process has inherited', async () => {
+    const outside = newFolder({ 'secret.txt': 'S3CRET\n' });
+    const file = openSync(outside, 'r');
+    const command = 'for f in /proc/self/fd/*; do cat $f/secret.txt; echo x > $f/x; done; echo ran';
+    const { stdout } = spawnSync(process.execPath, [inheriting.file, newFolder(), command], {
+      stdio: ['ignore', 'pipe', 'inherit', ...Array.from({ length: 60 }, () => 'ignore' as const), file],
+      encoding: 'utf8',
+    });
+    closeSync(file);
+    expect(stdout).toContain('ran');
+    expect(stdout).not.toContain('S3CRET');
     expect(readdirSync(outside)).toEqual(['secret.txt']);
   });
 

@@ -1,0 +1,7 @@
+import { sandboxShell } from '../../../../src/toolbox/sandbox/index.js';
+
+/** Runs a command in a sandbox of a folder, in a process that has inherited open files, and prints its output. */
+const [, , folder = '', command = ''] = process.argv;
+const { output, ended } = sandboxShell({ folder }).start({ command, folder: '.' });
+await ended;
+process.stdout.write(output.text());
