@@ -58,7 +58,8 @@ function hasApproval(call: Call): boolean {
   return mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
 }
 
-function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
+/** Whether whoever approved a call, or let it run again, may do so, by what its tool says now. */
+export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
   const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
   return mayApprove(approverOf(tool.approval), request, (error) =>
     log.ignored('The approver function of a tool threw; the approval does not count', { error }),

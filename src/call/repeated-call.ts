@@ -6,13 +6,13 @@ import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
 import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
-import { blockOf } from './allow.js';
+import { blockOf, mayHaveApproved } from './allow.js';
 import { argumentsBefore, type ReadyArguments, readRaw } from './check-arguments.js';
 import { invalidTool, readyArguments, takeArguments } from './check-call.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { blockedResult, suspended } from './suspended-call.js';
-import { approvalWait, askedAgain, changedSince, GONE, withoutApproval } from './waits.js';
+import { approvalWait, askedAgain, changedSince, GONE, toldApprover, withoutApproval } from './waits.js';
 
 /** Whether a call may have been made before: a failure to make it again would report that nothing was done. */
 function mayHaveExecuted({ hasBegun, journal }: CallRequest): boolean {
@@ -143,7 +143,7 @@ function editedRequest(request: CallRequest, journal: CallJournal, args: JsonObj
 export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   const { journal, hasBegun, asJob } = call.request;
   const { tool, environment } = call;
-  const mayHaveRun = hasBegun && journal?.outcome === undefined;
+  const mayHaveRun = journal?.outcome === undefined ? hasBegun : !countsOutcome(call, journal);
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call: one that was started is not started again.
   const isJobAgain = asJob !== false && tool.background && environment.jobs !== undefined;
@@ -155,6 +155,12 @@ export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   block = await blockOf(call);
   if (block === undefined) return undefined;
   return blockedResult(call, mayHaveRun ? await blockOfRepeat(call, block) : block);
+}
+
+/** Whether the outcome counts that somebody has reported: to let a call run again needs the rights of its approver. */
+function countsOutcome(call: Call, { outcome, given }: CallJournal): boolean {
+  const reported = given?.findLast(({ kind }) => kind === 'outcome');
+  return outcome?.status !== 'not-done' || mayHaveApproved(call, reported?.answeredBy);
 }
 
 /**
@@ -181,7 +187,7 @@ async function blockOfBegun(
   return isMakeable && call.environment.onUnknown === 'rerun' ? undefined : unknownOutcome(call);
 }
 
-function unknownOutcome({ request, environment }: ReceivedCall): Block {
+function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
   const message = `The process died while '${request.name}' ran. It is not known whether it was done.`;
   if (environment.onUnknown === 'error')
     return {
@@ -191,7 +197,8 @@ function unknownOutcome({ request, environment }: ReceivedCall): Block {
         `${message} Check that, or ask, before you call it again.`,
       ),
     };
-  return { type: 'waits', wait: { kind: 'outcome', index: request.journal?.reruns ?? 0, message } };
+  const { reruns: index = 0 } = request.journal ?? {};
+  return { type: 'waits', wait: { kind: 'outcome', index, message, ...toldApprover(tool?.approval) } };
 }
 
 /** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */

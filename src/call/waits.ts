@@ -34,6 +34,21 @@ export function approverOf(approval: Approval | undefined): Exclude<Approver, 'm
   return approver === 'may-answer' ? undefined : approver;
 }
 
+/** The same as it stands in a question. */
+export function toldApprover(approval: Approval | undefined): Pick<Wait, 'approver'> {
+  const approver = approverOf(approval);
+  if (approver === undefined) return {};
+  return { approver: typeof approver === 'function' ? 'function' : approver };
+}
+
+/** Whether an answer lets its call run (again), which needs the rights of an approver. */
+export function letsCallRun(answer: object): boolean {
+  return (
+    ('approved' in answer && answer.approved === true) ||
+    ('outcome' in answer && answer.outcome === 'not-done')
+  );
+}
+
 /**
  * Whether whoever gave an approval may give it. Fails closed: only a plain `true` of a function counts, and of a run
  * without an owner nobody can be told apart from the owner.
@@ -101,8 +116,7 @@ export function approvalWait(approval: Approval | undefined, asked: AskedCall): 
   if (typeof approval !== 'object')
     return answerWithinMs === undefined ? wait : { ...wait, ...expiryIn(answerWithinMs) };
   const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = approval;
-  const chosen = approverOf(approval);
-  const approver = typeof chosen === 'function' ? 'function' : chosen;
+  const { approver } = toldApprover(approval);
   const { scopes = [], maxMs } = remember ?? {};
   const mayRemember = scopes.length === 0 ? undefined : { scopes, ...(maxMs === undefined ? {} : { maxMs }) };
   let description = typeof given === 'string' ? given : undefined;

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { parseArgs } from 'node:util';
+import { letsCallRun } from '../call/waits.js';
 import type { Answer, ApprovalAnswer } from '../contract/call.js';
 import type { InboxContent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -50,7 +51,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   const { runId, state } = run;
   const id = questionOf(run, options.to);
   const answers = [answerOf(id, options)];
-  if (options.approve) checkPerson(run, id, options);
+  if (letsCallRun(answers[0] as Answer)) checkPerson(run, id, options);
   const { owner } = state;
   const said = {
     ...(options.by === undefined ? {} : { answeredBy: personOf(options.by) }),
@@ -73,7 +74,7 @@ export function personOf(text: string): unknown {
   return text.startsWith('{') ? objectOf('--by', text) : text;
 }
 
-/** Whoever approves a call whose tool says who may has to say who they are. */
+/** Whoever approves a call, or lets it run again, whose tool says who may has to say who they are. */
 function checkPerson({ state }: KeptRun, id: string, { by: person, module }: AnswerOptions): void {
   const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
   if (approver === undefined) return;
@@ -218,7 +219,8 @@ interface CheckingModule extends Pick<OpenModule, 'close'> {
 /** That with the config of the runs, or the application that they are of. */
 async function checkingModule({ options, surroundings }: AnswerCall): Promise<CheckingModule | undefined> {
   const { approve, arguments: edited, remember, module: named } = options;
-  if (named !== undefined && !approve) throw new UserFault('--module goes with --approve');
+  if (named !== undefined && !approve && !options['not-done'])
+    throw new UserFault('--module goes with --approve and --not-done');
   if (named === undefined && edited === undefined && remember === undefined) return undefined;
   const option = edited === undefined ? '--remember is' : '--arguments are';
   if (named === undefined)

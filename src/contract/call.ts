@@ -237,7 +237,10 @@ export interface PendingCall {
   readonly decisions?: readonly ApprovalDecision[];
   /** Of an approval: whether a yes may stand for later calls, too, and for how many milliseconds at most. */
   readonly mayRemember?: MayRemember;
-  /** Of an approval: that not everybody may give it who may answer; `function`: a function of the tool decides. */
+  /**
+   * Of an approval, or of an outcome that lets the call run again: that not everybody may give it who may answer;
+   * `function`: a function of the tool decides.
+   */
   readonly approver?: 'not-the-owner' | 'function';
   /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
   readonly expiresAt?: string;

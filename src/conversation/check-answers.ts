@@ -1,3 +1,4 @@
+import { letsCallRun } from '../call/waits.js';
 import type { InboxContent } from '../contract/conversation-log.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';
@@ -56,7 +57,7 @@ async function tryAnswers(
   const owned = owner === undefined ? {} : { owner };
   const trial = { answers, answeredBy, scope: { ...owned, conversationId }, isCertain: true, isTrial: true };
   let checked: CheckConfig = {};
-  if (answers.some((answer) => 'approved' in answer && answer.approved)) {
+  if (answers.some(letsCallRun)) {
     const next = { conversationId, ...owned, messages };
     const loading =
       typeof config === 'function' ? Promise.resolve(next).then(config) : Promise.resolve(config);

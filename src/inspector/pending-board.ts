@@ -1,5 +1,5 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
-import { approverOf } from '../call/waits.js';
+import { approverOf, letsCallRun } from '../call/waits.js';
 import type { Answer, CallScope, PendingCall } from '../contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation-log.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
@@ -102,7 +102,7 @@ export class PendingBoard {
     if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
     for (const answer of answers) {
       const asked = waiting.pending.find(({ id }) => id === answer?.id);
-      if (asked !== undefined && 'approved' in answer && answer.approved) this.#parts.person.check(asked);
+      if (asked !== undefined && letsCallRun(answer)) this.#parts.person.check(asked);
     }
     if (waiting.place === 'process') return this.#resume(runId, answers);
     if (goesOn === 'worker') return this.#leave(waiting, answers);

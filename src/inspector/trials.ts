@@ -1,6 +1,6 @@
 import type { Invocation } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import { answerWait, type WaitAnswer } from '../call/waits.js';
+import { answerWait, letsCallRun, type WaitAnswer } from '../call/waits.js';
 import { readArguments } from '../checking/read-arguments.js';
 import type { CallJournal, CallScope } from '../contract/call.js';
 import type { LLMProvider, Message } from '../contract/llm-provider.js';
@@ -82,7 +82,7 @@ export class TrialCalls {
     if (wait === undefined) throw new Error('this call waits for nothing');
     const answered = answerWait({ wait, journal }, answer);
     if (!answered.ok) throw new Error(answered.problem);
-    if (answered.journal.approved) this.#person.check({ tool: trial.tool, approver: wait.approver });
+    if (letsCallRun(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
     this.#waiting.delete(key);
     const { kind, index } = wait;
     const given = [...(journal.given ?? []), { kind, index, answeredBy: this.#person.name }];

@@ -7,6 +7,7 @@ import {
   changedSince,
   GONE,
   isExpired,
+  letsCallRun,
   mayApprove,
   withAnswer,
 } from '../call/waits.js';
@@ -113,7 +114,7 @@ interface AskedApproval {
 interface GivenAnswers {
   readonly answers: ReadonlyMap<string, Answer>;
   readonly answeredBy: unknown;
-  /** The calls that they approve. */
+  /** The calls that they approve, or let run again. */
   readonly approved: Map<StoredCall, AskedApproval>;
   readonly faults: string[];
   /** The id that the caller gave, for messages. */
@@ -179,7 +180,7 @@ function answerCall(
     // A refusal answers all of its call.
     const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
     current = { ...current, journal, waits: left };
-    if (wait.kind === 'approval' && journal.approved) asked = wait;
+    if ((wait.kind === 'approval' || wait.kind === 'outcome') && letsCallRun(answer)) asked = wait;
   }
   if (asked !== undefined && current.journal.refused === undefined)
     approved.set(current, { call, wait: asked });
@@ -308,7 +309,7 @@ function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise
   );
 }
 
-/** Whether a call may be approved by the person who did, and whether its tool still takes its arguments. */
+/** Whether a call may be let run by the person who did, and whether its tool still takes what was approved. */
 async function checkApproval(
   call: StoredWaitingCall,
   { call: before, wait }: AskedApproval,
@@ -317,6 +318,11 @@ async function checkApproval(
   const { tools, isLeft, changes } = checking;
   const { name, journal } = call;
   const tool = tools?.offered(name);
+  if (wait.kind === 'outcome') {
+    const refusal = approverFault(call, { wait, tool }, checking);
+    if (refusal !== undefined) checking.notAllowed.push(refusal);
+    return call;
+  }
   const isEdited = isUncheckedEdit(call);
   const isGone = tools !== undefined && tool === undefined;
   const checked = isGone || isEdited ? undefined : await tools?.check(name, journal.arguments);
@@ -363,9 +369,10 @@ function approverFault(
     log.error('The approver function of a tool threw; nobody may approve its calls', { tool: name, error }),
   );
   if (isAllowed) return undefined;
+  const verb = wait.kind === 'outcome' ? 'let run again' : 'approved';
   const who =
     approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
-  return `The call of '${name}' (${id}) can be approved only by ${who}. Nothing has run.`;
+  return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
 }
 
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {

@@ -10,6 +10,7 @@ import {
   Conversations,
   defineTool,
   type PendingCall,
+  recoverRuns,
   resumeStoredRun,
   resumeToolLoop,
   runToolLoop,
@@ -309,6 +310,107 @@ describe('approval.approver at each entry point', () => {
     );
     await resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy: CLERK });
     expect(ran).toEqual([5]);
+  });
+});
+
+describe('a call whose process died after somebody else than the owner approved it', () => {
+  /** A refund that the clerk approved, and whose process died while it ran. */
+  async function dead(approver: Approver) {
+    let now = 1_700_000_000_000;
+    const store = new MemoryRunStore({ now: () => now });
+    const begun = Promise.withResolvers<void>();
+    let ran = 0;
+    const refund = defineTool({
+      name: 'refund',
+      description: 'Refund',
+      parameters: { type: 'object', properties: { amount: { type: 'integer' } } },
+      approval: { approver },
+      execute: () => {
+        ran += 1;
+        begun.resolve();
+        return ran === 1 ? new Promise<string>(() => {}) : 'refunded';
+      },
+    });
+    const config = {
+      provider: new ScriptedProvider([calling(5), { content: 'Done.' }]),
+      model: 'm',
+      tools: [refund],
+      checkpoint: 'step' as const,
+      toolTimeoutMs: Number.POSITIVE_INFINITY,
+    };
+    const stored = { store, runId: 'r1' };
+    const run = await runToolLoop({ ...config, ...stored }, hello, scope);
+    const by = { scope, answeredBy: CLERK };
+    void resumeStoredRun(config, stored, yes(run.pending), by).catch(() => {});
+    await begun.promise;
+    now += 60_000;
+    await recoverRuns({ store, config });
+    const { pending = [] } = (await store.load('r1')) ?? {};
+    const notDone = pending.map(({ id }) => ({ id, outcome: 'not-done' }) as const);
+    return { config, stored, pending, notDone, by, ran: () => ran };
+  }
+
+  test('runs again only on the word of somebody who could approve it', async () => {
+    const { config, stored, pending, notDone, by, ran } = await dead('not-the-owner');
+    expect(pending).toMatchObject([{ kind: 'outcome', approver: 'not-the-owner' }]);
+    const refused = {
+      ...REFUSED,
+      message: expect.stringMatching(/can be let run again only by somebody else/),
+    };
+    for (const answeredBy of [undefined, OWNER]) {
+      const said = { owner: OWNER, answeredBy };
+      await expect(answerStoredRun(stored, notDone, said)).rejects.toMatchObject(refused);
+      await expect(resumeStoredRun(config, stored, notDone, { scope, answeredBy })).rejects.toMatchObject(
+        refused,
+      );
+    }
+    expect(ran()).toBe(1);
+    const done = await resumeStoredRun(config, stored, notDone, by);
+    expect(done.toolCalls).toMatchObject([{ status: 'success', result: { forLLM: 'refunded' } }]);
+    expect(ran()).toBe(2);
+  });
+
+  test('runs again only if the function of the tool accepts who says that', async () => {
+    const { config, stored, notDone, by, ran } = await dead(
+      ({ answeredBy }) => (answeredBy as typeof CLERK).user === 'clerk',
+    );
+    const said = { owner: OWNER, answeredBy: CLERK };
+    await expect(answerStoredRun(stored, notDone, said)).rejects.toMatchObject({
+      ...REFUSED,
+      message: expect.stringContaining('its tool decides, which is not given here'),
+    });
+    await expect(resumeStoredRun(config, stored, notDone, { scope })).rejects.toMatchObject(REFUSED);
+    expect((await resumeStoredRun(config, stored, notDone, by)).status).toBe('completed');
+    expect(ran()).toBe(2);
+  });
+
+  test('can be reported as done, or refused, by the owner, for then nothing runs', async () => {
+    for (const [answer, status] of [
+      [{ outcome: 'done', result: 'refunded before' }, 'success'],
+      [{ approved: false }, 'refused'],
+    ] as const) {
+      const { config, stored, pending, ran } = await dead('not-the-owner');
+      const answers = pending.map(({ id }) => ({ id, ...answer }) as Answer);
+      const done = await resumeStoredRun(config, stored, answers, { scope });
+      expect(done.toolCalls).toMatchObject([{ status }]);
+      expect(ran()).toBe(1);
+    }
+  });
+
+  test('is asked about again where the journal of the call has the word of the owner', async () => {
+    const { config, stored, ran } = await dead('not-the-owner');
+    const state = await stored.store.load('r1');
+    const [open] = state?.open.calls ?? [];
+    if (open?.status !== 'waiting') throw new Error('it was to wait');
+    const answered = answerWait({ wait: open.waits[0]!, journal: open.journal }, { outcome: 'not-done' });
+    if (!answered.ok) throw new Error(answered.problem);
+    const tools = new ToolRegistry().register(...config.tools);
+    const call = { id: open.id, name: 'refund', arguments: { amount: 5 }, journal: answered.journal };
+    expect(await tools.invoke(call, scope)).toMatchObject({
+      status: 'suspended',
+      suspension: { waits: [{ kind: 'outcome', approver: 'not-the-owner' }] },
+    });
+    expect(ran()).toBe(1);
   });
 });
 
