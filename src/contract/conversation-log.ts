@@ -204,16 +204,28 @@ export interface ConversationLog {
   watch(listener: (news: ConversationNews) => void): () => void;
   /**
    * Takes a conversation away, in which no turn is open. `hide`: its history and events stay under another id, which
-   * nobody knows; its runs, large results and schedules go, and what waits is not looked at any more. `erase`: all that
-   * the store has of it goes, also its jobs. False where the hold was lost.
+   * nobody knows; its runs, large results, schedules and jobs go, and what waits is not looked at any more. `erase`:
+   * all that the store has of it goes. False where the hold was lost.
    */
   remove?(hold: ConversationHold, how: 'hide' | 'erase'): boolean | Promise<boolean>;
+  /**
+   * Erases all conversations that were hidden under an id; false if there were none. With `onlyOwner` those of other
+   * owners stay.
+   */
+  eraseHidden?(hidden: HiddenConversations): boolean | Promise<boolean>;
   /**
    * Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number.
    *
    * @deprecated `retention({ events: ageMs })` of the stores does the same.
    */
   removeEventsOlderThan(ageMs: number): number | Promise<number>;
+}
+
+/** The conversations that were hidden under an id. */
+export interface HiddenConversations {
+  readonly conversationId: string;
+  readonly owner?: unknown;
+  readonly onlyOwner: boolean;
 }
 
 /** What a store of conversations has. */

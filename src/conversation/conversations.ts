@@ -176,7 +176,7 @@ export class Conversations {
   /**
    * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False if
    * there is no such conversation. Without `erase` it is hidden: the next prompt with its id begins a new conversation.
-   * With `erase` the store removes everything of it.
+   * With `erase` the store removes everything of it, and of those that were hidden under its id before.
    *
    * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner;
    *   InvalidOptionsError (521) if the store deletes no conversations.
@@ -200,12 +200,14 @@ export class Conversations {
     const { erase = false, onlyOwner = false } = options;
     const { owner } = ownerIn(options);
     const { leaseMs } = this.#deps;
+    const eraseHidden = async () =>
+      erase && ((await log.eraseHidden?.({ conversationId, owner, onlyOwner })) ?? false);
     const news = new News(log, conversationId);
     try {
       for (;;) {
         news.expect();
         const kept = await log.read(conversationId);
-        if (kept === undefined) return false;
+        if (kept === undefined) return await eraseHidden();
         if (onlyOwner && !isSameOwner(kept.owner, owner)) {
           const message = 'It was not deleted: the conversation has another owner.';
           throw new ToolwrightError('RunNotAllowed', message);
@@ -213,7 +215,10 @@ export class Conversations {
         // Asked again, it would be news by itself.
         if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
         const lease = await ConversationLease.acquire(log, { conversationId, leaseMs });
-        if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) return true;
+        if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) {
+          await eraseHidden();
+          return true;
+        }
         // Its holder releases it when the turn has ended, and there is no news if that process dies.
         if (lease === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
       }

@@ -49,7 +49,15 @@ export function expiryOf(state: RunState | RunCheckpoint): KeptExpiry {
 
 /** Under which id a deleted conversation is kept: nobody can guess it, and nothing enters it. */
 export function hiddenId(conversationId: string): string {
-  return `deleted ${crypto.randomUUID()} ${conversationId}`;
+  return `${HIDDEN}${crypto.randomUUID()} ${conversationId}`;
+}
+
+const HIDDEN = 'deleted ';
+const UUID_LENGTH = 36;
+
+/** The id that a hidden conversation had, if its id is one of `hiddenId`. */
+export function idBeforeHiding(id: string): string | undefined {
+  return id.startsWith(HIDDEN) ? id.slice(HIDDEN.length + UUID_LENGTH + 1) : undefined;
 }
 
 /**

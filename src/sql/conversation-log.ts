@@ -6,6 +6,7 @@ import type {
   ConversationNews,
   EnteredEntry,
   EventQuery,
+  HiddenConversations,
   HoldOutcome,
   HoldRenewal,
   InboxEntry,
@@ -56,8 +57,16 @@ const BESIDE = {
   runs: `DELETE FROM :runs WHERE {done} AND ${OF_TURNS} AND strpos(state, $3) > 0`,
   approvals: 'DELETE FROM :approvals WHERE {done} AND approval ~ $4',
   schedules: 'DELETE FROM :schedules WHERE {done} AND conversation_id = $1',
+  // Turns of a new conversation of the same id would take them for their own.
+  jobs: `DELETE FROM :jobs WHERE {done} AND ${JOB_OF} = $1`,
 };
 const OF_IT = 'WHERE {done} AND conversation_id = $1';
+/** Those that were hidden under an id (`$1`): their ids begin with "deleted", a UUID and spaces, 45 characters. */
+const HIDDEN = `
+  SELECT conversation_id FROM ${CONVERSATIONS}
+  WHERE conversation_id > 'deleted ' AND conversation_id < 'deleted!' AND substr(conversation_id, 46) = $1
+    AND turn IS NULL AND (NOT $2 OR owner IS NOT DISTINCT FROM $3)`;
+const OF_HIDDEN = `WHERE {done} AND conversation_id IN (${HIDDEN})`;
 const TELLS_EVENTS = { about: 'events', value: 1, once: 'done' } as const;
 
 /** `$1` is the conversation and `$2` the claim, where a statement has them. */
@@ -169,13 +178,21 @@ const SQL = statements('fleet', {
   erase: {
     steps: {
       ...BESIDE,
-      jobs: `DELETE FROM :jobs WHERE {done} AND ${JOB_OF} = $1`,
       messages: `DELETE FROM :fleet_messages ${OF_IT}`,
       inbox: `DELETE FROM :fleet_inbox ${OF_IT}`,
       events: `DELETE FROM :fleet_events ${OF_IT}`,
       gone: `DELETE FROM ${CONVERSATIONS} ${OF_IT}`,
     },
     tells: TELLS_EVENTS,
+  },
+  erase_hidden: {
+    steps: {
+      done: HIDDEN,
+      messages: `DELETE FROM :fleet_messages ${OF_HIDDEN}`,
+      inbox: `DELETE FROM :fleet_inbox ${OF_HIDDEN}`,
+      events: `DELETE FROM :fleet_events ${OF_HIDDEN}`,
+      gone: `DELETE FROM ${CONVERSATIONS} ${OF_HIDDEN}`,
+    },
   },
   hide: {
     steps: {
@@ -290,6 +307,11 @@ export class SqlConversationLog implements ConversationLog {
     const values = [id, claim, turnMark(id), approvalMark(id)];
     const run: RunStatement = this.#driver.run;
     return isDone(await (how === 'hide' ? run(SQL.hide, [...values, hiddenId(id)]) : run(SQL.erase, values)));
+  }
+
+  async eraseHidden({ conversationId, owner, onlyOwner }: HiddenConversations): Promise<boolean> {
+    const values = [conversationId, onlyOwner, ownerText(owner) ?? null];
+    return isDone(await this.#driver.run(SQL.erase_hidden, values));
   }
 
   /** Conversations in which nothing is open or waits, and nothing has happened for so long. */

@@ -6,6 +6,7 @@ import type {
   ConversationNews,
   EnteredEntry,
   EventQuery,
+  HiddenConversations,
   HoldOutcome,
   HoldRenewal,
   InboxEntry,
@@ -16,7 +17,7 @@ import type {
   OpenTurn,
 } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { checkAge, hiddenId } from '../errors/store-checks.js';
+import { checkAge, hiddenId, idBeforeHiding } from '../errors/store-checks.js';
 import { ownerText } from '../kernel/json.js';
 
 /** Kept as JSON: what is given out must not change what is kept. */
@@ -57,7 +58,7 @@ interface Row {
 interface BesideConversations {
   /** Something of it goes on without it, or comes later. */
   isAwaited(conversationId: string): boolean;
-  remove(conversation: Pick<Row, 'conversationId' | 'owner'>, how: 'hide' | 'erase'): void;
+  remove(conversation: Pick<Row, 'conversationId' | 'owner'>): void;
 }
 
 /** The conversations of a `MemoryRunStore`. */
@@ -185,7 +186,7 @@ export class MemoryConversationLog implements ConversationLog {
   remove(hold: ConversationHold, how: 'hide' | 'erase'): boolean {
     const row = this.#heldBy(hold);
     if (row === undefined || row.turn !== undefined) return false;
-    this.#beside.remove(row, how);
+    this.#beside.remove(row);
     this.#rows.delete(row.conversationId);
     this.#tell(row, 'events');
     if (how === 'erase') return true;
@@ -196,6 +197,17 @@ export class MemoryConversationLog implements ConversationLog {
     row.isDue = false;
     this.#rows.set(row.conversationId, row);
     return true;
+  }
+
+  eraseHidden({ conversationId, owner, onlyOwner }: HiddenConversations): boolean {
+    const hidden = [...this.#rows.values()].filter(
+      (row) =>
+        idBeforeHiding(row.conversationId) === conversationId &&
+        row.turn === undefined &&
+        (!onlyOwner || row.owner === ownerText(owner)),
+    );
+    for (const row of hidden) this.#rows.delete(row.conversationId);
+    return hidden.length > 0;
   }
 
   /** Conversations in which nothing is open or waits, and nothing has happened for so long. */

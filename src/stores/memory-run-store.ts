@@ -108,7 +108,7 @@ export class MemoryRunStore
     this.results = this.#results;
     this.#conversations = new MemoryConversationLog(this.#now, {
       isAwaited: (id) => this.#jobs.hasOpenOf(id) || this.#schedulesOf(id).length > 0,
-      remove: ({ conversationId, owner }, how) => this.#removeOf(conversationId, { owner, how }),
+      remove: ({ conversationId, owner }) => this.#removeOf(conversationId, owner),
     });
     this.conversations = this.#conversations;
     this.#approvals = new MemoryApprovals(this.#now);
@@ -281,10 +281,7 @@ export class MemoryRunStore
   }
 
   /** What is kept of a conversation beside it. */
-  #removeOf(
-    conversationId: string,
-    { owner, how }: { readonly owner: string | undefined; readonly how: 'hide' | 'erase' },
-  ): void {
+  #removeOf(conversationId: string, owner: string | undefined): void {
     const mark = turnMark(conversationId);
     const ids = new Set<string>();
     for (const { runId, state } of this.#runs.values())
@@ -297,7 +294,7 @@ export class MemoryRunStore
     this.#approvals.removeWhere(({ scope, subject = '' }) =>
       scope === 'run' ? isTurnOf(subject, conversationId) : subject === conversationId,
     );
-    if (how === 'erase') this.#jobs.removeOf(conversationId);
+    this.#jobs.removeOf(conversationId);
   }
 
   #newRun(runId: string): HeldRun {

@@ -207,6 +207,35 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await dump()).not.toContain(CANARY);
   });
 
+  test('Conversations.delete with erase removes all that was hidden under the id before, of the owner that is named', async () => {
+    const { store, dump } = await opened();
+    const { conversations, say } = open(store);
+    const lives = [
+      ['c', ['use mail', 'Hello']],
+      ['c', ['Hello', 'use mail']],
+      ['c.1', ['use mail']],
+    ] as const;
+    for (const [id, texts] of lives) {
+      for (const text of texts) await say(id, text);
+      await settled(async () => (await store.jobs.listJobs({ status: 'completed' })).jobs.length === 1);
+      await conversations.idle(id);
+      expect(await conversations.delete(id)).toBe(true);
+      expect((await store.jobs.listJobs()).jobs).toEqual([]);
+    }
+    await say('c', 'Hello');
+    const bob = { erase: true, owner: 'bob', onlyOwner: true };
+    expect(await conversations.delete('c')).toBe(true);
+    expect(await conversations.delete('c', bob)).toBe(false);
+    expect(await conversations.delete('c', { ...bob, owner: 'ann' })).toBe(true);
+    expect(await conversations.delete('c', { erase: true })).toBe(false);
+    // One that is there takes along what was hidden under its id.
+    await say('c.1', 'Hello');
+    expect(await conversations.delete('c.1', { erase: true })).toBe(true);
+    expect(await conversations.delete('c.1', { erase: true })).toBe(false);
+    expect(await dump()).not.toContain(CANARY);
+    expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 0 });
+  });
+
   test('Conversations.delete removes no run that only has an id like that of a turn', async () => {
     const { store } = await opened();
     const { conversations, say } = open(store);
