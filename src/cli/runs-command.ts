@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { CallStatus, PendingCall, PendingKind } from '../contract/call.js';
 import type { KeptRun, RunStatus } from '../contract/run-checkpoint.js';
 import type { StoredCallRecord } from '../contract/run-state.js';
 import type { ScheduleTiming } from '../contract/schedule-store.js';
@@ -173,23 +174,40 @@ async function showRun(call: RunsCall): Promise<number> {
   for (const item of open?.calls ?? [])
     if ('name' in item) say(`call: ${item.name} ${item.status}`);
     else sayCall(say, item.record, folded);
-  for (const { id, kind, tool, arguments: args, message, title, risk, expiresAt } of pending)
-    say(
-      `waits: ${[id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`, expiresAt && `until ${expiresAt}`].filter(Boolean).join(' ')}`,
-    );
+  for (const item of pending) sayPending(say, item);
   const last = messages.at(-1);
   if (end !== undefined && last?.role === 'assistant' && last.content) say(`said: ${headOf(last.content)}`);
   return 0;
 }
 
-/** What was called, what came of it, and whether it was undone. */
+/** What is waited for. The lines of a description are indented, so that none looks like a line of this command. */
+function sayPending(say: RunsCall['say'], pending: PendingCall): void {
+  const { id, kind, tool, arguments: args, message, title, description, risk, approver, expiresAt } = pending;
+  const parts = [id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`];
+  const limits = [approver && `approver: ${approver}`, expiresAt && `until ${expiresAt}`];
+  say(`waits: ${[...parts, ...limits].filter(Boolean).join(' ')}`);
+  for (const line of description?.split('\n') ?? []) say(`  ${line}`);
+}
+
+/** What was called, what came of it, who answered what it waited for, and whether it was undone. */
 function sayCall(say: RunsCall['say'], record: StoredCallRecord, { compensated }: FoldedRun): void {
   const { name, status, rawArguments, arguments: args = rawArguments, answeredBy, result } = record;
+  const { answers = answeredBy === undefined ? [] : [{ kind: 'question', answeredBy }] } = record;
   const undone = compensated.get(record.idempotencyKey ?? '');
-  const by = answeredBy === undefined ? '' : `, answered by ${JSON.stringify(answeredBy)}`;
-  say(`call: ${name} ${status} ${headOf(JSON.stringify(args) ?? '')}: ${headOf(result.forLLM)}${by}`);
+  const by = answers.map(
+    (answer) => `, ${answeredAs(answer.kind, status)} by ${JSON.stringify(answer.answeredBy)}`,
+  );
+  say(
+    `call: ${name} ${status} ${headOf(JSON.stringify(args) ?? '')}: ${headOf(result.forLLM)}${by.join('')}`,
+  );
   if (undone !== undefined)
     say(`${undone.isError ? 'not undone' : 'undone'}: ${name}: ${headOf(undone.text)}`);
+}
+
+/** A refused call may have been approved, and refused by a policy. */
+function answeredAs(kind: PendingKind, status: CallStatus): string {
+  if (kind === 'outcome') return 'outcome reported';
+  return kind === 'approval' && status !== 'refused' ? 'approved' : 'answered';
 }
 
 const HEAD = 120;

@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Approver, defineTool, runToolLoop, type ToolLoopConfig } from 'toolwright';
+import {
+  type Approver,
+  defineTool,
+  recoverRuns,
+  resumeStoredRun,
+  runToolLoop,
+  type ToolLoopConfig,
+} from 'toolwright';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { builtFile } from '../processes/built-file.js';
@@ -84,6 +91,56 @@ describe('toolwright runs answer', () => {
     expect((await store.read('r1'))?.state.open?.calls).toMatchObject([
       { journal: { approved: true, given: [{ answeredBy: 'clerk 7' }] } },
     ]);
+  });
+
+  test('lets the owner run no call again that somebody else approved, and show names both', async () => {
+    let now = 1_700_000_000_000;
+    using kept = new SqliteRunStore({ path: join(folder, 'runs.sqlite'), now: () => now });
+    const begun = Promise.withResolvers<void>();
+    const refund = defineTool({
+      name: 'refund',
+      description: 'Refund',
+      parameters: { type: 'object', properties: { amount: { type: 'integer' } } },
+      approval: {
+        approver: 'not-the-owner',
+        title: 'Refund an order',
+        description: 'The money leaves\nthe account at once.',
+        risk: 'high',
+      },
+      execute: () => {
+        begun.resolve();
+        return new Promise<string>(() => {});
+      },
+    });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'refund', arguments: { amount: 5 } }] },
+      { content: 'Done.' },
+    ]);
+    const config = { provider, model: 'm', tools: [refund], checkpoint: 'step' as const };
+    const limits = { toolTimeoutMs: Number.POSITIVE_INFINITY };
+    const scope = { owner: { user: 'u1' } };
+    const stored = { store: kept, runId: 'r1' };
+    const run = await runToolLoop({ ...config, ...stored }, [{ role: 'user', content: 'Refund it' }], scope);
+    const show = () => toolwright('runs', 'show', 'r1', '--store', 'runs.sqlite');
+    expect((await show()).stdout).toContain(
+      'Refund an order risk: high approver: not-the-owner\n  The money leaves\n  the account at once.\n',
+    );
+    const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+    const by = { scope, answeredBy: { user: 'bob' } };
+    void resumeStoredRun({ ...config, ...limits }, stored, answers, by).catch(() => {});
+    await begun.promise;
+    now += 60_000;
+    await recoverRuns({ store: kept, config });
+    expect((await show()).stdout).toMatch(/ outcome refund .* approver: not-the-owner\n/);
+    const again = await answer('--not-done', '--by', '{"user":"u1"}');
+    expect(again).toEqual(fault(1, /can be let run again only by somebody else than the owner/));
+    expect(await answer('--not-done')).toEqual(fault(2, /--by says who answers/));
+    expect(await answer('--done', '"refunded"', '--by', '{"user":"u1"}')).toMatchObject({ exitCode: 0 });
+    now = Date.now();
+    await recoverRuns({ store: kept, config });
+    expect((await show()).stdout).toContain(
+      ': refunded, approved by {"user":"bob"}, outcome reported by {"user":"u1"}\n',
+    );
   });
 
   test('asks the tool of the module who may approve', async () => {
