@@ -62,7 +62,8 @@ export function mayApprove(
   if (owner === undefined) return false;
   // Whoever says nothing of themselves is the owner.
   const by = isNobody(answeredBy) ? owner : answeredBy;
-  if (approver === 'not-the-owner') return canonicalJson(by) !== canonicalJson(owner);
+  if (approver === 'not-the-owner')
+    return hasSameForm(by, owner) && canonicalJson(by) !== canonicalJson(owner);
   try {
     const decision: unknown = approver(copyOfJson({ answeredBy: by, owner, call }) as ApproverRequest);
     // A promise is no decision, and must not end the process either.
@@ -72,6 +73,11 @@ export function mayApprove(
     onError(error);
     return false;
   }
+}
+
+/** A text never equals an object: whether people are the same can be seen only where both are written in one form. */
+export function hasSameForm(one: unknown, other: unknown): boolean {
+  return typeof one === typeof other && Array.isArray(one) === Array.isArray(other);
 }
 
 /** When an answer comes too late. Waits of longer than any date are none. */

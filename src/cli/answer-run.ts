@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { parseArgs } from 'node:util';
-import { letsCallRun } from '../call/waits.js';
+import { hasSameForm, letsCallRun } from '../call/waits.js';
 import type { Answer, ApprovalAnswer } from '../contract/call.js';
 import type { InboxContent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -51,10 +51,13 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   const { runId, state } = run;
   const id = questionOf(run, options.to);
   const answers = [answerOf(id, options)];
-  if (letsCallRun(answers[0] as Answer)) checkPerson(run, id, options);
   const { owner } = state;
+  const isNumber = typeof owner === 'number' && /^\d+$/.test(options.by ?? '');
+  const answeredBy =
+    options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
+  if (letsCallRun(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
   const said = {
-    ...(options.by === undefined ? {} : { answeredBy: personOf(options.by) }),
+    ...(answeredBy === undefined ? {} : { answeredBy }),
     ...(owner === undefined ? {} : { owner }),
   };
   const conversationId = await conversationOf(store, runId);
@@ -75,11 +78,18 @@ export function personOf(text: string): unknown {
 }
 
 /** Whoever approves a call, or lets it run again, whose tool says who may has to say who they are. */
-function checkPerson({ state }: KeptRun, id: string, { by: person, module }: AnswerOptions): void {
+function checkPerson(
+  { state, id, answeredBy }: KeptRun & Said & { readonly id: string },
+  { module }: AnswerOptions,
+): void {
   const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
   if (approver === undefined) return;
-  if (person === undefined)
+  if (answeredBy === undefined)
     throw new UserFault(`'${tool}' is not approved by everybody: --by says who answers, --by clerk7`);
+  if (approver === 'not-the-owner' && !hasSameForm(answeredBy, state.owner))
+    throw new UserFault(
+      `the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
+    );
   if (approver === 'function' && module === undefined)
     throw new UserFault(
       `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,

@@ -87,9 +87,13 @@ describe('toolwright runs answer', () => {
       fault(1, /only by somebody else than the owner/),
     );
     expect(await store.load('r1')).toMatchObject({ pending: [{ tool: 'refund' }] });
-    expect(await answer('--approve', '--by', 'clerk 7')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await answer('--approve', '--by', 'u1')).toEqual(
+      fault(2, /the owner of this run is {"user":"u1"}: give --by in the same form/),
+    );
+    const clerk = ['--approve', '--by', '{"user":"clerk 7"}'];
+    expect(await answer(...clerk)).toMatchObject({ exitCode: 0, stderr: '' });
     expect((await store.read('r1'))?.state.open?.calls).toMatchObject([
-      { journal: { approved: true, given: [{ answeredBy: 'clerk 7' }] } },
+      { journal: { approved: true, given: [{ answeredBy: { user: 'clerk 7' } }] } },
     ]);
   });
 

@@ -75,6 +75,25 @@ describe('approval.approver', () => {
     expect(ran).toEqual([5]);
   });
 
+  test("'not-the-owner' refuses people who are not written in the form of the owner", async () => {
+    const { config, ran } = setup('not-the-owner');
+    for (const [owner, answeredBy, reason] of [
+      [OWNER, 'u1', 'the owner is an object, and answeredBy is a text'],
+      ['u1', { user: 'u1' }, 'the owner is a text, and answeredBy is an object'],
+      [7, '7', 'the owner is a number, and answeredBy is a text'],
+    ] as const) {
+      const provider = new ScriptedProvider([calling(5)]);
+      const { pending, state } = await runToolLoop({ ...config, provider }, hello, { owner });
+      const stored = { store: config.store, runId: state?.runId ?? '' };
+      const refused = { ...REFUSED, message: expect.stringContaining(reason) };
+      const by = { owner, answeredBy };
+      await expect(answerStoredRun(stored, yes(pending), by)).rejects.toMatchObject(refused);
+      const resumed = resumeToolLoop(config, state, yes(pending), { scope: { owner }, answeredBy });
+      await expect(resumed).rejects.toMatchObject(refused);
+    }
+    expect(ran).toEqual([]);
+  });
+
   test('the owner may still refuse such a call', async () => {
     const { config, ran } = setup('not-the-owner');
     const run = await runToolLoop(config, hello, scope);
