@@ -87,8 +87,9 @@ async function open(
   const ask = (path: string, user: string, body?: object, method = body === undefined ? 'GET' : 'POST') =>
     fetch(`${url}/${path}`, {
       method,
-      headers: { 'content-type': 'application/json', 'x-user': user },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined
+        ? { headers: { 'x-user': user } }
+        : { headers: { 'content-type': 'application/json', 'x-user': user }, body: JSON.stringify(body) }),
     });
   return { ask, tools };
 }
