@@ -46,14 +46,55 @@ export function findClosed(
       const folded = foldedPath(path);
       if (fits.some((one) => one(folded))) found.push(...closedAt(root, path, how));
       else if (entry.isDirectory() && reaches.some((one) => one(folded))) visit(path);
-      if (found.length > MOST_CLOSED)
-        throw new Error(
-          `More than ${MOST_CLOSED} paths are closed to commands: close the folders that they are in.`,
-        );
+      checkCount(found.length);
     }
   };
   if (patterns.length > 0) visit('');
   return found;
+}
+
+/** By relative path. */
+export type ProtectedPaths = ReadonlyMap<string, 'file or folder' | 'link' | 'bare repository'>;
+
+/**
+ * Finds what has a protected name in subfolders, and bare repositories, which Git obeys without a `.git`. It does not
+ * descend into `.git` and `node_modules`.
+ */
+export function findProtected(root: string, names: readonly string[]): ProtectedPaths {
+  const found = new Map<string, 'file or folder' | 'link' | 'bare repository'>();
+  const visit = (folder: string): void => {
+    const entries = entriesOf(join(root, folder));
+    const inside = new Set<string>();
+    for (const entry of entries) {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      const folded = foldedPath(entry.name);
+      inside.add(folded);
+      // The exact names in the root are protected even if they do not exist.
+      if (names.includes(folded) && !(folder === '' && names.includes(entry.name)))
+        found.set(path, entry.isSymbolicLink() ? 'link' : 'file or folder');
+      else if (entry.isDirectory() && folded !== '.git' && entry.name !== 'node_modules') visit(path);
+    }
+    const isBare = inside.has('head') && (inside.has('objects') || inside.has('commondir'));
+    if (isBare && names.includes('.git')) found.set(folder || '.', 'bare repository');
+  };
+  if (names.length > 0) visit('');
+  return found;
+}
+
+/** The files and folders to close; of a link, its target. */
+export function closeProtected(root: string, paths: ProtectedPaths): readonly ClosedPath[] {
+  const closed = [...paths].flatMap(([path, kind]) =>
+    kind === 'bare repository' ? [] : closedAt(root, path, 'unwritable'),
+  );
+  checkCount(closed.length);
+  return closed;
+}
+
+function checkCount(count: number): void {
+  if (count > MOST_CLOSED)
+    throw new Error(
+      `More than ${MOST_CLOSED} paths are closed to commands: close the folders that they are in.`,
+    );
 }
 
 function closedAt(root: string, path: string, how: ClosedPath['how']): readonly ClosedPath[] {

@@ -5,6 +5,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
 import { FILLED_TEXT, listOf, optionTable, protecting } from '../../kernel/options.js';
+import { visibleLine } from '../../kernel/visible-text.js';
 import { HOSTS } from '../network/web-access.js';
 import { isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
 import type { CommandShell } from '../shell/command-shell.js';
@@ -15,7 +16,14 @@ import {
   LocalShell,
   type LocalShellOptions,
 } from '../shell/local-shell.js';
-import { type ClosedPath, findClosed, protect } from './closed-paths.js';
+import {
+  type ClosedPath,
+  closeProtected,
+  findClosed,
+  findProtected,
+  type ProtectedPaths,
+  protect,
+} from './closed-paths.js';
 import { startHostProxy } from './host-proxy.js';
 
 /** What {@link sandboxShell} is made from. */
@@ -117,6 +125,7 @@ class SandboxShell extends LocalShell {
   protected override launch(argv: Launch['argv'], environment: Readonly<Record<string, string>>): Launch {
     const { unreadable = [], unwritable = [], writable = [] } = this.#options;
     const names = PROTECTED_NAMES.filter((name) => !writable.includes(name));
+    const before = findProtected(this.#root, names);
     const held: ReturnType<typeof protect>[] = [];
     const release = (): void => {
       for (const one of held) one.release();
@@ -125,14 +134,30 @@ class SandboxShell extends LocalShell {
       for (const name of names) held.push(protect(this.#root, name));
       const closed = [
         ...held,
+        ...closeProtected(this.#root, before),
         ...findClosed(this.#root, unwritable, 'unwritable'),
         ...findClosed(this.#root, unreadable, 'unreadable'),
       ];
-      return { ...this.#wrapped(argv, environment, closed), onEnd: release };
+      const onEnd = (): string | undefined => {
+        release();
+        return this.#newNote(before, findProtected(this.#root, names));
+      };
+      return { ...this.#wrapped(argv, environment, closed), onEnd };
     } catch (error) {
       release();
       throw error;
     }
+  }
+
+  /** Reports what a command has created and the sandbox could not prevent: bubblewrap closes only what exists. */
+  #newNote(before: ProtectedPaths, after: ProtectedPaths): string | undefined {
+    const created = [...after].filter(([path, kind]) => before.get(path) !== kind);
+    if (created.length === 0) return undefined;
+    const shown = created.slice(0, 10).map(([path, kind]) => visibleLine(`${path} (${kind})`));
+    const paths = `${shown.join(', ')}${created.length > 10 ? ` and ${created.length - 10} more` : ''}`;
+    const note = `New in the folder: ${paths}. Git and package managers run programs that such files name, also outside of the sandbox`;
+    (this.#options.logger ?? console).warn(`A command in the sandbox created protected files. ${note}.`);
+    return `\n(${note}.)\n`;
   }
 
   #wrapped(

@@ -110,7 +110,8 @@ export interface Launch {
   readonly argv: readonly [string, ...string[]];
   /** Beside the environment of the shell. */
   readonly environment?: Readonly<Record<string, string>>;
-  readonly onEnd?: () => void;
+  /** What it returns is added to the output. */
+  readonly onEnd?: () => string | undefined;
 }
 
 /** Runs commands on this machine, as this user, each in a group of its own. It is no sandbox. */
@@ -191,13 +192,14 @@ export class LocalShell extends CommandShell {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const { pid, stdout, stderr } = child;
+    const write = (text: string): void => {
+      output.add(text);
+      onOutput?.(text);
+    };
     for (const stream of [stdout, stderr]) {
       stream?.on('error', () => {});
       // It decodes whole characters only.
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        output.add(text);
-        onOutput?.(text);
-      });
+      stream?.setEncoding('utf8').on('data', write);
     }
     let endedBy: CommandEnd['endedBy'];
     const end = (why: 'time' | 'abort'): Promise<void> => {
@@ -219,7 +221,8 @@ export class LocalShell extends CommandShell {
       // What it has left running could not be ended later.
       await endGroup(pid, mark);
       process.off('exit', killAtExit);
-      onEnd?.();
+      const note = onEnd?.();
+      if (note !== undefined) write(note);
       const why = endedBy === undefined ? {} : { endedBy };
       const durationMs = performance.now() - begun;
       return { exitCode: exitCode ?? undefined, signal: killedBy ?? undefined, ...why, durationMs };

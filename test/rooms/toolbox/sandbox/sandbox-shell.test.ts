@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, jest, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -14,7 +14,7 @@ import { type SandboxShellOptions, sandboxShell } from 'toolwright/toolbox/sandb
 import { shellTools } from 'toolwright/toolbox/shell';
 import { buildProgram } from '../../../processes/build-program.js';
 import { describeSandbox } from '../../../services/services.js';
-import { newFolder } from '../files/folders.js';
+import { newFolder, textsOf } from '../files/folders.js';
 
 const FILES = {
   'a.txt': 'inside\n',
@@ -63,6 +63,37 @@ describeSandbox('sandboxShell', () => {
     );
     expect(readdirSync(folder).sort()).toEqual(['.env', 'a.txt', 'kept.js', 'sub', 'vault']);
     expect(await run('y=kept.js; cat $y; ls -la .npmrc')).toContain('1\n');
+  });
+
+  test('keeps protected names in subfolders unwritable, and reports new ones', async () => {
+    const folder = newFolder({
+      ...FILES,
+      'pkg/.git/config': 'old\n',
+      'pkg/deep/.npmrc': 'old\n',
+      'pkg/a': 'a\n',
+    });
+    symlinkSync('../a.txt', join(folder, 'pkg/.yarnrc'));
+    const warn = jest.fn();
+    const { run } = sandbox({ folder, logger: { ...console, warn } });
+    const told = await run(
+      'x=evil; mkdir pkg/.git/hooks; for f in pkg/.git/config pkg/deep/.npmrc; do echo $x > $f; rm -f $f; done; mv pkg moved; rm -rf pkg/.git; echo b > pkg/a',
+    );
+    expect(told).not.toContain('New in the folder');
+    expect(textsOf(join(folder, 'pkg'))).toEqual({
+      '.git/config': 'old\n',
+      'deep/.npmrc': 'old\n',
+      a: 'b\n',
+    });
+    expect(warn).not.toHaveBeenCalled();
+    expect(await run('x=1; mkdir -p new/sub; cd new/sub; git init -q .; git init -q --bare ../bare')).toMatch(
+      /New in the folder: new\/bare \(bare repository\), new\/sub\/\.git \(file or folder\)\. Git and package managers/,
+    );
+    expect(await run('rm pkg/.yarnrc; echo x > pkg/.yarnrc; touch HEAD commondir')).toMatch(
+      /pkg\/\.yarnrc \(file or folder\), \. \(bare repository\)/,
+    );
+    expect(warn.mock.calls.flat().join()).toContain('new/sub/.git');
+    const { run: mayCommit } = sandbox({ folder, writable: ['.git'] });
+    expect(await mayCommit('x=1; git init -q third; git -C new/sub config a.b c')).not.toContain('New in');
   });
 
   test('shows nothing of the home, of other folders, of secrets of the system and of other processes', async () => {
