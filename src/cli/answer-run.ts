@@ -108,11 +108,18 @@ async function enter(
 ): Promise<number> {
   const tools = checking?.tools === undefined ? {} : { tools: checking.tools };
   if (conversationId !== undefined) {
-    await checkAnswers({ conversationId, content, store, config: tools });
-    await enterAnswers({ runId, conversationId, content, store }, async () => {
+    const checkStillWaits = async () => {
       const now = await store.read(runId);
       if (now !== undefined) checkWaits(now, id);
-    });
+    };
+    try {
+      await checkAnswers({ conversationId, content, store, config: tools });
+    } catch (error) {
+      // Somebody else was quicker, and a server may have taken their answer already: the run says who it was.
+      await checkStillWaits();
+      throw error;
+    }
+    await enterAnswers({ runId, conversationId, content, store }, checkStillWaits);
     say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
     return 0;
   }

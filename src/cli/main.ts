@@ -1,6 +1,13 @@
 #!/usr/bin/env node
 import { oldNode } from '../kernel/node-version.js';
 
+// Whoever reads has closed the pipe, as `head` does: nobody wants the rest.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
+
 const problem = oldNode();
 if (problem === undefined) {
   // Only now: an older Node may not be able to load the commands.

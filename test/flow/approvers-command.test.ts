@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type Approver,
+  Conversations,
   defineTool,
   recoverRuns,
   resumeStoredRun,
@@ -168,6 +169,44 @@ describe('toolwright runs answer', () => {
     );
     const edited = ['--arguments', '{"amount":5,"reason":"broken"}', '--module', 'worker.mjs'];
     expect(await answer('--approve', ...edited)).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
+  test('names who was quicker where a server has taken their answer meanwhile', async () => {
+    const refund = defineTool({
+      name: 'refund',
+      description: 'Refund',
+      parameters: { type: 'object', properties: {} },
+      approval: true,
+      execute: () => 'refunded',
+    });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'refund', arguments: {} }] },
+      { content: 'Done.' },
+    ]);
+    const server = new Conversations({ store, config: { provider, model: 'm', tools: [refund] } });
+    await server.prompt('k1', 'Refund it');
+    const { pending = [] } = (await server.idle('k1')) ?? {};
+    writeModule('true');
+    // The command has read the conversation when it loads the module, which waits for the other answer.
+    writeFileSync(
+      join(folder, 'slow.mjs'),
+      `import { existsSync } from 'node:fs';
+      import { setTimeout } from 'node:timers/promises';
+      console.error('loading');
+      while (!existsSync('answered')) await setTimeout(20);
+      export { config } from './worker.mjs';`,
+    );
+    const args = ['runs', 'answer', 'k1.1', '--store', 'runs.sqlite', '--approve', '--module', 'slow.mjs'];
+    await using late = new NodeProcess([COMMAND, ...args], { folder });
+    await late.said(/loading/);
+    const answers = pending.map(({ id }) => ({ id, approved: true }));
+    await server.answer('k1', answers, { answeredBy: 'clerk 7' });
+    await server.idle('k1');
+    await server.close();
+    writeFileSync(join(folder, 'answered'), '');
+    const { exitCode, stderr } = await late.ended();
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/k1\.1 waits for no answer: .*answered already, the last time by "clerk 7"\n$/);
   });
 
   test('a run without an owner is refused by a chat on the terminal', async () => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,4 +24,13 @@ test('toolwright list ends although the module that it listed keeps something op
   const { exitCode, stdout } = runNode([builtFile('dist/src/cli/main.js'), 'list', 'open.mjs'], { folder });
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(/^one +- +explicit/m);
+});
+
+test('toolwright ends quietly where whoever reads its output closes the pipe', () => {
+  const line = '{ "$0" "$1" list --help; echo "ended with $?" >&2; } | exec 0<&-';
+  const { stderr } = spawnSync('sh', ['-c', line, process.execPath, builtFile('dist/src/cli/main.js')], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('ended with 0\n');
 });
