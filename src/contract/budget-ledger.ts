@@ -62,6 +62,16 @@ export interface StoreWithBudgets {
   readonly budgets: BudgetLedger;
 }
 
+/** The key of what a conversation may spend. */
+export function conversationKey(conversationId: string): string {
+  return `conversation:${conversationId}`;
+}
+
+/** Under which key what was granted beyond an account is kept. */
+export function grantedKey(key: string): string {
+  return `granted ${key}`;
+}
+
 /** Nothing of anything. */
 export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
 

@@ -6,6 +6,8 @@ import {
   type BudgetLedger,
   type BudgetPart,
   type BudgetReservation,
+  conversationKey,
+  grantedKey,
   NO_AMOUNTS,
   partBeyond,
 } from '../contract/budget-ledger.js';
@@ -130,7 +132,7 @@ export class SharedAccount extends Account {
     super({ place: `${windowMs ?? 0} ${key}`, whose: `'${key}'`, option }, given);
     this.key = key;
     this.#window = windowMs === undefined ? {} : { windowMs };
-    this.grantedAccount = { key: `granted ${key}`, ...this.#window, limits: grantableIn(given) };
+    this.grantedAccount = { key: grantedKey(key), ...this.#window, limits: grantableIn(given) };
   }
 
   get account(): BudgetAccount {
@@ -162,7 +164,7 @@ export function sharedAccounts(
         fix: "the scope { conversationId: 'c1' }",
       });
     checkKey('scope.conversationId', conversationId);
-    const key = `conversation:${conversationId}`;
+    const key = conversationKey(conversationId);
     accounts.push(new SharedAccount({ key, option: 'budget.conversation' }, conversation));
   }
   for (const [index, { key: keyOf, ...limits }] of by.entries()) {

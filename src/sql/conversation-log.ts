@@ -1,3 +1,4 @@
+import { conversationKey, grantedKey } from '../contract/budget-ledger.js';
 import type {
   ConversationCommit,
   ConversationHold,
@@ -56,6 +57,8 @@ const BESIDE = {
     )`,
   runs: `DELETE FROM :runs WHERE {done} AND ${OF_TURNS} AND strpos(state, $3) > 0`,
   approvals: 'DELETE FROM :approvals WHERE {done} AND approval ~ $4',
+  budgets: 'DELETE FROM :budgets WHERE {done} AND key = $5',
+  reservations: 'DELETE FROM :reservations WHERE {done} AND key IN ($5, $6)',
   schedules: 'DELETE FROM :schedules WHERE {done} AND conversation_id = $1',
   // Turns of a new conversation of the same id would take them for their own.
   jobs: `DELETE FROM :jobs WHERE {done} AND ${JOB_OF} = $1`,
@@ -197,11 +200,11 @@ const SQL = statements('fleet', {
   hide: {
     steps: {
       ...BESIDE,
-      messages: `UPDATE :fleet_messages SET conversation_id = $5 ${OF_IT}`,
-      inbox: `UPDATE :fleet_inbox SET conversation_id = $5, done_at = coalesce(done_at, {now}) ${OF_IT}`,
-      events: `UPDATE :fleet_events SET conversation_id = $5 ${OF_IT}`,
+      messages: `UPDATE :fleet_messages SET conversation_id = $7 ${OF_IT}`,
+      inbox: `UPDATE :fleet_inbox SET conversation_id = $7, done_at = coalesce(done_at, {now}) ${OF_IT}`,
+      events: `UPDATE :fleet_events SET conversation_id = $7 ${OF_IT}`,
       gone: `
-        UPDATE ${CONVERSATIONS} SET conversation_id = $5, is_due = false, claim = NULL, lease_end = NULL ${OF_IT}`,
+        UPDATE ${CONVERSATIONS} SET conversation_id = $7, is_due = false, claim = NULL, lease_end = NULL ${OF_IT}`,
     },
     tells: TELLS_EVENTS,
   },
@@ -304,7 +307,8 @@ export class SqlConversationLog implements ConversationLog {
   }
 
   async remove({ conversationId: id, claim }: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
-    const values = [id, claim, turnMark(id), approvalMark(id)];
+    const key = conversationKey(id);
+    const values = [id, claim, turnMark(id), approvalMark(id), key, grantedKey(key)];
     const run: RunStatement = this.#driver.run;
     return isDone(await (how === 'hide' ? run(SQL.hide, [...values, hiddenId(id)]) : run(SQL.erase, values)));
   }

@@ -5,6 +5,8 @@ import {
   type BudgetBalance,
   type BudgetLedger,
   type BudgetReservation,
+  conversationKey,
+  grantedKey,
   NO_AMOUNTS,
   partBeyond,
   type ReservationOutcome,
@@ -78,6 +80,18 @@ export class MemoryBudgets implements BudgetLedger {
     const old = [...this.#accounts].filter(([, { changedAt }]) => changedAt <= limit);
     for (const [place] of old) this.#accounts.delete(place);
     return old.length;
+  }
+
+  removeOf(conversationId: string): void {
+    const key = conversationKey(conversationId);
+    const isMeant = (place: string): boolean => {
+      const [, , ...words] = place.split(' ');
+      return [key, grantedKey(key)].includes(words.join(' '));
+    };
+    for (const place of this.#accounts.keys()) if (isMeant(place)) this.#accounts.delete(place);
+    for (const [id, { places, ...held }] of this.#reservations)
+      if (places.some(isMeant))
+        this.#reservations.set(id, { ...held, places: places.filter((place) => !isMeant(place)) });
   }
 
   #placeOf({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): string {

@@ -93,6 +93,7 @@ export class MemoryRunStore
   readonly conversations: ConversationLog;
   readonly #conversations: MemoryConversationLog;
   readonly #approvals: MemoryApprovals;
+  readonly #budgets: MemoryBudgets;
   readonly #jobs: MemoryJobs;
   readonly #results: MemoryResults;
   readonly #schedules: MemorySchedules;
@@ -102,7 +103,8 @@ export class MemoryRunStore
   constructor(options: MemoryRunStoreOptions = {}) {
     checkOptions(options, OPTIONS);
     this.#now = options.now ?? Date.now;
-    this.budgets = new MemoryBudgets(this.#now);
+    this.#budgets = new MemoryBudgets(this.#now);
+    this.budgets = this.#budgets;
     this.cache = new MemoryCache(this.#now);
     this.#results = new MemoryResults(this.#now);
     this.results = this.#results;
@@ -295,6 +297,7 @@ export class MemoryRunStore
       scope === 'run' ? isTurnOf(subject, conversationId) : subject === conversationId,
     );
     this.#jobs.removeOf(conversationId);
+    this.#budgets.removeOf(conversationId);
   }
 
   #newRun(runId: string): HeldRun {

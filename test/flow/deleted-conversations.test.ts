@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
-import type { ResultKey } from 'toolwright';
+import type { Budget, ResultKey } from 'toolwright';
 import { agentAsTool, Conversations, defineTool, MemoryJobEngine } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
@@ -32,7 +32,10 @@ afterEach(async () => {
 });
 
 /** Conversations whose model answers with what it is told, asks for an approval, starts work, or calls a slow tool. */
-function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
+function open(
+  store: Store,
+  { budget, ...more }: { readonly takesTurns?: boolean; readonly budget?: Budget } = {},
+) {
   const engine = new MemoryJobEngine();
   const begun = Promise.withResolvers<void>();
   const parameters = { type: 'object', properties: { text: { type: 'string' } } } as const;
@@ -94,7 +97,7 @@ function open(store: Store, more: { readonly takesTurns?: boolean } = {}) {
       },
     }),
   ];
-  const config = { provider, model: 'm', tools };
+  const config = { provider, model: 'm', tools, ...(budget === undefined ? {} : { budget }) };
   const conversations = new Conversations({ store, config, engine, pollMs: 50, ...more });
   ends.push(async () => {
     await conversations.close();
@@ -234,6 +237,21 @@ function testsOver(openStore: () => Opened | Promise<Opened>): void {
     expect(await conversations.delete('c.1', { erase: true })).toBe(false);
     expect(await dump()).not.toContain(CANARY);
     expect(await store.retention({ conversations: 0 })).toMatchObject({ conversations: 0 });
+  });
+
+  test('a deleted conversation leaves no spending to a new one of its id, and others keep theirs', async () => {
+    const { store } = await opened();
+    const { say, conversations } = open(store, { budget: { conversation: { steps: 100 } } });
+    const steps = async (id: string) =>
+      (await store.budgets.balance({ key: `conversation:${id}` })).spent.steps;
+    for (const how of [{}, { erase: true }]) {
+      for (const id of ['c', 'c.1']) await say(id, 'Hello');
+      const others = await steps('c.1');
+      expect(await steps('c')).toBe(1);
+      expect(await conversations.delete('c', how)).toBe(true);
+      expect(await steps('c')).toBe(0);
+      expect(await steps('c.1')).toBe(others);
+    }
   });
 
   test('Conversations.delete removes no run that only has an id like that of a turn', async () => {
