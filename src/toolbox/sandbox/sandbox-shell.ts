@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
@@ -81,7 +81,16 @@ const OPTIONS = optionTable<SandboxShellOptions>(
  */
 export function sandboxShell(options: SandboxShellOptions): CommandShell {
   checkOptions(options, OPTIONS);
+  const { folder } = options;
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    refuseFolder(`${folder}, which is not an existing folder`, 'a folder that exists');
   return new SandboxShell(options);
+}
+
+function refuseFolder(isWhat: string, fix: string): void {
+  refuseOptions([
+    { where: 'sandboxShell', option: 'folder', problem: `folder is ${isWhat}`, fix: `folder: ${fix}` },
+  ]);
 }
 
 class SandboxShell extends LocalShell {
@@ -96,16 +105,20 @@ class SandboxShell extends LocalShell {
     super(own);
     this.#options = options;
     this.#root = this.view().root;
+    const kept = {
+      [homedir()]: 'home of the user',
+      [tmpdir()]: 'temporary folder of this process',
+      '/usr': 'programs of the system',
+    };
+    for (const [path, what] of Object.entries(kept)) {
+      const real = existsSync(path) ? realpathSync.native(path) : path;
+      if (this.#root === real || isWithin(real, this.#root))
+        refuseFolder(
+          `${this.#root}, with the ${what} in it, which commands may not have`,
+          'a folder of one project',
+        );
+    }
     this.#bubblewrap = findProgram('bwrap', this.#root);
-    const home = realpathSync.native(homedir());
-    if (this.#root === home || isWithin(home, this.#root))
-      refuseOptions([
-        {
-          ...{ where: 'sandboxShell', option: 'folder' },
-          problem: `folder is ${this.#root}, with the home of the user in it, which commands may not read`,
-          fix: 'folder: one below the home',
-        },
-      ]);
     if (hosts.length > 0 && process.platform === 'darwin')
       refuseOptions([
         {

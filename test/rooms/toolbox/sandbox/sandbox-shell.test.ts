@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, jest, test } from '@jest/globals';
 import { ToolRegistry } from 'toolwright';
@@ -148,6 +148,22 @@ describeSandbox('sandboxShell', () => {
     expect(await sandbox({ folder }).run('x=1; echo ran')).toContain("'.npmrc' is a link");
     expect(() => sandboxShell({ folder: homedir() })).toThrow(/home of the user/);
     expect(() => sandboxShell({ folder, writable: ['a'] })).toThrow(expect.objectContaining({ code: 521 }));
+  });
+
+  test('refuses other unsuitable folders with their true cause', () => {
+    const told = (folder: string): unknown => {
+      try {
+        return sandboxShell({ folder });
+      } catch (error) {
+        return error;
+      }
+    };
+    const refused = (cause: RegExp) =>
+      expect.objectContaining({ code: 521, message: expect.stringMatching(cause) });
+    expect(told('/')).toEqual(refused(/folder is \/, with the home of the user in it/));
+    expect(told(tmpdir())).toEqual(refused(/with the temporary folder of this process in it/));
+    expect(told('/usr')).toEqual(refused(/with the programs of the system in it/));
+    expect(told(join(newFolder(), 'none'))).toEqual(refused(/none, which is not an existing folder/));
   });
 
   test('is what createAgent runs commands in, in mode auto', async () => {
