@@ -244,6 +244,10 @@ export class SafeLog {
     this.#write('debug', message, fields);
   }
 
+  info(message: string, fields: LogFields): void {
+    this.#write('info', message, fields);
+  }
+
   warn(message: string, fields: LogFields): void {
     this.#write('warn', message, fields);
   }
@@ -252,7 +256,7 @@ export class SafeLog {
     this.#write('error', message, fields);
   }
 
-  #write(level: 'debug' | 'warn' | 'error', message: string, fields: LogFields): void {
+  #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: LogFields): void {
     try {
       this.#logger?.[level](KNOWN_SECRETS.mask(message), loggedFields(fields));
     } catch {

@@ -196,6 +196,12 @@ export class JobDoer {
         if (signal.aborted || failures < MOST_COMMITS) throw error;
         failure = error;
       }
+      if ((await jobs.job(job.id)) === undefined) {
+        const message =
+          'The result of a job was dropped: its conversation, or the job alone, was deleted meanwhile';
+        this.#log.info(message, { jobId: job.id });
+        return false;
+      }
       const isNew = await jobs.completeJob(job.id, stored, told);
       const fields = { jobId: job.id, error: failure };
       this.#log.warn(

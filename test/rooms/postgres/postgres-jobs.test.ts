@@ -77,6 +77,37 @@ describePostgres('PostgresRunStore.jobs', (service) => {
     await boss.stop({ graceful: false });
   });
 
+  test('a worker says that a result was dropped when the job was deleted while it ran', async () => {
+    const [schema, bossSchema] = [schemas.newSchema(), schemas.newSchema()];
+    await using store = open(schema);
+    const engine = pgBossEngine({ connection: service.url, schema: bossSchema, transactional: true });
+    const tool = defineTool({
+      ...{ name: 'work', description: 'Works', background: true },
+      execute: async () => {
+        await schemas.pool.query(`DELETE FROM ${schema}.jobs`);
+        return 'done';
+      },
+    });
+    const provider = new ScriptedProvider([{ toolCalls: [{ name: 'work' }] }, { content: 'Begun' }]);
+    const config = { provider, model: 'm', tools: [tool], engine, store };
+    await runToolLoop(config, [{ role: 'user', content: 'Go' }]);
+    const logged: string[] = [];
+    const dropped = Promise.withResolvers<void>();
+    const warn = (message: string) => {
+      logged.push(message);
+      dropped.resolve();
+    };
+    const info = (message: string) => message.includes('dropped') && warn(message);
+    const logger = { debug() {}, verbose() {}, info, warn, error: warn };
+    const worker = await runJobs({ engine, store, tools: [tool], logger });
+    await dropped.promise;
+    await worker.close();
+    await engine.close();
+    expect(logged).toEqual([
+      'The result of a job was dropped: its conversation, or the job alone, was deleted meanwhile',
+    ]);
+  });
+
   test('PostgresRunStore.jobs completes a job together with a transaction, or not at all', async () => {
     const schema = schemas.newSchema();
     await using store = open(schema);
