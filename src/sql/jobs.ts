@@ -32,7 +32,7 @@ const unsent = (isSent: boolean, age: string): string => `
     ORDER BY changed_at LIMIT $3
   ) AS sent_${isSent}`;
 
-const page = (where: string) => pageBehind({ table: ':jobs', columns: ROW, id: 'job_id', where });
+const pageStatement = (where: string) => pageBehind({ table: ':jobs', columns: ROW, id: 'job_id', where });
 
 const COMPLETE = `
   UPDATE :jobs SET status = 'completed', result = $2, completed_by = $3::uuid, changed_at = {now}
@@ -85,8 +85,8 @@ const SQL = statements('job', {
   },
   completed: 'SELECT job_id FROM :jobs WHERE job_id = $1 AND completed_by = $2::uuid',
   get: `SELECT ${ROW} FROM :jobs WHERE job_id = $1`,
-  list: page('true'),
-  list_of: page('status = $4'),
+  list: pageStatement('true'),
+  list_of: pageStatement('status = $4'),
   remove: `
     DELETE FROM :jobs WHERE job_id IN (
       SELECT job_id FROM :jobs WHERE status = 'completed' AND changed_at <= {at} - $1::bigint

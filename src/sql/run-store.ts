@@ -52,7 +52,8 @@ const OPEN_TURN = `coalesce((
   WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1) AND turn IS NOT NULL
 ), '')`;
 
-const page = (where: string) => pageBehind({ table: ':runs', columns: SUMMARY, id: 'run_id', where });
+const pageStatement = (where: string) =>
+  pageBehind({ table: ':runs', columns: SUMMARY, id: 'run_id', where });
 
 /** `$1` is the run and `$2` the claim, where a statement has them. */
 const SQL = statements('run', {
@@ -131,8 +132,8 @@ const SQL = statements('run', {
       SELECT string_agg(entries, ',' ORDER BY seq) FROM :run_entries WHERE run_id = $1
     ) AS entries
     FROM :runs WHERE run_id = $1`,
-  list: page('true'),
-  list_of: page('status = $4'),
+  list: pageStatement('true'),
+  list_of: pageStatement('status = $4'),
   expired: `
     SELECT run_id, turn_of FROM :runs
     WHERE expires_at <= {at} AND (turn_of IS NULL) = $1 AND status = 'suspended' AND ${FREE}
