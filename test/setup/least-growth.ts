@@ -8,21 +8,22 @@ export interface Growth {
   readonly noiseMs: number;
 }
 
-const ATTEMPTS = 10;
+const ATTEMPTS = 15;
 
 /**
- * How many times as long the large work takes as the small one. Each counts with the least processor time of several
- * attempts: other processes and the compilation of the first attempts only make a time longer.
+ * How many times as long the large work takes as the small one, in processor time: the least of several attempts. The
+ * speed of a shared machine changes from second to second, so that each attempt measures the small work before and
+ * after the large one.
  */
 export async function leastGrowth({ small, large, most, noiseMs }: Growth): Promise<number> {
-  let largeMs = Number.POSITIVE_INFINITY;
-  let smallMs = Number.POSITIVE_INFINITY;
   let growth = Number.POSITIVE_INFINITY;
+  let before = await processorMs(small);
   for (let attempt = 0; attempt < ATTEMPTS && growth >= most; attempt += 1) {
-    largeMs = Math.min(largeMs, await processorMs(large));
+    const largeMs = await processorMs(large);
     if (largeMs < most * noiseMs) return largeMs / noiseMs;
-    smallMs = Math.min(smallMs, await processorMs(small));
-    growth = largeMs / Math.max(noiseMs, smallMs);
+    const after = await processorMs(small);
+    growth = Math.min(growth, largeMs / Math.max(noiseMs, Math.min(before, after)));
+    before = after;
   }
   return growth;
 }
