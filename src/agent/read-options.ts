@@ -127,7 +127,7 @@ function unheard(name: string, { path }: ConfigFile): { where: string; problem: 
   };
 }
 
-/** Everything that is wrong with what an agent is made from, so that it is told all at once. */
+/** Every fault in the options of an agent, reported all at once. */
 export class AgentFaults {
   readonly #options: InvalidOption[] = [];
   readonly #declarations: AuthorFault[] = [];

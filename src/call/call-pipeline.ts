@@ -104,7 +104,7 @@ class Pipeline implements ComposedFor {
     }
   };
 
-  /** Ends a call, however it ended: the one place where everything that surrounds it is told. */
+  /** Ends a call, however it ended: the one place that reports the outcome to everything around it. */
   #settle(call: ReceivedCall, outcome: CallOutcome, from: number): Answer {
     const { endings } = this.#parts;
     let last = outcome;
@@ -238,7 +238,7 @@ function composeSteps(
   ]);
 }
 
-/** Tells of the end of a step, however the call goes on. */
+/** Reports the end of a step, however the call goes on. */
 function reported(step: Step, report: () => void): Step {
   return (call) =>
     andThen(step(call), (outcome) => {

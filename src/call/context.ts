@@ -56,7 +56,7 @@ export interface ReceivedCall {
   context: CallContext | undefined;
   /** The standing approval that let it through. */
   standing: StandingYes | undefined;
-  /** What outlives the answer; absent if nobody is told of its end, so that the call waits for it. */
+  /** Work that outlives the answer; absent without a listener for its end, so that the call waits for it. */
   task: CallWork | undefined;
 }
 

@@ -199,7 +199,7 @@ export async function* readQuestions(view: ConversationView): AsyncGenerator<Rea
   yield* questionsOf(view, view.pending);
 }
 
-/** Answers of such a reader, and whether they were taken. What else waits is told again. */
+/** Answers of such a reader, and whether they were taken. The remaining pending calls are emitted again. */
 export async function* readOwnAnswers(
   source: EventSource,
   { key, view }: { readonly key: string; readonly view: ConversationView },

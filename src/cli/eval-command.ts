@@ -382,7 +382,7 @@ type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;
 /** Says what of a reply is not as it is expected to be, in a line; nothing where all of it is. */
 type Judge = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
 
-/** Arguments are judged as the tool would be given them: read, mended where nothing is in doubt, and checked. */
+/** Arguments are compared as the tool would get them: read, repaired where only one reading is possible, and checked. */
 function createJudge(definitions: readonly ToolSchema[]): Judge {
   const schemas = new Map(definitions.map(({ function: offered }) => [offered.name, offered.parameters]));
   const checkers = new Map<string, Checker>();

@@ -91,7 +91,7 @@ export class Conversation {
    * One snapshot is to be restored once; guard that if two processes may restore it. With `config.store`, of two that
    * answer the same suspended run one goes on; the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
    *
-   * @throws ToolwrightError `InvalidState` (515) for a snapshot that is of another version, was changed, or is none.
+   * @throws ToolwrightError `InvalidState` (515) for a value that is no snapshot, was changed, or has another version.
    *
    * @example
    * ```ts

@@ -167,7 +167,7 @@ export class Conversations {
     return this.#enter(conversationId, key, content);
   }
 
-  /** Ends the open turn, wherever it runs, also if it waits for answers; false if there is none. */
+  /** Ends the open turn in any process, even if it waits for answers; false without an open turn. */
   async abort(conversationId: string): Promise<boolean> {
     checkId('abort', conversationId);
     return this.#log.askAbort(conversationId);

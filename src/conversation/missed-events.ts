@@ -86,7 +86,7 @@ function stepOf(iteration: number, { content, reasoning, calls }: RunState['open
   return { iteration, content, reasoning, calls: [...calls] };
 }
 
-/** What the readers of a turn have been told of it, and what they are told now. */
+/** Which events of a turn its readers have received, and which are emitted now. */
 class EventReplay {
   /** Of the step at which they are. */
   iteration = 0;

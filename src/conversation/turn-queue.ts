@@ -31,7 +31,7 @@ export async function processInbox<Entry, Turn, Result>(log: TurnLog<Entry, Turn
   while (!log.isStopped && (await processNext(log)));
 }
 
-/** Does the next thing that is to be done; false if there is none. */
+/** Processes the next entry; false if the inbox has nothing to process. */
 async function processNext<Entry, Turn, Result>(log: TurnLog<Entry, Turn, Result>): Promise<boolean> {
   const { openTurn, nextEntry } = log;
   if (openTurn === undefined) {
