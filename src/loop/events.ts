@@ -115,7 +115,7 @@ export interface ToolLoopResult {
   readonly spent?: Spending;
   /** Requests that were made again, or of another provider, because one had failed; absent where there were none. */
   readonly providerRetries?: number;
-  /** The run's id in its store; only where `checkpoint` keeps its steps. */
+  /** The run's id in its store; only of a suspended run, and of a run whose steps are saved by `checkpoint`. */
   readonly runId?: string;
   /** What a suspended run waits for: one entry for each answer that `resumeToolLoop` takes. */
   readonly pending?: readonly PendingCall[];

@@ -210,7 +210,7 @@ export function endRun(
   const result: Writable<ToolLoopResult> = { content, iterations, status, messages, toolCalls, usage };
   if (run.budget !== undefined) result.spent = run.budget.spending;
   if (run.providerRetries) result.providerRetries = run.providerRetries;
-  if (run.checkpointer !== undefined) result.runId = run.runId;
+  if (run.checkpointer !== undefined || state !== undefined) result.runId = run.runId;
   if (output !== undefined) result.output = output;
   if (state !== undefined) {
     result.pending = state.pending;

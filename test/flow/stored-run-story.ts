@@ -57,7 +57,7 @@ export async function suspendIn(
   const provider = new ScriptedProvider([countAndOrder(...skus)]);
   const config = { provider, model: 'm', tools, store, ...more };
   const run = await runToolLoop(config, [{ role: 'user', content: 'One a, please' }]);
-  return { ...run, runId: run.state?.runId ?? 'not suspended' };
+  return { ...run, runId: run.runId ?? 'not suspended' };
 }
 
 /** Yes to everything that is pending. */

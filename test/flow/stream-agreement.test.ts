@@ -52,12 +52,12 @@ const scope = { channel: 'test', chatId: 'c1' };
 
 /** A result without what differs from run to run: how long its calls took, and ids made of the run's own. */
 function comparable(result: ToolLoopResult): unknown {
-  const { toolCalls, error, state, pending, ...rest } = result;
+  const { toolCalls, error, state, runId: _, pending, ...rest } = result;
   const calls = toolCalls.map(withoutTimes).map((record) => ({
     ...record,
     result: JSON.stringify(record.result),
   }));
-  const waits = pending?.map(({ id: _, ...wait }) => wait);
+  const waits = pending?.map(({ id, ...wait }) => wait);
   return { ...rest, waits, open: state?.open.calls.length, toolCalls: calls, error: error?.message };
 }
 
