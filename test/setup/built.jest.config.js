@@ -9,9 +9,14 @@ const { roots, transform, testEnvironment, extensionsToTreatAsEsm, moduleFileExt
 const { maxWorkers, workerIdleMemoryLimit, workerGracefulExitTimeout, testTimeout } = others;
 const { globalSetup, globalTeardown, reporters, testSequencer } = others;
 
+// Files that the command names run by themselves: no group has their name.
+const isWhole = !process.argv
+  .slice(2)
+  .some((word) => /^(?:\.\/)?test\//.test(word) && !word.endsWith('.config.js'));
+
 const project = {
   rootDir,
-  roots: [...roots, `<rootDir>/${GROUPS}`],
+  roots: isWhole ? [...roots, `<rootDir>/${GROUPS}`] : roots,
   transform,
   testEnvironment,
   extensionsToTreatAsEsm,
@@ -19,10 +24,6 @@ const project = {
 };
 const { doors, rooms } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
-// Files that the command names run by themselves: no group has their name.
-const isWhole = !process.argv
-  .slice(2)
-  .some((word) => /^(?:\.\/)?test\//.test(word) && !word.endsWith('.config.js'));
 const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(inRoot);
 
 /**
