@@ -15,7 +15,14 @@ export function buildProgram(path: `test/${string}.ts`): BuiltProgram {
   mkdirSync(CACHE, { recursive: true });
   const folder = mkdtempSync(join(CACHE, `toolwright-${basename(path, '.ts')}-`));
   const file = resolve(folder, 'program.mjs');
-  const flags = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--target=node22'];
+  const flags = [
+    '--bundle',
+    '--ignore-annotations',
+    '--platform=node',
+    '--format=esm',
+    '--packages=external',
+    '--target=node22',
+  ];
   execFileSync('node_modules/.bin/esbuild', [path, ...flags, '--log-level=warning', `--outfile=${file}`]);
   return { file, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
