@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   type Budget,
@@ -68,11 +68,20 @@ describe('budget', () => {
       USER,
     );
     expect([steps.status, steps.iterations, steps.spent?.steps]).toEqual(['budget', 1, 1]);
-    const slow = { execute: () => new Promise((resolve) => setTimeout(() => resolve('late'), 30)) };
+    let later = 0;
+    const now = performance.now.bind(performance);
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + later);
+    const slow = {
+      execute: () => {
+        later = 3_600_000;
+        return 'late';
+      },
+    };
     const timed = await runToolLoop(
-      { ...setup([calling(['a']), said()], slow).config, budget: { timeMs: 25 } },
+      { ...setup([calling(['a']), said()], slow).config, budget: { timeMs: 1_800_000 } },
       USER,
     );
+    clock.mockRestore();
     expect([timed.status, timed.toolCalls[0]?.status]).toEqual(['budget', 'success']);
   });
 
