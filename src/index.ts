@@ -12,11 +12,14 @@ export type { CallPlace } from './call/effect-key.js';
 export type {
   AnsweredInvocation,
   CallRequest,
+  CallWatcher,
   Invocation,
   KeepOnce,
   OnceValue,
   OnUnknown,
   SuspendedInvocation,
+  WatchedCall,
+  WatcherAdditions,
 } from './call/invocation.js';
 export {
   type FunctionParameter,
@@ -24,13 +27,12 @@ export {
   registerFunction,
 } from './call/register-function.js';
 export type { NameFilter, RegisteredTool } from './call/registration.js';
-export type { ToolRegistryOptions } from './call/registry-options.js';
 export type { DescribeError } from './call/result-text.js';
 export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
+export type { ToolRegistryOptions } from './call/tool-registry.js';
 export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
 export { toolToSchema } from './call/tool-to-schema.js';
 export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/waits.js';
-export type { CallWatcher, WatchedCall, WatcherAdditions } from './call/watch-calls.js';
 export type {
   AskableLimits,
   Budget,

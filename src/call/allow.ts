@@ -4,7 +4,7 @@ import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.j
 import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
-import { blockedResult } from './suspended-call.js';
+import { blockedResult } from './run-body.js';
 import { approvalNeed, approvalWait, approverOf, expiryIn, mayApprove } from './waits.js';
 
 /** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */

@@ -1,8 +1,9 @@
-import type { CallRecord } from '../contract/call.js';
-import type { CallTrace } from '../contract/telemetry.js';
+import type { CallJournal, CallRecord, CallStatus, PendingKind } from '../contract/call.js';
+import type { CallTrace, Telemetry } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { andThen } from '../kernel/async.js';
 import { allow } from './allow.js';
+import { callRecord, writeOutcome } from './call-outcome.js';
 import { rejectArguments } from './check-arguments.js';
 import { check, invalidTool, takeArguments } from './check-call.js';
 import { type Call, contextOf, keyOfEffect, newCall, type ReceivedCall } from './context.js';
@@ -16,15 +17,13 @@ import type {
   Invocation,
   RecordedEnvironment,
 } from './invocation.js';
+import { redactionIn } from './log.js';
 import { type CallPlan, type ComposedFor, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
-import { callRecord, writeEnd } from './result.js';
 import { notFoundResult } from './result-text.js';
-import { runBody } from './run-body.js';
+import { blockedResult, outcomeOf, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
-import { blockedResult, outcomeOf } from './suspended-call.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
-import { endTrace, startTrace } from './trace-call.js';
 
 type MaybeLater<Value> = Value | Promise<Value>;
 
@@ -259,7 +258,7 @@ function present<Part>(parts: readonly (Part | false | undefined)[]): readonly P
 function beforeCall(call: Call): MaybeLater<CallOutcome | undefined> {
   const ended = call.hooked?.beforeCall();
   return andThen(ended, (end) => {
-    if (end === undefined || end.type !== 'rejected') return end && writeEnd(call, end);
+    if (end === undefined || end.type !== 'rejected') return end && writeOutcome(call, end);
     const ready = rejectArguments({ tool: call.tool, call: call.request, faults: end.faults });
     return takeArguments(call, ready);
   });
@@ -278,7 +277,7 @@ function logRepairs({ log, repairs, removed }: Call): undefined {
 function beginTask(call: Call): undefined {
   const { jobs, onAsyncResult } = call.environment;
   if (jobs !== undefined && call.tool.background) call.task = new JobTask(call, jobs);
-  else if (onAsyncResult !== undefined) call.task = new CallTask(call, onAsyncResult);
+  else if (onAsyncResult !== undefined) call.task = new CallTask(call);
 }
 
 /** Step of the hooks before the tool runs. */
@@ -375,4 +374,64 @@ function withApproval(
   const given = journal.given?.findLast(({ kind }) => kind === 'approval');
   const by = given === undefined ? {} : { editedBy: given.answeredBy };
   return { ...stood, arguments: journal.arguments, edited: { original, ...by } };
+}
+
+/** Records a call from here on. */
+function startTrace(
+  telemetry: Telemetry,
+  { environment, request, attempt }: Pick<ReceivedCall, 'environment' | 'request' | 'attempt'>,
+): CallTrace {
+  const { id, name, journal, startedBy, mcp } = request;
+  return telemetry.startCall({
+    id,
+    name,
+    tool: environment.find(name)?.offered,
+    attempt,
+    // A job was approved before it was one.
+    answered: startedBy === undefined ? answeredIn(journal) : [],
+    startedBy,
+    mcp,
+    redaction: redactionIn(environment),
+  });
+}
+
+function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
+  if (journal === undefined) return [];
+  const { approved, refused, result, outcome, answers } = journal;
+  return [
+    ...(approved || refused ? (['approval'] as const) : []),
+    ...(result ? (['client'] as const) : []),
+    ...(outcome ? (['outcome'] as const) : []),
+    ...answers.map(() => 'question' as const),
+  ];
+}
+
+/** The call has its answer. */
+function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: CallOutcome): undefined {
+  const { hooked, checked, request, repairs, removed } = call;
+  const hasCost = COSTS.has(status) && !hooked?.isAnswered && request.startedBy === undefined;
+  call.trace?.end({
+    status,
+    result,
+    // What hooks have rewritten, or were about to, is not recorded as it came.
+    arguments: checked ?? (hooked === undefined ? request.arguments : undefined),
+    cost: hasCost ? costOf(call) : undefined,
+    repairs,
+    removed,
+    ...(suspension === undefined ? {} : { waits: suspension.waits.map(({ kind }) => kind) }),
+    taskId,
+  });
+}
+
+/** Statuses of calls that cost what their tools cost; a job costs where it is enqueued. */
+const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
+
+/** A cost that is none is the budget's to refuse. */
+function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
+  try {
+    const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;
+    return typeof cost === 'number' && cost >= 0 ? cost : undefined;
+  } catch {
+    return undefined;
+  }
 }

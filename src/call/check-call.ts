@@ -2,11 +2,11 @@ import { summarizeFaults } from '../checking/faults.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { andThen, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { writeOutcome } from './call-outcome.js';
 import { acceptedArguments, checkArguments, copyOfSent, type ReadyArguments } from './check-arguments.js';
 import type { Call, ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { planOf } from './plan.js';
-import { writeEnd } from './result.js';
 import { failedResult } from './result-text.js';
 import { awaitWork } from './run-body.js';
 
@@ -39,7 +39,7 @@ export function readyArguments(
     onEnd: (end) => {
       if (end.type === 'returned') return end.value as ReadyArguments;
       if (end.type === 'error') return invalidTool(call, end.error);
-      return writeEnd(call, 'hasBegun' in end ? { ...end, hasBegun: false } : end);
+      return writeOutcome(call, 'hasBegun' in end ? { ...end, hasBegun: false } : end);
     },
   });
 }

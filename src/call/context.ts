@@ -20,7 +20,7 @@ import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest, HeldOutcom
 import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { Replay, type ReplayOptions } from './replay.js';
-import { settleWork } from './settle-work.js';
+import { settleWork } from './result-form.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
 const NO_MESSAGES: readonly Message[] = Object.freeze([]);

@@ -233,3 +233,28 @@ export type Invoker = (
   scope: CallScope,
   attempt?: number,
 ) => Invocation | Promise<Invocation>;
+
+/** A call that somebody watches, before it is made. */
+export interface WatchedCall {
+  readonly request: CallRequest;
+  readonly scope: CallScope;
+  readonly attempt: number | undefined;
+  /** Makes the call, with what the watcher adds to it. To be called once. */
+  make(added?: WatcherAdditions): Invocation | Promise<Invocation>;
+}
+
+/** What a watcher adds to a call. */
+export interface WatcherAdditions {
+  /** Asked after all others; a no is what the model is told. */
+  readonly policy?: ToolPolicy;
+  /** Hears of the end of each step. */
+  readonly onStep?: (step: CallStep) => void;
+}
+
+/**
+ * Sees the calls of a registry and of its views, whoever makes them, and may hold them: an inspector. What it gives is
+ * what `make` gave.
+ */
+export interface CallWatcher {
+  aroundCall(call: WatchedCall): Invocation | Promise<Invocation>;
+}

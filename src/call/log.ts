@@ -9,6 +9,11 @@ import { KNOWN_SECRETS, type Redaction } from './redact.js';
 /** Where a call is logged, and what of it. */
 type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
 
+/** What keeps secrets out of what is recorded of calls; none where their arguments are not to be told. */
+export function redactionIn({ logArguments = true, redact }: CallEnvironment): Redaction | undefined {
+  return logArguments ? (redact ?? KNOWN_SECRETS) : undefined;
+}
+
 /** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
   /** Where nobody reads along, all calls share one that does nothing. */

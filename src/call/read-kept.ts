@@ -1,7 +1,6 @@
 import { readExactJson } from '../checking/exact-json.js';
 import { isRecord } from '../kernel/json.js';
-import { withoutFiles } from './take-out-files.js';
-import { headOf, withoutHalf } from './text-head.js';
+import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
 /** Which part of a kept result is wanted. */
 export interface KeptPart {

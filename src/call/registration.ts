@@ -13,8 +13,8 @@ import { toolMethods } from '../metadata/class-record.js';
 import { behaviourFaults } from '../metadata/tool-option-faults.js';
 import { isStandardSchema, unloadedParts } from '../schema/schema-source.js';
 import { ToolIndex, type ToolQuery } from '../search/tool-index.js';
+import type { CallWatcher } from './invocation.js';
 import type { ToolEntry } from './plan.js';
-import type { CallWatcher } from './watch-calls.js';
 
 /** What can be registered: a tool, or a function that makes a new one for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);

@@ -11,7 +11,7 @@ import { argumentsBefore, type ReadyArguments, readRaw } from './check-arguments
 import { invalidTool, readyArguments, takeArguments } from './check-call.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
-import { blockedResult, suspended } from './suspended-call.js';
+import { blockedResult, suspended } from './run-body.js';
 import { approvalWait, askedAgain, changedSince, GONE, toldApprover, withoutApproval } from './waits.js';
 
 /** Whether a call may have been made before: a failure to make it again would report that nothing was done. */

@@ -1,39 +1,74 @@
 import types from 'node:util/types';
-import type { ContentPart } from '../contract/tool-result.js';
-import { isAsyncIterable, isThenable } from '../kernel/async.js';
+import type { ToolDefinition } from '../contract/tool.js';
+import {
+  type Content,
+  type ContentPart,
+  ToolResult,
+  type ToolResultFields,
+  toolResult,
+} from '../contract/tool-result.js';
+import { ToolwrightError } from '../errors/toolwright-error.js';
+import { andThen, isAsyncIterable, isThenable } from '../kernel/async.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import { type Reporter, toList, toListLater } from './drain.js';
+import { isPlainData, jsonText } from '../kernel/json.js';
+import type { CallEnvironment } from './invocation.js';
+import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
 
-/**
- * What a tool returned, in the form of JSON: promises awaited, `Map` and `Set` as the parameters that take them
- * are written, bytes and files as parts with their names in their place.
- */
-export class ResultForm {
-  readonly json: unknown;
-  readonly files: readonly ContentPart[];
-  /** What of it has no form: a sentence without its full stop. */
-  readonly problem: string | undefined;
+/** Whose work it is. */
+export interface WorkOf {
+  readonly tool: ToolDefinition;
+  readonly environment: CallEnvironment;
+  readonly context: Reporter;
+}
 
-  constructor(fields: Pick<ResultForm, 'json' | 'files' | 'problem'>) {
-    this.json = fields.json;
-    this.files = fields.files;
-    this.problem = fields.problem;
+/** Runs work of a tool and writes whatever comes of it; never rejects. */
+export async function settleWork(
+  { tool, environment, context }: WorkOf,
+  work: () => unknown,
+): Promise<ToolResult> {
+  const { describeError } = environment;
+  try {
+    return writeResult(tool, await runWork(work, { tool, environment, context }), describeError);
+  } catch (error) {
+    return writeFailure(tool.name, error, describeError);
   }
 }
 
-/** What the forming of a result needs of its call. */
-interface FormOptions {
-  /** Stops reading when nobody waits any more. */
-  readonly reporter: Reporter;
-  /** The text that stands for an error within the result. */
-  readonly describe: (error: unknown) => string;
+/** What work gives, settled; what a generator yields meanwhile is progress, as where it is the tool's own body. */
+export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown> {
+  return settled(await work(), of);
 }
 
-/** The form of what JSON does not show as it is. Rejects, or throws, with what the tool's own objects throw. */
-export function formOf(value: object, options: FormOptions): ResultForm | Promise<ResultForm> {
-  const forming = new Forming(options);
-  const json = forming.form(value, new Set());
-  return json instanceof Promise ? json.then((settled) => forming.finish(settled)) : forming.finish(json);
+/**
+ * What a tool returned, ready to be written: what is still to come of it has been awaited, generators have been
+ * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
+ */
+export function settled(value: unknown, of: WorkOf): unknown {
+  if (typeof value !== 'object' || value === null || isReady(value)) return value;
+  const { tool, environment } = of;
+  try {
+    if (isToolResultLike(value, tool) || value instanceof Error || types.isNativeError(value)) return value;
+  } catch (error) {
+    throw unreadableResult(error);
+  }
+  if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
+    return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
+  if (Symbol.asyncIterator in value && streamOf(value) === undefined)
+    return drain(value as AsyncIterable<unknown>, of.context).then((last) => settled(last, of));
+  return new ResultForm({
+    reporter: of.context,
+    describe: (error) => describeThrown(tool.name, error, environment.describeError),
+  }).of(value);
+}
+
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+export function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
 }
 
 /** The objects around a value: one that comes again within itself has no form. */
@@ -44,23 +79,39 @@ type Formed = unknown;
 
 const FIX = 'Return plain data';
 
-class Forming {
-  readonly #options: FormOptions;
+/**
+ * What a tool returned, in the form of JSON: promises awaited, `Map` and `Set` as the parameters that take them
+ * are written, bytes and files as parts with their names in their place.
+ */
+export class ResultForm {
+  json: unknown;
+  /** What of it has no form: a sentence without its full stop. */
+  problem: string | undefined;
+  readonly #reporter: Reporter;
+  readonly #describe: (error: unknown) => string;
   readonly #files: (ContentPart | undefined)[] = [];
-  #problem: string | undefined;
   #thrown: { readonly error: unknown } | undefined;
 
-  constructor(options: FormOptions) {
-    this.#options = options;
+  /** `reporter` stops reading when nobody waits any more; `describe` writes an error within the result. */
+  constructor({ reporter, describe }: { reporter: Reporter; describe: (error: unknown) => string }) {
+    this.#reporter = reporter;
+    this.#describe = describe;
   }
 
-  finish(json: unknown): ResultForm {
-    if (this.#thrown !== undefined) throw this.#thrown.error;
-    const files = this.#files.filter((part) => part !== undefined);
-    return new ResultForm({ json, files, problem: this.#problem });
+  /** Takes the value. Rejects, or throws, with what the tool's own objects throw. */
+  of(value: object): ResultForm | Promise<ResultForm> {
+    return andThen(this.#form(value, new Set()), (json) => {
+      if (this.#thrown !== undefined) throw this.#thrown.error;
+      this.json = json;
+      return this;
+    });
   }
 
-  form(value: unknown, path: Path): Formed {
+  get files(): readonly ContentPart[] {
+    return this.#files.filter((part) => part !== undefined);
+  }
+
+  #form(value: unknown, path: Path): Formed {
     switch (typeof value) {
       case 'number':
         return Number.isFinite(value) ? value : String(value);
@@ -101,7 +152,7 @@ class Forming {
     if (isThenable(value)) return this.#later(Promise.resolve(value), path);
     if ('toJSON' in value && typeof value.toJSON === 'function') {
       const shown: unknown = value.toJSON('');
-      if (shown !== value) return this.form(shown, path);
+      if (shown !== value) return this.#form(shown, path);
     }
     if (value instanceof Error || types.isNativeError(value)) return this.#error(value, path);
     return this.#collection(value, path);
@@ -115,11 +166,11 @@ class Forming {
     const stream = streamOf(value);
     if (stream !== undefined) return this.#later(this.#stream(stream), path);
     if (types.isRegExp(value)) return String(value);
-    if (types.isBoxedPrimitive(value)) return this.form(value.valueOf(), path);
+    if (types.isBoxedPrimitive(value)) return this.#form(value.valueOf(), path);
     if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
       return this.#list(toList(value as Iterable<unknown>), path);
     if (Symbol.asyncIterator in value)
-      return this.#later(this.#drained(value as AsyncIterable<unknown>), path);
+      return this.#later(toListLater(value as AsyncIterable<unknown>, this.#reporter), path);
     return this.#fields(value, path);
   }
 
@@ -150,13 +201,13 @@ class Forming {
 
   #list(items: readonly unknown[], path: Path): Formed {
     return whenAll(
-      items.map((item) => this.form(item, path)),
+      items.map((item) => this.#form(item, path)),
       (formed) => formed,
     );
   }
 
   #entries(entries: readonly (readonly [string, unknown])[], path: Path): Formed {
-    const values = entries.map(([, field]) => this.form(field, path));
+    const values = entries.map(([, field]) => this.#form(field, path));
     return whenAll(values, (formed) =>
       Object.fromEntries(entries.map(([key], index) => [key, formed[index]] as const)),
     );
@@ -174,7 +225,7 @@ class Forming {
   }
 
   #error(error: Error, path: Path): Formed {
-    const message = this.#options.describe(error);
+    const message = this.#describe(error);
     if (message !== errorMessage(error)) return { message };
     return whenAll([this.#entries(Object.entries(error).filter(isData), path)], ([fields]) => ({
       name: error.name,
@@ -185,11 +236,7 @@ class Forming {
 
   async #later(promise: Promise<unknown>, path: Path): Promise<unknown> {
     const around = new Set(path);
-    return this.form(await promise, around);
-  }
-
-  #drained(values: AsyncIterable<unknown>): Promise<readonly unknown[]> {
-    return toListLater(values, this.#options.reporter);
+    return this.#form(await promise, around);
   }
 
   #file(named: NamedBytes): string {
@@ -224,7 +271,7 @@ class Forming {
 
   /** Texts as one text, bytes as a file, and anything else as a list. */
   async #stream({ chunks, mimeType, filename }: ByteStream): Promise<unknown> {
-    const items = await toListLater(chunks, this.#options.reporter, MAX_BYTES);
+    const items = await toListLater(chunks, this.#reporter, MAX_BYTES);
     if (items.every((item) => typeof item === 'string')) return items.join('');
     const pieces = items.map((item) =>
       typeof item === 'object' && item !== null ? bytesOf(item) : undefined,
@@ -236,7 +283,7 @@ class Forming {
   }
 
   #fail(problem: string): null {
-    this.#problem ??= problem;
+    this.problem ??= problem;
     return null;
   }
 }
@@ -289,10 +336,8 @@ interface NamedBytes {
 }
 
 /** Where bytes or texts come from, one after the other. */
-interface ByteStream {
+interface ByteStream extends Omit<NamedBytes, 'bytes'> {
   readonly chunks: AsyncIterable<unknown>;
-  readonly mimeType?: string;
-  readonly filename?: string;
 }
 
 type Known = Readonly<Record<string, unknown>>;
@@ -317,7 +362,7 @@ function isBlob(value: object): value is Blob & { readonly name?: string } {
 }
 
 /** A stream of Node or of the web, or an object around one, as NestJS's `StreamableFile` is. */
-export function streamOf(value: object): ByteStream | undefined {
+function streamOf(value: object): ByteStream | undefined {
   const { getStream, getHeaders, pipe, pipeTo } = value as Known;
   if (typeof getStream === 'function') {
     const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
@@ -329,7 +374,7 @@ export function streamOf(value: object): ByteStream | undefined {
 }
 
 /** What a `StreamableFile` says of its content; Nest's defaults say nothing. */
-function headersOf(headers: unknown): { readonly mimeType?: string; readonly filename?: string } {
+function headersOf(headers: unknown): Omit<NamedBytes, 'bytes'> {
   const { type, disposition } = (headers ?? {}) as Known;
   const filename =
     typeof disposition === 'string' ? /filename="?([^";]+)/i.exec(disposition)?.[1] : undefined;
@@ -381,4 +426,220 @@ function sniff(bytes: Uint8Array): string {
 /** Whether a content type says that bytes are text. */
 function isTextual(mimeType: string): boolean {
   return /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i.test(mimeType);
+}
+
+/** Hears what a call has to report, as long as anybody waits for it: its context. */
+interface Reporter {
+  /** The call was answered before its tool had ended. */
+  readonly isStopped: boolean;
+  progress(update: unknown): void;
+}
+
+/** Each value of an async iterable is progress; what the generator returns is the result. */
+export async function drain(values: AsyncIterable<unknown>, context: Reporter): Promise<unknown> {
+  const iterator = values[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await iterator.next();
+    if (next.done) return next.value;
+    // Nobody waits for it any more; `return` lets the generator's `finally` run.
+    if (context.isStopped) return (await iterator.return?.())?.value;
+    context.progress(next.value);
+  }
+}
+
+/** The same of an iterator that waits for nothing. What it yields is the result where it returns nothing. */
+function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
+  const yielded: unknown[] = [];
+  const iterator = values[Symbol.iterator]();
+  for (;;) {
+    const next = iterator.next();
+    if (next.done) return next.value === undefined ? yielded : next.value;
+    context.progress(next.value);
+    keep(yielded, next.value, iterator);
+  }
+}
+
+/** More values than this are no answer for a model; an iterator may have no end. */
+const MAX_VALUES = 100_000;
+
+/** All values of an iterator. */
+function toList(values: Iterable<unknown>): readonly unknown[] {
+  const list: unknown[] = [];
+  const iterator = values[Symbol.iterator]();
+  for (;;) {
+    const next = iterator.next();
+    if (next.done) return list;
+    keep(list, next.value, iterator);
+  }
+}
+
+function keep(list: unknown[], value: unknown, iterator: Iterator<unknown>): void {
+  list.push(value);
+  if (list.length <= MAX_VALUES) return;
+  iterator.return?.();
+  throw tooMuch(`${MAX_VALUES} values`);
+}
+
+/** All values of an async iterable, as long as anybody waits for them; `maxBytes` limits texts and bytes. */
+async function toListLater(
+  values: AsyncIterable<unknown>,
+  reporter: Reporter,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<readonly unknown[]> {
+  const list: unknown[] = [];
+  let bytes = 0;
+  for await (const value of values) {
+    list.push(value);
+    bytes += sizeOf(value);
+    if (reporter.isStopped) break;
+    if (list.length > MAX_VALUES || bytes > maxBytes)
+      throw tooMuch(`${MAX_VALUES} values or ${maxBytes} bytes`);
+  }
+  return list;
+}
+
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  return ArrayBuffer.isView(value) ? value.byteLength : 0;
+}
+
+function tooMuch(limit: string): ToolwrightError {
+  return new ToolwrightError(
+    'ToolExecutionFailed',
+    `The tool ran, but its result goes on after ${limit}. Return a part of it, or a link.`,
+  );
+}
+
+/** What a method returned, settled (`settled`), as a result. Never throws. */
+export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
+  try {
+    const result = write(tool, value, describe);
+    const lack = result.content?.map(lackOf).find((found) => found !== undefined);
+    if (lack === undefined) return result;
+    return failedResult('ToolExecutionFailed', `The tool ran, but its result cannot be sent: ${lack}.`);
+  } catch (error) {
+    return writeFailure(tool.name, unreadableResult(error), describe);
+  }
+}
+
+/** What the wording of a result depends on. */
+type WritingTool = Pick<ToolDefinition, 'name' | 'returnsContent'>;
+
+function write(tool: WritingTool, value: unknown, describe: DescribeError | undefined): ToolResult {
+  if (typeof value === 'string') return toolResult(value);
+  if (typeof value === 'number') return toolResult(`${value === 0 ? 0 : value}`);
+  if (value === undefined || value === null) return toolResult('ok');
+  if (typeof value === 'function' || typeof value === 'symbol')
+    return unwritable(`it is a ${typeof value}. Return data`);
+  // Plain objects, which most results are, need not be asked for their class.
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
+    if (value instanceof ResultForm) return writeForm(value);
+    if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool.name, value, describe);
+  }
+  if (isResultFields(value)) return saneResult(value);
+  if (hasContent(value, tool))
+    return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
+  return toolResult(jsonText(value) as string);
+}
+
+function writeForm({ json, files, problem }: ResultForm): ToolResult {
+  if (problem !== undefined) return unwritable(problem);
+  const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
+  if (files.length === 0) return toolResult(text);
+  return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
+}
+
+function unwritable(problem: string): ToolResult {
+  return failedResult(
+    'ToolExecutionFailed',
+    `The tool ran, but its result cannot be written as JSON: ${problem}.`,
+  );
+}
+
+/** Whether a method returned a result for the model, instead of plain data. */
+export function isToolResultLike(value: unknown, tool?: WritingTool): boolean {
+  return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
+}
+
+/** Types of results are not checked where their authors write no TypeScript. */
+function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult): boolean {
+  return (
+    typeof forLLM === 'string' &&
+    (forUser === undefined || typeof forUser === 'string') &&
+    typeof silent === 'boolean' &&
+    typeof isError === 'boolean' &&
+    typeof async === 'boolean' &&
+    (content === undefined || (Array.isArray(content) && content.every(isPart)))
+  );
+}
+
+/** A message's content must be text, parts are parts, and a flag is set or not. */
+function saneResult(result: ToolResultFields): ToolResult {
+  const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
+  const { error, content: given, details } = result;
+  const content = Array.isArray(given) ? given.filter(isPart) : undefined;
+  return new ToolResult({
+    ...{ error, content, details },
+    forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM),
+    forUser: forUser === undefined || forUser === null ? undefined : String(forUser),
+    silent: Boolean(result.silent),
+    isError: Boolean(result.isError),
+    async: Boolean(result.async),
+  });
+}
+
+/** The text of parts, one line for each. */
+export function textOf(content: Content): string {
+  return content.flatMap((part) => (part.type === 'text' ? [part.content] : [])).join('\n');
+}
+
+const RESULT_FIELDS: ReadonlySet<string> = new Set([
+  ...['forLLM', 'forUser', 'silent', 'isError', 'async', 'error', 'content', 'details'],
+]);
+
+/** Anything else beside them would be lost: then it is data. */
+function isResultFields(value: unknown): value is ToolResultFields {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'forLLM' in value &&
+    typeof value.forLLM === 'string' &&
+    Object.keys(value).every((key) => RESULT_FIELDS.has(key))
+  );
+}
+
+/** Parts, where nothing is lost by taking them for the result, or where the tool's form says that they are it. */
+function hasContent(
+  value: unknown,
+  tool: WritingTool | undefined,
+): value is { readonly content: Content; readonly details?: unknown } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'content' in value &&
+    Array.isArray(value.content) &&
+    value.content.every(isPart) &&
+    (tool?.returnsContent === true || isOnlyContent(value))
+  );
+}
+
+function isOnlyContent(value: { readonly content: unknown }): boolean {
+  const isFilled = Array.isArray(value.content) && value.content.length > 0;
+  return isFilled && Object.keys(value).every((key) => key === 'content' || key === 'details');
+}
+
+/** What a part lacks without which no model and no client can be sent it. */
+function lackOf(part: ContentPart): string | undefined {
+  if (part.type === 'text') return undefined;
+  const what = part.type === 'image' ? 'an image' : 'a file';
+  if (typeof part.mimeType !== 'string') return `${what} part needs \`mimeType\``;
+  const isNamed = part.type === 'image' || typeof part.filename === 'string';
+  return isNamed ? undefined : `${what} part needs \`filename\``;
+}
+
+function isPart(part: unknown): part is ContentPart {
+  if (typeof part !== 'object' || part === null || !('type' in part)) return false;
+  if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
+  return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
 }

@@ -8,7 +8,8 @@ import { nodeCrypto } from '../kernel/node-module.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
 import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
-import { lineOf, TaskQueue } from './task-queue.js';
+import { writeFailure } from './result-text.js';
+import { TaskQueue } from './task-queue.js';
 import { approvalNeed } from './waits.js';
 
 const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
@@ -92,13 +93,10 @@ export class JobTask implements CallWork {
   }
 
   #enter(id: string): void {
-    const { request, tool, scope, log } = this.#call;
+    const { tool, log } = this.#call;
     this.#queue.enter({
       id,
-      callId: request.id,
-      tool: tool.name,
-      conversationId: scope.conversationId,
-      line: lineOf(scope),
+      call: this.#call,
       isJob: true,
       mayRun: () => true,
       cancel: (reason) => {
@@ -107,7 +105,6 @@ export class JobTask implements CallWork {
           .catch((error) => log.ignored('A job could not be cancelled', { error }));
         return true;
       },
-      onListenerError: (error) => log.ignored('A listener for tasks threw', { error }),
     });
   }
 
@@ -119,30 +116,43 @@ export class JobTask implements CallWork {
       onUpdate: (update) => this.#queue.report(id, update),
       onEnd: (result) => {
         unlisten();
-        this.#queue.end(id, result, () => this.#deliver(result));
+        const known = judged(this.#call, result, this.#inContextOfCall);
+        this.#queue.end(id, known, () => handOver(this.#call, known, this.#inContextOfCall));
       },
       onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
     });
     // The job goes on without whoever closes.
-    if (followUntil !== undefined) unlisten = onAbort(followUntil, () => this.#leave(id));
+    if (followUntil !== undefined)
+      unlisten = onAbort(followUntil, () => {
+        this.#dispatch.unfollow(id);
+        this.#queue.leave(id);
+      });
   }
+}
 
-  #leave(id: string): void {
-    this.#dispatch.unfollow(id);
-    this.#queue.leave(id);
-  }
+type InContext = <Value>(run: () => Value) => Value;
 
-  #deliver(result: ToolResult): void {
-    const { environment, tool, log, since } = this.#call;
-    const { judgeCompletion, onAsyncResult } = environment;
-    const judged = judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
-    log.completedAsync(judged, performance.now() - since);
-    callListener(
-      () => this.#inContextOfCall(() => onAsyncResult?.(contextOf(this.#call), judged)),
-      (error) => log.ignored('A listener for async results threw', { error }),
-    );
-    void contextOf(this.#call).close();
+/** What a run makes of the completion of started work, in the async context of its call. */
+export function judged({ tool, environment }: Call, result: ToolResult, inContext: InContext): ToolResult {
+  const { judgeCompletion, describeError } = environment;
+  if (judgeCompletion === undefined) return result;
+  try {
+    return inContext(() => judgeCompletion(tool.name, result));
+  } catch (error) {
+    return writeFailure(tool.name, error, describeError);
   }
+}
+
+/** Gives a completion to whoever listens for it, in the async context of its call. */
+export function handOver(call: Call, result: ToolResult, inContext: InContext): void {
+  const { environment, log, since } = call;
+  const context = contextOf(call);
+  log.completedAsync(result, performance.now() - since);
+  callListener(
+    () => inContext(() => environment.onAsyncResult?.(context, result)),
+    (error) => log.ignored('A listener for async results threw', { error }),
+  );
+  void context.close();
 }
 
 function jobOf(call: Call): Job {

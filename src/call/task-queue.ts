@@ -1,4 +1,5 @@
 import type { CallScope } from '../contract/call.js';
+import type { LogFields } from '../contract/ports.js';
 import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
@@ -14,9 +15,14 @@ export interface TaskQueueOptions {
 const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_LIMIT });
 
 /** What a queue knows of a task. For the framework. */
-interface QueuedWork extends Omit<BackgroundTask, 'status'> {
-  /** Whose turns it takes: those who wait are served in turn. */
-  readonly line: string;
+interface QueuedWork {
+  readonly id: string;
+  readonly call: {
+    readonly request: { readonly id: string };
+    readonly tool: { readonly name: string };
+    readonly scope: CallScope;
+    readonly log: { ignored(what: string, fields: LogFields): void };
+  };
   /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
   readonly run?: () => void;
   /** A job of an engine: it goes on without this process. */
@@ -25,12 +31,12 @@ interface QueuedWork extends Omit<BackgroundTask, 'status'> {
   mayRun(): boolean;
   /** Ends the work as cancelled; whether it had no result yet. */
   cancel(reason: string | undefined): boolean;
-  /** A subscriber threw while it heard of this task. */
-  onListenerError(error: unknown): void;
 }
 
 interface Entry {
   readonly work: QueuedWork;
+  /** Whose turns it takes: those who wait are served in turn. */
+  readonly line: string;
   status: BackgroundTask['status'];
   /** It has its result, which may not be delivered yet. */
   isSettled: boolean;
@@ -107,15 +113,15 @@ export class TaskQueue {
 
   /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
   enter(work: QueuedWork): void {
-    const entry: Entry = { work, status: 'waiting', isSettled: false };
+    const entry: Entry = { work, line: lineOf(work.call.scope), status: 'waiting', isSettled: false };
     if (work.isJob && !this.#listsJobs) return;
     this.#entries.set(work.id, entry);
     if (work.run === undefined) {
       this.#start(entry);
       return;
     }
-    const line = this.#lines.get(work.line);
-    if (line === undefined) this.#lines.set(work.line, new Set([entry]));
+    const line = this.#lines.get(entry.line);
+    if (line === undefined) this.#lines.set(entry.line, new Set([entry]));
     else line.add(entry);
     this.#serve();
   }
@@ -207,10 +213,9 @@ export class TaskQueue {
   }
 
   #leaveLine(entry: Entry): void {
-    const { line: name } = entry.work;
-    const line = this.#lines.get(name);
+    const line = this.#lines.get(entry.line);
     line?.delete(entry);
-    if (line?.size === 0) this.#lines.delete(name);
+    if (line?.size === 0) this.#lines.delete(entry.line);
   }
 
   #start(entry: Entry): void {
@@ -222,18 +227,20 @@ export class TaskQueue {
     for (const { hear } of [...this.#listeners])
       callListener(
         () => hear(event),
-        (error) => entry.work.onListenerError(error),
+        (error) => entry.work.call.log.ignored('A listener for tasks threw', { error }),
       );
   }
 }
 
-function taskOf({ work, status }: Entry): BackgroundTask {
-  const { id, callId, tool, conversationId } = work;
-  return { id, callId, tool, ...(conversationId === undefined ? {} : { conversationId }), status };
+function taskOf({ work: { id, call }, status }: Entry): BackgroundTask {
+  const { request, tool, scope } = call;
+  const { conversationId } = scope;
+  const within = conversationId === undefined ? {} : { conversationId };
+  return { id, callId: request.id, tool: tool.name, ...within, status };
 }
 
 /** The line in which the work of a call waits for its turn: that of its conversation. */
-export function lineOf({ conversationId, channel, chatId }: CallScope): string {
+function lineOf({ conversationId, channel, chatId }: CallScope): string {
   if (conversationId !== undefined) return `conversation ${conversationId}`;
   return channel === undefined && chatId === undefined ? '' : JSON.stringify([channel, chatId]);
 }

@@ -4,20 +4,19 @@ import type { AsyncCallback, AsyncTool, ContextualTool, ToolDefinition } from '.
 import type { ToolContext } from '../contract/tool-context.js';
 import { asyncResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { andThen, callListener, nextTurn, onAbort } from '../kernel/async.js';
+import { andThen, nextTurn, onAbort, unlessAborted } from '../kernel/async.js';
+import { writeOutcome } from './call-outcome.js';
 import { type Call, type CallWork, contextOf } from './context.js';
 import type { BodyOutcome, CallOutcome } from './invocation.js';
 import { cancelledResult } from './job-dispatch.js';
-import { writeEnd } from './result.js';
+import { runWork, settled, settleWork, type WorkOf } from './result-form.js';
 import { failedResult, writeFailure } from './result-text.js';
 import { cancelDeadline, type Deadline, startDeadline } from './run-body.js';
-import { runWork, settled, settleWork, type WorkOf } from './settle-work.js';
-import { lineOf, TaskQueue } from './task-queue.js';
-import { traceTask } from './trace-call.js';
-import { ExclusiveTurn } from './turns.js';
+import { handOver, judged } from './start-job.js';
+import { TaskQueue } from './task-queue.js';
 
 /** The task whose work runs here, so that work which it starts is known to be a part of it. */
-const current = new AsyncLocalStorage<CallTask>();
+const currentTask = new AsyncLocalStorage<CallTask>();
 
 /**
  * What outlives the answer of one call: work in the background, or a callback that is waited for. However it
@@ -27,7 +26,6 @@ const current = new AsyncLocalStorage<CallTask>();
  */
 export class CallTask implements CallWork {
   readonly #call: Call;
-  readonly #listener: AsyncCallback;
   readonly #queue: TaskQueue;
   #id: string | undefined;
   #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
@@ -40,9 +38,8 @@ export class CallTask implements CallWork {
   /** Whoever makes room in the queue, or cancels, must not lend its own async context to this call. */
   #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
 
-  constructor(call: Call, listener: AsyncCallback) {
+  constructor(call: Call) {
     this.#call = call;
-    this.#listener = listener;
     this.#queue = call.environment.tasks ?? new TaskQueue();
     tasksByContext.set(contextOf(call), this);
   }
@@ -65,7 +62,7 @@ export class CallTask implements CallWork {
     work: () => unknown,
     acknowledgement = 'Started; the result will follow.',
   ): ToolResult | Promise<ToolResult> {
-    if (current.getStore() === this) return settleWork(this.#workOf, work);
+    if (currentTask.getStore() === this) return settleWork(this.#workOf, work);
     const { tool, context, environment, log } = this.#call;
     const why =
       this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
@@ -138,23 +135,20 @@ export class CallTask implements CallWork {
   }
 
   #enter(run?: () => void): void {
-    const { request, tool, scope, log } = this.#call;
-    const { signal, conversationId } = scope;
-    const id = `task_${crypto.randomUUID()}`;
-    this.#id = id;
+    const { signal } = this.#call.scope;
+    this.#id = `task_${crypto.randomUUID()}`;
     const inContext = AsyncLocalStorage.snapshot();
     this.#inContextOfCall = inContext;
     if (signal !== undefined && !signal.aborted) this.#unfollow = onAbort(signal, this.#abort);
     this.#queue.enter({
-      id,
-      callId: request.id,
-      tool: tool.name,
-      conversationId,
-      line: lineOf(scope),
+      id: this.#id,
+      call: this.#call,
       run: run && (() => inContext(run)),
       mayRun: () => !this.#isAborted(),
-      cancel: (reason) => this.#cancel(reason),
-      onListenerError: (error) => log.ignored('A listener for tasks threw', { error }),
+      cancel: (reason) => {
+        const result = cancelledResult(this.#call.tool.name, reason);
+        return this.#stop(result.error, () => result);
+      },
     });
     this.#isAborted();
   }
@@ -168,14 +162,25 @@ export class CallTask implements CallWork {
 
   #run(work: () => unknown): void {
     this.#begun();
-    const run = () => current.run(this, () => runWork(work, this.#workOf));
+    const run = () => currentTask.run(this, () => runWork(work, this.#workOf));
     this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
   }
 
+  /** The limit counts from here; the run's own limit is for calls, and this outlives the run. */
   #begun(): void {
+    const { tool, environment, request, trace } = this.#call;
+    const { timeoutMs } = tool;
     this.#hasBegun = true;
-    this.#setLimit();
-    this.#trace = traceTask(this.#call, this.#id ?? '');
+    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+      this.#deadline = startDeadline(timeoutMs, () => {
+        const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
+        this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
+      });
+    const { telemetry } = environment;
+    if (!telemetry?.isOn) return;
+    // A trace of its own: it outlives that of the call.
+    const [taskId, startedBy] = [this.#id ?? '', trace?.place];
+    this.#trace = telemetry.startTask({ taskId, callId: request.id, tool: tool.name, startedBy });
   }
 
   #completeWith(value: Promise<unknown>): void {
@@ -190,26 +195,11 @@ export class CallTask implements CallWork {
     return { tool, environment, context: contextOf(this.#call) };
   }
 
-  /** Counted from when the work begins; the run's own limit is for calls, and this outlives the run. */
-  #setLimit(): void {
-    const { timeoutMs } = this.#call.tool;
-    if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return;
-    this.#deadline = startDeadline(timeoutMs, () => {
-      const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
-      this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
-    });
-  }
-
   readonly #abort = (): void => {
     this.#stop(this.#call.scope.signal?.reason, () =>
       this.#write({ type: 'aborted', hasBegun: this.#hasBegun }),
     );
   };
-
-  #cancel(reason: string | undefined): boolean {
-    const result = cancelledResult(this.#call.tool.name, reason);
-    return this.#stop(result.error, () => result);
-  }
 
   /**
    * Decides first, so that what the tool does when its signal is aborted comes too late to be its result.
@@ -225,16 +215,7 @@ export class CallTask implements CallWork {
   }
 
   #complete(end: BodyOutcome): void {
-    const { tool, environment } = this.#call;
-    const { judgeCompletion } = environment;
-    this.#settle(() => {
-      const result = this.#write(end);
-      try {
-        return judgeCompletion ? this.#inContextOfCall(() => judgeCompletion(tool.name, result)) : result;
-      } catch (error) {
-        return writeFailure(tool.name, error, environment.describeError);
-      }
-    });
+    this.#settle(() => judged(this.#call, this.#write(end), this.#inContextOfCall));
   }
 
   #settle(write: () => ToolResult): void {
@@ -256,7 +237,7 @@ export class CallTask implements CallWork {
     try {
       if (end.type === 'error' && isUnanswerable(end.error))
         return failedResult('NotExecutableHere', end.error.message);
-      const { result } = writeEnd(this.#call, end);
+      const { result } = writeOutcome(this.#call, end);
       // Nothing follows a completion.
       return result.async ? new ToolResult({ ...result, async: false }) : result;
     } catch (error) {
@@ -272,24 +253,12 @@ export class CallTask implements CallWork {
   }
 
   #deliver(): void {
-    const result = this.#completion;
+    const [result, id] = [this.#completion, this.#id];
     this.#state = 'delivered';
-    if (result === undefined) return;
-    void andThen(this.#call.hooked?.completed(result) ?? result, (heard) => this.#handOver(heard));
-  }
-
-  #handOver(result: ToolResult): void {
-    const { log, since } = this.#call;
-    const context = contextOf(this.#call);
-    const deliver = (): void => {
-      log.completedAsync(result, performance.now() - since);
-      callListener(
-        () => this.#inContextOfCall(() => this.#listener(context, result)),
-        (error) => log.ignored('A listener for async results threw', { error }),
-      );
-    };
-    if (this.#id !== undefined) this.#queue.end(this.#id, result, deliver);
-    void context.close();
+    if (result === undefined || id === undefined) return;
+    void andThen(this.#call.hooked?.completed(result) ?? result, (heard) =>
+      this.#queue.end(id, heard, () => handOver(this.#call, heard, this.#inContextOfCall)),
+    );
   }
 }
 
@@ -333,7 +302,11 @@ export async function runInTurn<Value>(
   const beginning = await turn.begin(scope.signal);
   if (beginning === 'begun' && !contextOf(call).isStopped) return turn.run(body);
   turn.end();
-  return beginning === 'stuck' ? failedResult('ToolDeadlock', ringOf(tool.name)) : undefined;
+  if (beginning !== 'stuck') return undefined;
+  return failedResult(
+    'ToolDeadlock',
+    `The tool '${tool.name}' was not run: a call of it is under way that waits for the tool which made this call.`,
+  );
 }
 
 function tellOfCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
@@ -361,10 +334,6 @@ function calledBack(
   return task instanceof CallTask ? task : undefined;
 }
 
-function ringOf(tool: string): string {
-  return `The tool '${tool}' was not run: a call of it is under way that waits for the tool which made this call.`;
-}
-
 /** The callback that a shared object has now. */
 const latest = new WeakMap<object, AsyncCallback>();
 /** What completes the call of a turn, and of a context. */
@@ -377,4 +346,169 @@ function isContextual(tool: ToolDefinition): tool is ToolDefinition & Contextual
 
 function isAsync(tool: ToolDefinition): tool is ToolDefinition & AsyncTool {
   return 'setCallback' in tool && typeof tool.setCallback === 'function';
+}
+
+/** Whose turn it is. */
+interface TurnOptions {
+  readonly shared: object;
+  /** Tells the shared object of the call whose turn this is. */
+  readonly enter: () => void;
+  /** Hears what the shared object throws when it is told again of an outer call. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Who waits for an object, or for a turn on it within another. */
+interface Line {
+  /** Ends when all of its turns have. */
+  tail?: Promise<void> | undefined;
+  last?: ExclusiveTurn | undefined;
+}
+
+const lines = new WeakMap<object, Line>();
+
+/** The turn in which code runs. Only shared objects have turns, so that no other call pays for this. */
+const currentTurn = new AsyncLocalStorage<ExclusiveTurn>();
+
+/**
+ * A call's turn on a shared object. `setContext` and `setCallback` store on it, so that calls of such an object
+ * must not overlap. A call that is made within a turn on the same object does not wait for that turn, which waits
+ * for it: such calls have a line of their own, and when they end, the object is told of the outer call again.
+ */
+class ExclusiveTurn {
+  readonly #options: TurnOptions;
+  readonly #outer: ExclusiveTurn | undefined;
+  readonly #line: Line = {};
+  #release: () => void = () => {};
+  /** The turn on the same object that this one is a part of. */
+  readonly #within: ExclusiveTurn | undefined;
+  #isOver = false;
+  /** Where it stands, and behind whom. */
+  #place: Line | undefined;
+  #previous: ExclusiveTurn | undefined;
+  /** Turns on other objects that calls made within this one wait for. */
+  readonly #awaited = new Set<ExclusiveTurn>();
+
+  constructor(options: TurnOptions) {
+    this.#options = options;
+    // What is over is let go: work that starts work would make a chain without an end.
+    this.#outer = ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => !turn.#isOver);
+    this.#within = ExclusiveTurn.#nearest(
+      this.#outer,
+      (turn) => !turn.#isOver && turn.#options.shared === options.shared,
+    );
+  }
+
+  /** The turn in which the code that runs now was started, whether it is over or not. */
+  static on(shared: object): ExclusiveTurn | undefined {
+    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#options.shared === shared);
+  }
+
+  static #nearest(
+    from: ExclusiveTurn | undefined,
+    isWanted: (turn: ExclusiveTurn) => boolean,
+  ): ExclusiveTurn | undefined {
+    let turn = from;
+    while (turn !== undefined && !isWanted(turn)) turn = turn.#outer;
+    return turn;
+  }
+
+  /** Waits until all earlier turns have ended, and begins; an abort ends the wait. `stuck`: it would never end. */
+  async begin(signal: AbortSignal | undefined): Promise<'begun' | 'aborted' | 'stuck'> {
+    const { shared } = this.#options;
+    const line = this.#within === undefined ? (lines.get(shared) ?? {}) : this.#within.#line;
+    if (this.#within === undefined) lines.set(shared, line);
+    const { tail: before, last } = line;
+    const { promise: turn, resolve } = Promise.withResolvers<void>();
+    this.#release = resolve;
+    line.tail = before ? before.then(() => turn) : turn;
+    line.last = this;
+    this.#place = line;
+    this.#previous = last;
+    // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
+    const wait = before && signal ? unlessAborted(before, signal).catch(() => {}) : before;
+    if (wait !== undefined && (await this.#waitOrStick(wait))) return 'stuck';
+    if (signal?.aborted) return 'aborted';
+    this.#previous = undefined;
+    return 'begun';
+  }
+
+  /** Waits; `true` where that would never end. Only what is called within another turn can close a ring. */
+  async #waitOrStick(wait: Promise<void>): Promise<boolean> {
+    const holding = this.#held();
+    for (const turn of holding) turn.#awaited.add(this);
+    try {
+      if (holding.size > 0) {
+        // A body that does not wait for what it calls may end by then.
+        const isOver = await Promise.race([wait.then(() => true), nextTurn().then(() => false)]);
+        if (!isOver && this.#isInRing(holding)) return true;
+      }
+      await wait;
+      return false;
+    } finally {
+      for (const turn of holding) turn.#awaited.delete(this);
+    }
+  }
+
+  /** The turns that cannot end before this one does. */
+  #held(): ReadonlySet<ExclusiveTurn> {
+    const held = new Set<ExclusiveTurn>();
+    for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
+      if (turn.#isOver) continue;
+      for (let kept: ExclusiveTurn | undefined = turn; kept !== undefined; kept = kept.#within)
+        held.add(kept);
+    }
+    return held;
+  }
+
+  /** Whether a turn that this one waits for, directly or not, waits for one of those. */
+  #isInRing(held: ReadonlySet<ExclusiveTurn>): boolean {
+    const open = new Set([this.#previous]);
+    // What is added while it is gone through is gone through, too.
+    for (const turn of open) {
+      if (turn === undefined) continue;
+      if (held.has(turn)) return true;
+      open.add(turn.#previous);
+      for (const awaited of turn.#awaited) open.add(awaited.#previous);
+    }
+    return false;
+  }
+
+  /** Does the work of the turn, and ends it when that is done. */
+  async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
+    try {
+      return await currentTurn.run(this, () => {
+        this.#options.enter();
+        return work();
+      });
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Ends the turn, once those within it have ended too. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { tail } = this.#line;
+    if (tail === undefined) this.#leave();
+    else void tail.then(() => this.#leave());
+  }
+
+  #leave(): void {
+    if (this.#within !== undefined && !this.#within.#isOver) this.#within.#enterAgain();
+    this.#release();
+    const line = this.#place;
+    // Nobody is left to wait for; one whose wait was cut short may have others before it.
+    if (line?.last !== this || this.#previous !== undefined) return;
+    line.tail = undefined;
+    line.last = undefined;
+  }
+
+  #enterAgain(): void {
+    try {
+      this.#options.enter();
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
 }

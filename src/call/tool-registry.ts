@@ -1,28 +1,54 @@
 import type { CallScope, ToolPolicy } from '../contract/call.js';
-import type { Hooks } from '../contract/hooks.js';
+import { HOOKS, type Hooks } from '../contract/hooks.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import type { ToolSchema } from '../contract/llm-provider.js';
 import type { Logger } from '../contract/ports.js';
-import type { Telemetry } from '../contract/telemetry.js';
+import { RUN_STORE, type RunStore } from '../contract/run-state.js';
+import { TELEMETRY, type Telemetry } from '../contract/telemetry.js';
 import type { AsyncCallback, ToolDefinition } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
-import { checkArguments, checkOptions, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
+import {
+  type AuthorFault,
+  checkArguments,
+  checkOptions,
+  ToolDeclarationError,
+  warnAuthor,
+} from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
-import { FUNCTION, instanceOf } from '../kernel/options.js';
+import {
+  BOOLEAN,
+  either,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  listOf,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  type RulesOf,
+  TEXT,
+  withMethods,
+} from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
-import { type AskedScope, allowedTools } from './allow.js';
+import { type AskedScope, allowedTools, bothPolicies } from './allow.js';
 import { makeCall } from './call-pipeline.js';
 import { type CheckedArguments, checkOnly } from './check-call.js';
 import type {
   CallEnvironment,
   CallOrigin,
   CallRequest,
+  CallWatcher,
   Invocation,
   InvokeOptions,
   Invoker,
   RecordedEnvironment,
+  WatchedCall,
+  WatcherAdditions,
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
-import { SafeLog } from './log.js';
+import { redactionIn, SafeLog } from './log.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
@@ -35,12 +61,87 @@ import {
   ToolTableView,
   WritableToolTable,
 } from './registration.js';
-import { optionsWithin, REGISTRY_OPTIONS, type ToolRegistryOptions } from './registry-options.js';
-import { answerText } from './result-text.js';
+import { answerText, type DescribeError } from './result-text.js';
 import { TaskQueue } from './task-queue.js';
 import { toolToSchema } from './tool-to-schema.js';
-import { redactionIn } from './trace-call.js';
-import { type CallWatcher, makeWatched, WATCHED, WATCHER, watchedResult } from './watch-calls.js';
+
+/** Options of a `ToolRegistry`. */
+export interface ToolRegistryOptions {
+  readonly logger?: Logger;
+  /** Records every call: `openTelemetry()`, from `toolwright/opentelemetry`. */
+  readonly telemetry?: Telemetry;
+  /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
+  readonly logArguments?: boolean;
+  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
+  readonly redact?: readonly string[];
+  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  readonly toolTimeoutMs?: number;
+  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
+  readonly describeError?: DescribeError;
+  /** Decides about every call; a run may bring another, and then both must allow it. */
+  readonly policy?: ToolPolicy;
+  /**
+   * Surround every call, whoever makes it, and every request of a run that is given this registry; those of the run
+   * come behind them.
+   */
+  readonly hooks?: readonly Hooks[];
+  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
+  readonly maxResultChars?: number;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
+  /** Where the work of background tools goes, in place of this process; needs a `store`. */
+  readonly engine?: JobEngine;
+  /** Keeps what was started, so that nothing of it is lost: a `SqliteRunStore`, for example. */
+  readonly store?: RunStore | StoreWithJobs;
+}
+
+/** What each of them may be. */
+export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
+  logger: LOGGER,
+  telemetry: TELEMETRY,
+  logArguments: BOOLEAN,
+  redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
+  toolTimeoutMs: MILLISECONDS,
+  describeError: protecting(FUNCTION),
+  policy: protecting(FUNCTION),
+  hooks: HOOKS,
+  coerce: BOOLEAN,
+  maxResultChars: LIMIT,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+  engine: JOB_ENGINE,
+  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store that keeps jobs' }),
+};
+
+const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
+  timeoutMs: 'toolTimeoutMs: …',
+  tools: 'new ToolRegistry().register(...tools)',
+});
+
+/** The options of a registry whose tools are called within calls of another one: what that forbids and hides holds. */
+function optionsWithin(own: ToolRegistryOptions, outer: ToolRegistryOptions): ToolRegistryOptions {
+  const { policy, hooks = [], redact = [], logArguments } = outer;
+  const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
+  if (own === outer || addsNothing) return own;
+  const both = bothPolicies(policy, own.policy);
+  return {
+    ...own,
+    ...(both ? { policy: both } : {}),
+    hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
+    redact: [...redact, ...(own.redact ?? [])],
+    ...(logArguments === false ? { logArguments } : {}),
+  };
+}
+
+/** What watches a registry. */
+const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
+
+const WATCHED: AuthorFault = {
+  where: 'ToolRegistry.watch',
+  problem: 'the registry is watched already',
+  fix: 'one inspector for each registry, and inspector.close() before the next',
+};
 
 /** The answer to {@link ToolRegistry.call}. */
 export interface ToolCallResult {
@@ -338,8 +439,7 @@ export class ToolRegistry {
   #answer(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Promise<ToolResult> {
     const { watcher } = this.#table;
     if (watcher !== undefined) return watchedResult(watcher, { environment, request, ...origin });
-    const result = makeCall(environment, request, origin);
-    return result instanceof Promise ? result : Promise.resolve(result);
+    return Promise.resolve(makeCall(environment, request, origin));
   }
 
   /**
@@ -415,4 +515,34 @@ class NumberedCall implements CallRequest {
   get id(): string {
     return `call_${this.number}`;
   }
+}
+
+/** A call with what it would be made with if nobody watched. */
+interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick<WatchedCall, 'attempt'>> {
+  readonly environment: RecordedEnvironment;
+}
+
+/** Makes a call through the watcher of its registry, where it has one. */
+function makeWatched(
+  watcher: CallWatcher | undefined,
+  { environment, request, scope, attempt }: CallParts,
+): Invocation | Promise<Invocation> {
+  const make = ({ policy, onStep }: WatcherAdditions = {}): Invocation | Promise<Invocation> => {
+    const { policies = [] } = environment;
+    const asked = policy === undefined ? {} : { policies: [...policies, policy] };
+    return makeCall({ ...environment, ...asked, ...(onStep ? { onStep } : {}) }, request, { scope, attempt });
+  };
+  return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
+}
+
+/** The same where the record of the call is not wanted. */
+async function watchedResult(
+  watcher: CallWatcher,
+  { environment, ...call }: Omit<CallParts, 'environment'> & { readonly environment: CallEnvironment },
+): Promise<ToolResult> {
+  const { result } = await makeWatched(watcher, {
+    ...call,
+    environment: { ...environment, isRecorded: true },
+  });
+  return result;
 }

@@ -1,5 +1,4 @@
-import type { CallStep, Invocation } from '../call/invocation.js';
-import type { CallWatcher, WatchedCall, WatcherAdditions } from '../call/watch-calls.js';
+import type { CallStep, CallWatcher, Invocation, WatchedCall, WatcherAdditions } from '../call/invocation.js';
 import type { CallJournal, CallScope } from '../contract/call.js';
 import { onAbort } from '../kernel/async.js';
 import type { EventFeed } from './event-feed.js';

@@ -141,8 +141,8 @@ export function plainJson(value: unknown): unknown {
   }
 }
 
-/** Without a replacer first: JSON calls it for each field, and values with big integers are rare. */
-function jsonText(value: unknown): string | undefined {
+/** A value as JSON, big integers as their digits. Without a replacer first: values with big integers are rare. */
+export function jsonText(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {

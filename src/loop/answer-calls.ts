@@ -1,5 +1,5 @@
+import { callRecord } from '../call/call-outcome.js';
 import type { Invocation, OnceValue } from '../call/invocation.js';
-import { callRecord } from '../call/result.js';
 import { failedResult, isCutDetails, notesOf, resultText, unendedText } from '../call/result-text.js';
 import { approvalNeed } from '../call/waits.js';
 import type { CallRecord, CallScope, UpdateListener } from '../contract/call.js';

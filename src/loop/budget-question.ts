@@ -1,4 +1,4 @@
-import { callRecord } from '../call/result.js';
+import { callRecord } from '../call/call-outcome.js';
 import { failedResult } from '../call/result-text.js';
 import type { RunState, StoredCall, StoredWaitingCall } from '../contract/run-state.js';
 import { toolResult } from '../contract/tool-result.js';

@@ -1,5 +1,5 @@
+import { callRecord } from '../call/call-outcome.js';
 import { SafeLog } from '../call/log.js';
-import { callRecord } from '../call/result.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { CallRecord } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';

@@ -1,6 +1,5 @@
-import type { Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
+import type { CallWatcher, Invoker, OnceValue, OnUnknown } from '../call/invocation.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { CallWatcher } from '../call/watch-calls.js';
 import type { CallRecord, CallScope, HookNote, UpdateListener } from '../contract/call.js';
 import { type Message, type ToolSchema, USAGE_PARTS, type Usage } from '../contract/llm-provider.js';
 import type { ResultStore } from '../contract/result-store.js';

@@ -1,9 +1,8 @@
 import type { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import type { ToolEntry } from '../call/plan.js';
 import { type RegisteredTool, WritableToolTable } from '../call/registration.js';
-import { REGISTRY_RULES, type ToolRegistryOptions } from '../call/registry-options.js';
 import type { TaskQueue } from '../call/task-queue.js';
-import { ToolRegistry } from '../call/tool-registry.js';
+import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
 import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../contract/call.js';
 import type { ClassType } from '../contract/declaration.js';
 import type { InjectionToken, InstanceResolver } from '../contract/ports.js';

@@ -1,14 +1,12 @@
 import { type CanActivate, type ExecutionContext, ForbiddenException, Logger } from '@nestjs/common';
 import { isObservable } from 'rxjs';
 import { CallContext } from '../call/context.js';
-import { drain } from '../call/drain.js';
 import { loggedFields } from '../call/log.js';
 import { planOf } from '../call/plan.js';
 import type { Redaction } from '../call/redact.js';
 import { CallSuspended } from '../call/replay.js';
-import { isToolResultLike } from '../call/result.js';
-import type { DescribeError } from '../call/result-text.js';
-import { failedResult } from '../call/result-text.js';
+import { drain, isToolResultLike } from '../call/result-form.js';
+import { type DescribeError, failedResult } from '../call/result-text.js';
 import { listFaults } from '../checking/faults.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';

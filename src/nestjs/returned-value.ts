@@ -1,6 +1,6 @@
 import { isObservable, type Observable, tap } from 'rxjs';
 import { CallContext, type StopListener } from '../call/context.js';
-import { isToolResultLike } from '../call/result.js';
+import { isToolResultLike } from '../call/result-form.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { onAbort } from '../kernel/async.js';

@@ -4,16 +4,16 @@
  */
 export const EQUIVALENT = [
   {
-    path: 'src/call/settle-work.ts',
+    path: 'src/kernel/json.ts',
     source: 'for (let index = 0; index < list.length; index += 1) {',
     to: '(index) <= (list.length)',
     reason: 'Behind the end of a list is `undefined`, which passes for plain data like any other.',
   },
   {
-    path: 'src/call/settle-work.ts',
+    path: 'src/kernel/json.ts',
     source: 'return known;',
     to: 'undefined',
-    reason: 'What is not known to be plain takes the longer way to the same result (`formOf`).',
+    reason: 'What is not known to be plain takes the longer way to the same result.',
   },
   {
     path: 'src/loop/guard.ts',

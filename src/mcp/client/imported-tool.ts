@@ -10,7 +10,7 @@ import type {
 import { isSpecType } from '@modelcontextprotocol/server';
 import { CallContext } from '../../call/context.js';
 import { createNameFilter } from '../../call/registration.js';
-import { textOf } from '../../call/result.js';
+import { textOf } from '../../call/result-form.js';
 import { describeSchemaFault, readForeignSchema, rejectedDefaults } from '../../checking/given-schema.js';
 import type { ToolAnnotations } from '../../contract/declaration.js';
 import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
