@@ -295,7 +295,6 @@ export {
 } from './contract/tool-result.js';
 export type { ResourceAccess, Touch, Touches } from './contract/touch.js';
 export { Conversation } from './conversation/conversation.js';
-export type { ConversationView } from './conversation/conversation-view.js';
 export { Conversations } from './conversation/conversations.js';
 export type {
   AnswersOptions,
@@ -310,8 +309,14 @@ export type {
   PromptOptions,
   TurnOwner,
 } from './conversation/conversations-options.js';
-export type { KeptEvent, NumberedEvent } from './conversation/event-json.js';
-export type { ConversationEvent, ConversationListener, Turn, TurnOrigin } from './conversation/events.js';
+export type {
+  ConversationEvent,
+  ConversationListener,
+  KeptEvent,
+  NumberedEvent,
+  Turn,
+  TurnOrigin,
+} from './conversation/events.js';
 export type {
   AnswerOptions,
   ConversationChanges,
@@ -320,6 +325,7 @@ export type {
   TurnOptions,
 } from './conversation/options.js';
 export type { ConversationSnapshot } from './conversation/snapshot.js';
+export type { ConversationView } from './conversation/stored-turns.js';
 export {
   type AgentTool,
   type ArgumentsOf,

@@ -6,7 +6,7 @@ import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsJobs } from '../contract/job-store.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
 import { isRecord } from '../kernel/json.js';
-import { budgetFaults } from '../loop/budget-faults.js';
+import { budgetFaults } from '../loop/budget-accounts.js';
 import type { PermissionMode, Permissions } from '../toolbox/permissions/index.js';
 import { Agent } from './agent.js';
 import type {

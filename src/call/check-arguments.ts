@@ -9,7 +9,7 @@ import {
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, Hydrated, ToolDefinition } from '../contract/tool.js';
 import { copyOfJson, isRecord } from '../kernel/json.js';
-import { offeredParameters } from '../schema/offered-parameters.js';
+import { offeredParameters } from '../schema/write-schema.js';
 import type { CallRequest } from './invocation.js';
 import type { CallPlan } from './plan.js';
 

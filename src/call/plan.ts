@@ -7,7 +7,7 @@ import {
 } from '../checking/checker.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { nullableOptionals } from '../schema/keywords.js';
-import { offeredParameters } from '../schema/offered-parameters.js';
+import { offeredParameters } from '../schema/write-schema.js';
 import { approvalNeed } from './waits.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */

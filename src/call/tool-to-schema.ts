@@ -4,7 +4,7 @@ import type { Tool } from '../contract/tool.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import type { OptionRule } from '../kernel/options.js';
-import { offeredParameters } from '../schema/offered-parameters.js';
+import { offeredParameters } from '../schema/write-schema.js';
 
 /** What of a tool a model is offered. */
 type OfferedTool = Pick<Tool, 'name' | 'description' | 'parameters'> &

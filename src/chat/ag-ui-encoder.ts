@@ -6,10 +6,11 @@ import {
   type DescribeError,
   NOT_ENDED,
   NOT_MADE,
+  type ShownCall,
   shownCallId,
+  TurnEncoder,
   userText,
-} from './shown-calls.js';
-import { type ShownCall, TurnEncoder } from './turn-encoder.js';
+} from './turn-encoder.js';
 
 export type AgUiEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
 

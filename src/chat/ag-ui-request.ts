@@ -1,11 +1,11 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
-import type { ConversationView } from '../conversation/conversation-view.js';
+import type { ConversationView } from '../conversation/stored-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import type { AgUiMessage } from './ag-ui-encoder.js';
 import { checkId, type Decision, HttpFault } from './chat-request.js';
-import { type Asking, shownPendingId } from './shown-calls.js';
+import { type Asking, shownPendingId } from './turn-encoder.js';
 import { type AskedChat, hasAnswers } from './turn-readings.js';
 import { checkNames, objectsOf, turnOfMessage } from './ui-message-request.js';
 import {

@@ -1,7 +1,7 @@
 import { logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import { type Answer, isNobody } from '../contract/call.js';
-import type { ConversationView } from '../conversation/conversation-view.js';
+import type { ConversationView } from '../conversation/stored-turns.js';
 import { checkArguments } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { type NodeHandler, nodeListener } from '../kernel/node-http.js';

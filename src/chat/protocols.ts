@@ -1,14 +1,254 @@
 import type { JsonObject } from '../contract/json-schema.js';
+import type { Message } from '../contract/llm-provider.js';
+import type { HistoryTurn } from '../conversation/stored-turns.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { isRecord } from '../kernel/json.js';
 import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
-import { agUiHistory, uiMessageHistory } from './chat-history.js';
 import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
-import type { DescribeError } from './shown-calls.js';
-import type { ReadEvent } from './turn-readings.js';
+import type { DescribeError } from './turn-encoder.js';
+import type { AskedChat, ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { readUiMessageRequest } from './ui-message-request.js';
+import { messageIdOf } from './user-messages.js';
+
+interface PastTurn {
+  readonly number: number;
+  /** What the user said, under the id that the client gave it; absent where nobody said anything. */
+  readonly prompt?: { readonly id: string; readonly content: unknown };
+  /** From its `turn-start` on; empty where they are no longer kept. */
+  readonly events: readonly JsonObject[];
+  /** What the model said in it, in its own words. */
+  readonly messages: readonly Message[];
+}
+
+/** The turns of a chat that have ended, up to the one that the open turn is to replace. */
+async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn[]> {
+  if (view === undefined) return [];
+  const { history, turn, messages, lastEvent } = view;
+  const content = turn?.entry.content;
+  const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
+  const kept = history.findIndex(({ key }) => key === replaced);
+  const events = await eventsOfTurns(
+    { view, source },
+    Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
+  );
+  const turns = history.map(({ number, key, begins }, index): PastTurn => {
+    const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
+    const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
+    return { number, ...prompt, events: events.get(number) ?? [], messages: said };
+  });
+  return kept < 0 ? turns : turns.slice(0, kept);
+}
+
+function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
+  const entry = view?.turn?.entry;
+  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
+}
+
+function promptOf(key: HistoryTurn['key'], content: unknown): Pick<PastTurn, 'prompt'> {
+  const id = messageIdOf(key);
+  return id === undefined || content === undefined ? {} : { prompt: { id, content } };
+}
+
+async function eventsOfTurns(
+  { view, source: { conversations, chatId, signal } }: AskedChat,
+  upTo: number,
+): Promise<ReadonlyMap<number, JsonObject[]>> {
+  const found = new Map<number, JsonObject[]>();
+  const wanted = new Set(view?.history.map(({ number }) => number));
+  const after = (view?.history[0]?.firstEvent ?? 1) - 1;
+  let open: JsonObject[] | undefined;
+  for await (const { event } of conversations.events(chatId, { after, upTo, signal })) {
+    if (event.type === 'turn-start') {
+      const { number } = event.turn;
+      open = wanted.has(number) ? [] : undefined;
+      if (open !== undefined) found.set(number, open);
+    }
+    open?.push(event);
+  }
+  return found;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface UiMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly metadata?: unknown;
+  readonly parts: readonly Fields[];
+}
+
+interface OpenMessage extends UiMessage {
+  metadata?: unknown;
+  readonly parts: Record<string, unknown>[];
+}
+
+/** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
+async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
+  const turns = await pastTurns(asked);
+  return [...turns.flatMap(uiMessagesOf), ...uiPrompt(openPrompt(asked))];
+}
+
+function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
+  const encoder = new UiMessageEncoder(() => '');
+  const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
+  for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
+  // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
+  const parts =
+    turn.events.length > 0
+      ? message.parts
+      : turn.messages.flatMap(({ role, content }): readonly Fields[] =>
+          role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
+        );
+  return [...uiPrompt(turn), { ...message, parts }];
+}
+
+function uiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  const parts = Array.isArray(content) ? content.filter(isRecord) : [{ type: 'text', text: content }];
+  return [{ id, role: 'user', parts: parts.flatMap(sentPart) }];
+}
+
+function sentPart(part: Fields): readonly Fields[] {
+  const { type, text, image_url: image, file } = part;
+  if (type === 'text') return [{ type, text }];
+  if (type === 'image_url' && isRecord(image))
+    return [{ type: 'file', mediaType: mediaTypeOf(image.url, 'image/*'), url: image.url }];
+  if (type !== 'file' || !isRecord(file)) return [];
+  const { file_data: url, filename } = file;
+  return [{ type, mediaType: mediaTypeOf(url, 'application/octet-stream'), url, filename }];
+}
+
+function mediaTypeOf(url: unknown, other: string): string {
+  const [, type = other] = /^data:([^;,]+)/.exec(String(url)) ?? [];
+  return type;
+}
+
+/** Adds a chunk to a message, as the AI SDK puts them together. */
+function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
+  const { parts } = message;
+  // Sources may stand behind the text or reasoning that is being written.
+  const open = () => parts.findLast(({ type, state }) => OPEN.has(type) && state === 'streaming');
+  switch (chunk.type) {
+    case 'start-step':
+      parts.push({ type: 'step-start' });
+      return;
+    case 'reset-step':
+      parts.splice(parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+      return;
+    case 'text-start':
+      parts.push({ type: 'text', text: '', state: 'streaming' });
+      return;
+    case 'reasoning-start':
+      parts.push({ type: 'reasoning', id: chunk.id, text: '', state: 'streaming' });
+      return;
+    case 'text-delta':
+    case 'reasoning-delta': {
+      const part = open();
+      if (part !== undefined) part.text = `${part.text}${chunk.delta}`;
+      return;
+    }
+    case 'text-end':
+    case 'reasoning-end':
+      Object.assign(open() ?? {}, { state: 'done' });
+      return;
+    case 'source-url':
+    case 'source-document':
+    case 'file':
+      parts.push(chunk);
+      return;
+    case 'finish':
+      message.metadata = chunk.messageMetadata ?? message.metadata;
+      return;
+    default:
+      if (chunk.type.startsWith('tool-')) addCallChunk(parts, chunk);
+      else if (chunk.type.startsWith('data-') && !chunk.transient) addData(parts, chunk);
+  }
+}
+
+const OPEN = new Set<unknown>(['text', 'reasoning']);
+
+/** Data of one id are one part. */
+function addData(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+  const index = parts.findIndex(({ type, id }) => id !== undefined && id === chunk.id && type === chunk.type);
+  if (index < 0) parts.push(chunk);
+  else parts[index] = chunk;
+}
+
+function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+  const { toolCallId, toolName, approvalId } = chunk;
+  const isOfCall = (part: Fields): boolean =>
+    toolCallId === undefined
+      ? isRecord(part.approval) && part.approval.id === approvalId
+      : part.toolCallId === toolCallId;
+  const known = parts.find(isOfCall);
+  const part = known ?? { type: `tool-${toolName}`, toolCallId };
+  if (known === undefined) parts.push(part);
+  Object.assign(part, changeOf(chunk, known));
+}
+
+/** What is output for now is so until the next chunk that says what the call is. */
+const NO_OUTPUT = { output: undefined, preliminary: undefined };
+
+function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
+  const { input, output, errorText, preliminary, approvalId: id, approved, approvalDescriptor } = chunk;
+  switch (chunk.type) {
+    case 'tool-input-start':
+      return { state: 'input-streaming' };
+    case 'tool-input-available':
+      return { state: 'input-available', input, ...NO_OUTPUT };
+    case 'tool-input-error':
+      return { state: 'output-error', input, errorText, ...NO_OUTPUT };
+    case 'tool-approval-request':
+      return {
+        state: 'approval-requested',
+        approval: { id, ...(approvalDescriptor === undefined ? {} : { descriptor: approvalDescriptor }) },
+      };
+    case 'tool-approval-response':
+      return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
+    case 'tool-output-available':
+      return { state: 'output-available', output, preliminary };
+    case 'tool-output-error':
+      return { state: 'output-error', errorText, ...NO_OUTPUT };
+    case 'tool-output-denied':
+      return { state: 'output-denied' };
+    default:
+      return {};
+  }
+}
+
+/** What was said in a chat before its open turn, and what that was begun with. */
+async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
+  const turns = await pastTurns(asked);
+  return [...turns.flatMap(agUiMessagesOf), ...agUiPrompt(openPrompt(asked))];
+}
+
+function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
+  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
+  for (const event of turn.events) encoder.encode(event);
+  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
+  return [...agUiPrompt(turn), ...said];
+}
+
+/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
+function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
+  return messages.flatMap(({ role, content }, index) =>
+    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
+  );
+}
+
+function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
+}
+
+function textOf(content: unknown): string {
+  const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
+  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
+}
 
 export const DEFAULT_HEARTBEAT_MS = 15_000;
 

@@ -1,6 +1,6 @@
 import type { Answer, PendingCall } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import { errorJson, eventJson } from '../conversation/event-json.js';
+import { errorJson, eventJson } from '../conversation/events.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import {
@@ -24,7 +24,7 @@ import {
   UI_HEADERS,
   uiMessageFrames,
 } from './protocols.js';
-import type { DescribeError } from './shown-calls.js';
+import type { DescribeError } from './turn-encoder.js';
 import type { ReadEvent } from './turn-readings.js';
 import { clientAnswers } from './ui-message-request.js';
 

@@ -1,8 +1,8 @@
 import type { PendingCall } from '../contract/call.js';
 import type { LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
-import type { ConversationView } from '../conversation/conversation-view.js';
 import type { Conversations } from '../conversation/conversations.js';
+import type { ConversationView } from '../conversation/stored-turns.js';
 
 /** Where the events of a chat are read. */
 export interface EventSource {

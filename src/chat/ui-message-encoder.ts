@@ -1,6 +1,12 @@
 import type { JsonObject } from '../contract/json-schema.js';
-import { approvalDescriptor, NOT_ENDED, NOT_MADE, userText } from './shown-calls.js';
-import { type ShownCall, TurnEncoder } from './turn-encoder.js';
+import {
+  approvalDescriptor,
+  NOT_ENDED,
+  NOT_MADE,
+  type ShownCall,
+  TurnEncoder,
+  userText,
+} from './turn-encoder.js';
 
 export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 

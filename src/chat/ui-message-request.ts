@@ -1,9 +1,9 @@
 import type { Answer, PendingCall } from '../contract/call.js';
-import type { ConversationView, HistoryTurn } from '../conversation/conversation-view.js';
+import type { ConversationView, HistoryTurn } from '../conversation/stored-turns.js';
 import { canonicalJson, isRecord } from '../kernel/json.js';
 import { misspeltName } from '../kernel/nearest-name.js';
 import { checkId, type Decision, HttpFault } from './chat-request.js';
-import { type Asking, shownPendingId } from './shown-calls.js';
+import { type Asking, shownPendingId } from './turn-encoder.js';
 import type { AskedChat } from './turn-readings.js';
 import {
   checkNewMessage,

@@ -1,4 +1,4 @@
-import { TEXT_FORMATS } from '../schema/rule-meaning.js';
+import { TEXT_FORMATS } from '../schema/class-validator-rules.js';
 
 /** A format: of texts, by an expression or a function, or of numbers. */
 type Format = RegExp | ((text: string) => boolean) | { readonly isNumber: (value: number) => boolean };

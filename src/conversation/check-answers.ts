@@ -6,8 +6,8 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { resumeWith } from '../loop/resume.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { saveAskedAnew } from '../loop/stored-run.js';
-import { messagesBefore } from './conversation-view.js';
 import type { ConversationsConfig, ConversationsStore, NextTurn } from './conversations-options.js';
+import { messagesBefore } from './stored-turns.js';
 
 /** With what edited arguments and what is to be remembered are checked. */
 type CheckConfig = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 'logger'>;

@@ -21,7 +21,6 @@ import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { checkAnswers } from './check-answers.js';
 import { ConversationLease } from './conversation-lease.js';
-import { type ConversationView, checkReplaced, viewOf } from './conversation-view.js';
 import {
   type AnswersOptions,
   type ConversationDeleteOptions,
@@ -34,9 +33,9 @@ import {
   METHOD_OPTIONS,
   type PromptOptions,
 } from './conversations-options.js';
-import type { NumberedEvent } from './event-json.js';
+import type { NumberedEvent } from './events.js';
 import { CONTENT } from './options.js';
-import { StoredTurns, type TurnDeps } from './stored-turns.js';
+import { type ConversationView, checkReplaced, StoredTurns, type TurnDeps, viewOf } from './stored-turns.js';
 import { processInbox } from './turn-queue.js';
 
 const DEFAULT_LEASE_MS = 30_000;

@@ -34,8 +34,7 @@ import {
 import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
-import { requestReply } from './request.js';
-import { RequestHooks } from './request-hooks.js';
+import { RequestHooks, requestReply } from './request.js';
 import { budgetOf } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';

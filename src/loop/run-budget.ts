@@ -19,30 +19,28 @@ import { errorMessage } from '../kernel/error-message.js';
 import type { Question, Reply } from './ask-model.js';
 import {
   type Account,
+  askingFaults,
   type Beyond,
   type BudgetQuestion,
   type CountedBefore,
   costOfCall,
+  countsCost,
   grantShared,
+  MISSING_LEDGER,
   mayHaveRun,
+  missingPrice,
+  nextRequest,
+  type RequestNeed,
   RunAccount,
   reserveShared,
   type SharedAccount,
   sharedAccounts,
   shown,
   spentBefore,
-  WORDS,
-} from './budget-accounts.js';
-import {
-  askingFaults,
-  countsCost,
-  MISSING_LEDGER,
-  missingPrice,
-  nextRequest,
-  type RequestNeed,
   tooSmall,
+  WORDS,
   wrongBudget,
-} from './budget-faults.js';
+} from './budget-accounts.js';
 import type { ToolLoopConfig } from './options.js';
 import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
 

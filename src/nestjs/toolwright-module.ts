@@ -32,7 +32,7 @@ import { toolMethods } from '../metadata/class-record.js';
 import { ApplicationFleet, type ChatRequestOptions } from './application-fleet.js';
 import { ApplicationInspector } from './application-inspector.js';
 import { ApplicationRuns } from './application-runs.js';
-import { ApplicationTools, createApplicationTools } from './application-tools.js';
+import { ApplicationTools, createApplicationTools, FeatureTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
 import { Enhancers } from './enhancers.js';
 import { createErrorDescriber } from './error-texts.js';
@@ -51,7 +51,6 @@ import {
 import { CallPipeline } from './pipeline.js';
 import { RequestContexts, RequestInterceptor } from './requests.js';
 import { ToolCaller, ToolVisibility } from './tool-caller.js';
-import { FeatureTools } from './tool-finder.js';
 import { ToolwrightService } from './toolwright-service.js';
 
 /** Token of the options as they were given, or as a factory made them. */

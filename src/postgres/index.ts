@@ -1,5 +1,10 @@
-export type { PostgresOptions } from './database.js';
-export type { PostgresClient, PostgresPool, PostgresQuery, PostgresRows } from './pool.js';
+export type {
+  PostgresClient,
+  PostgresOptions,
+  PostgresPool,
+  PostgresQuery,
+  PostgresRows,
+} from './database.js';
 export {
   PostgresConversationStore,
   type PostgresConversationStoreOptions,

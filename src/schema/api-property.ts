@@ -2,9 +2,8 @@ import type { ClassType } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
 import { nearest } from '../metadata/class-record.js';
+import { isJsonScalar, type PropertyRules, type TypeHint, type ValueRules } from './class-validator-rules.js';
 import { BOUNDS, regularExpression } from './keywords.js';
-import type { PropertyRules, ValueRules } from './property-rules.js';
-import { isJsonScalar, type TypeHint } from './rule-meaning.js';
 import { enumValues, isEnumObject, resolveTypeReference } from './type-reference.js';
 import type { ValueType } from './value-type.js';
 

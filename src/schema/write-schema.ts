@@ -18,6 +18,55 @@ import {
   type ValueType,
 } from './value-type.js';
 
+/** Parameters as a provider takes them. */
+interface OfferedParameters {
+  readonly schema: JsonSchema;
+  /** The property that holds the arguments, where they had to be put into one. */
+  readonly wrapper?: string;
+}
+
+/** What providers refuse at the root, and the whole request with it: a tool takes one object. */
+const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'] as const;
+
+const offers = new WeakMap<JsonSchema, OfferedParameters>();
+
+/**
+ * Parameters as they are offered to a model: as they are, unless their root is a union or the like. Then they
+ * stand in a property, and so do the arguments that the model sends.
+ */
+export function offeredParameters(parameters: JsonSchema): OfferedParameters {
+  const before = offers.get(parameters);
+  if (before !== undefined) return before;
+  const isTaken = REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined);
+  const offered = isTaken ? { schema: parameters } : wrapped(parameters);
+  offers.set(parameters, offered);
+  return offered;
+}
+
+function wrapped(parameters: JsonSchema): OfferedParameters {
+  const wrapper = freeName(parameters);
+  const { $schema, ...inner } = parameters;
+  const definitions = new Definitions();
+  const properties = { [wrapper]: embedSchema(inner, definitions) };
+  const schema = definitions.attachTo({
+    ...($schema === undefined ? {} : { $schema }),
+    type: 'object',
+    properties,
+    required: [wrapper],
+  });
+  return { schema, wrapper };
+}
+
+/** No name that the arguments themselves may have, so that both forms can be told apart. */
+function freeName(parameters: JsonSchema): string {
+  const taken = new Set<string>();
+  for (const { properties = {} } of allSchemas(parameters))
+    for (const name of Object.keys(properties)) taken.add(name);
+  let name = 'input';
+  for (let count = 2; taken.has(name); count += 1) name = `input_${count}`;
+  return name;
+}
+
 /** What has to be known of all types before the first of them is written, while it is collected. */
 interface TypeSurvey {
   readonly nodes: ObjectNodes;
@@ -333,7 +382,7 @@ function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, wr
 }
 
 /** The `$defs` of one schema while it is written. Names depend on the order of first appearance only. */
-export class Definitions {
+class Definitions {
   readonly #names = new Map<unknown, string>();
   readonly #schemas = new Map<string, JsonSchema>();
 
@@ -370,7 +419,7 @@ function reference(name: string): JsonSchema {
  * the larger one there, so what they mean moves to its `$defs`. A schema without any keeps its bytes, and so
  * does one with an `$id`, which its references are relative to wherever it stands.
  */
-export function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
+function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
   if (typeof schema.$id === 'string' || ![...allSchemas(schema)].some((part) => localReference(part)))
     return schema;
   const { $defs: _, definitions: __, ...body } = schema;

@@ -1,8 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetBalance,
+  type BudgetLedger,
+  type BudgetReservation,
+  partBeyond,
+  type ReservationOutcome,
+  type StoreWithBudgets,
+} from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
 import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
-import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
+import type {
+  KeptResult,
+  ResultCache,
+  ResultKey,
+  ResultStore,
+  StoreWithCache,
+  StoreWithResults,
+} from '../contract/result-store.js';
 import type { RetentionAges, RetentionReport, StoreWithRetention } from '../contract/retention.js';
 import type {
   CheckpointStore,
@@ -18,14 +35,21 @@ import type {
   SeizeLease,
   TakenRun,
 } from '../contract/run-checkpoint.js';
-import type { ClaimOutcome, RunClaim, RunLease, RunState } from '../contract/run-state.js';
-import type { ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
-import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
+import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '../contract/run-state.js';
+import {
+  type DueSchedules,
+  ownerSubject,
+  type Schedule,
+  type ScheduleMove,
+  type ScheduleQuery,
+  type ScheduleStore,
+  type StoreWithSchedules,
+  subjectOf,
+} from '../contract/schedule-store.js';
+import type { ApprovalStore, StandingApproval, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
 import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
-import { SqlApprovals } from './approvals.js';
-import { SqlBudgets } from './budgets.js';
 import { SqlConversationLog } from './conversation-log.js';
 import {
   type Outcome,
@@ -35,11 +59,336 @@ import {
   type SqlDriver,
   type Statement,
   statements,
+  type Transaction,
   wholeMs,
 } from './driver.js';
 import { SqlJobs } from './jobs.js';
-import { SqlCache, SqlResults } from './results.js';
-import { SqlSchedules } from './schedules.js';
+
+/** Owners may be long, and an index has no room for that. */
+const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
+
+const LISTED = 'SELECT schedule, due_at FROM :schedules';
+const FIRST = 'ORDER BY due_at, id LIMIT $1';
+
+const SCHEDULE_SQL = statements('schedule', {
+  clock: 'SELECT {now} AS now',
+  find: 'SELECT 1 FROM :schedules WHERE id = $1',
+  add: `
+    INSERT INTO :schedules (id, conversation_id, subject, due_at, schedule)
+    SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text
+    WHERE $6::bigint IS NULL OR (SELECT count(*) FROM :schedules WHERE ${ofSubject('$3::text')}) < $6::bigint
+    ON CONFLICT DO NOTHING`,
+  list: `${LISTED} ${FIRST}`,
+  list_conversation: `
+    ${LISTED} WHERE conversation_id = $2 AND ($3::text IS NULL OR subject = $3::text) ${FIRST}`,
+  list_owner: `${LISTED} WHERE ${ofSubject('$2::text')} ${FIRST}`,
+  cancel: 'DELETE FROM :schedules WHERE id = $1',
+  due: `
+    SELECT clock.now, first.schedule, first.due_at FROM (SELECT {now} AS now) AS clock
+    LEFT JOIN (SELECT id, schedule, due_at FROM :schedules ${FIRST}) AS first ON true
+    ORDER BY first.due_at, first.id`,
+  move: 'UPDATE :schedules SET due_at = $3 WHERE id = $1 AND due_at = $2',
+  end: 'DELETE FROM :schedules WHERE id = $1 AND due_at = $2',
+});
+
+/** The schedules of a store; they are due by the database's clock. */
+class SqlSchedules implements ScheduleStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async clock(): Promise<number> {
+    return Number((await this.#driver.run(SCHEDULE_SQL.clock, [])).rows[0]?.now);
+  }
+
+  addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): Promise<boolean> {
+    const { id, conversationId, dueAt } = schedule;
+    const subject = subjectOf(schedule);
+    const limit = Number.isFinite(most) ? most : null;
+    const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
+    // Two that are added at the same moment would not see each other.
+    const locks = { of: 'schedules', names: [subject] };
+    return this.#driver.transaction(locks, function* (): Transaction<boolean> {
+      if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
+      return (yield [SCHEDULE_SQL.add, values]).count > 0;
+    });
+  }
+
+  async listSchedules(query: ScheduleQuery = {}): Promise<readonly Schedule[]> {
+    const { conversationId, owner, limit = DEFAULT_LIMIT } = query;
+    const subject = ownerSubject(owner);
+    const [statement, values] =
+      conversationId !== undefined
+        ? [SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]]
+        : subject !== undefined
+          ? [SCHEDULE_SQL.list_owner, [limit, subject]]
+          : [SCHEDULE_SQL.list, [limit]];
+    return (await this.#driver.run(statement, values)).rows.map(scheduleOf);
+  }
+
+  async cancelSchedule(id: string): Promise<boolean> {
+    return (await this.#driver.run(SCHEDULE_SQL.cancel, [id])).count > 0;
+  }
+
+  async dueSchedules(limit: number): Promise<DueSchedules> {
+    const { rows } = await this.#driver.run(SCHEDULE_SQL.due, [limit + 1]);
+    const now = Number(rows[0]?.now);
+    const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
+    const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
+    const next = first[due.length];
+    return { now, due, ...(next === undefined ? {} : { nextAt: next.dueAt }) };
+  }
+
+  async moveSchedule({ id, dueAt, next }: ScheduleMove): Promise<boolean> {
+    const { count } = await (next === undefined
+      ? this.#driver.run(SCHEDULE_SQL.end, [id, dueAt])
+      : this.#driver.run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
+    return count > 0;
+  }
+}
+
+function scheduleOf({ schedule, due_at: dueAt }: Row): Schedule {
+  return { ...(JSON.parse(String(schedule)) as Schedule), dueAt: Number(dueAt) };
+}
+
+const NAMES = 'tokens, cost, calls, steps, time_ms';
+
+const sums = (table: string, prefix: string): string =>
+  NAMES.split(', ')
+    .map((name) => `coalesce(sum(${table}.${name}), 0)::bigint AS ${prefix}${name}`)
+    .join(', ');
+
+const BUDGET_SQL = statements('budget', {
+  // Both sums are of one moment: what is settled between two statements would be in neither of them.
+  balance: `
+    WITH place AS MATERIALIZED (
+      SELECT $1::text AS key, now - CASE WHEN $2::bigint = 0 THEN now ELSE now % $2::bigint END AS began_at,
+        $2::bigint AS window_ms
+      FROM (SELECT {now} AS now) AS clock
+    ),
+    spent AS (SELECT ${sums('b', '')} FROM :budgets b JOIN place USING (key, began_at, window_ms)),
+    reserved AS (
+      SELECT ${sums('r', 'reserved_')} FROM :reservations r JOIN place USING (key, began_at, window_ms)
+      WHERE r.lease_end > {at}
+    )
+    SELECT place.began_at, spent.*, reserved.* FROM place, spent, reserved`,
+  has: 'SELECT 1 FROM :reservations WHERE id = $1 LIMIT 1',
+  reserve: `
+    INSERT INTO :reservations (id, key, began_at, window_ms, lease_end, ${NAMES})
+    VALUES ($1, $2, $3, $4, {now} + $5::bigint, $6, $7, $8, $9, $10)`,
+  renew: 'UPDATE :reservations SET lease_end = {now} + $2::bigint WHERE id = $1',
+  settle: {
+    steps: {
+      // Of two who settle it at the same moment, the second finds nothing.
+      found: `
+        SELECT id FROM :reservations WHERE id = $1 ORDER BY key, began_at, window_ms LIMIT 1 FOR UPDATE`,
+      spent: `
+        INSERT INTO :budgets AS b (key, began_at, window_ms, changed_at, ${NAMES})
+        SELECT key, began_at, window_ms, {now}, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint
+        FROM :reservations WHERE id = $1 AND {found} ORDER BY key, began_at, window_ms
+        ON CONFLICT (key, began_at, window_ms) DO UPDATE SET changed_at = excluded.changed_at,
+          tokens = b.tokens + excluded.tokens, cost = b.cost + excluded.cost, calls = b.calls + excluded.calls,
+          steps = b.steps + excluded.steps, time_ms = b.time_ms + excluded.time_ms`,
+      ended: 'DELETE FROM :reservations WHERE id = $1 AND {found}',
+    },
+  },
+  forget_reserved: 'DELETE FROM :reservations WHERE lease_end <= {at} - $1::bigint',
+  forget: `
+    DELETE FROM :budgets WHERE (key, began_at, window_ms) IN (
+      SELECT key, began_at, window_ms FROM :budgets WHERE changed_at <= {at} - $1::bigint LIMIT $2
+    )`,
+});
+
+/** The budgets of a store. Windows and leases are by the database's clock. */
+class SqlBudgets implements BudgetLedger {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): Promise<ReservationOutcome> {
+    // Who reserves from an account waits for those who do so at the same moment, and for nobody else.
+    const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
+    return this.#driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
+      if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
+      const begun: unknown[] = [];
+      for (const { key, windowMs = 0, limits } of accounts) {
+        const [row = {}] = (yield [BUDGET_SQL.balance, [key, windowMs]]).rows;
+        const { spent, reserved } = balanceOf(row);
+        const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
+        if (beyond !== undefined) return { status: 'spent', key, ...beyond };
+        begun.push(row.began_at);
+      }
+      for (const [index, { key, windowMs = 0 }] of accounts.entries()) {
+        const values = [id, key, begun[index], windowMs, wholeMs(leaseMs), ...valuesOf(amounts)];
+        yield [BUDGET_SQL.reserve, values];
+      }
+      return { status: 'reserved' };
+    });
+  }
+
+  async renewReservation(id: string, leaseMs: number): Promise<boolean> {
+    return (await this.#driver.run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0;
+  }
+
+  async settle(id: string, spent: BudgetAmounts): Promise<boolean> {
+    const { rows, isRepeated } = await this.#driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
+    // Sent again because its answer was lost, it finds nothing more to settle.
+    return rows.length > 0 || isRepeated;
+  }
+
+  async balance({ key, windowMs = 0 }: Pick<BudgetAccount, 'key' | 'windowMs'>): Promise<BudgetBalance> {
+    const { rows } = await this.#driver.run(BUDGET_SQL.balance, [key, windowMs]);
+    return balanceOf(rows[0] ?? {});
+  }
+
+  async removeOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    await this.#driver.run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
+    return removeOld(this.#driver.run, BUDGET_SQL.forget, [ageMs]);
+  }
+}
+
+function valuesOf({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): readonly number[] {
+  return [tokens, cost, calls, steps, timeMs];
+}
+
+function balanceOf(row: Row): BudgetBalance {
+  const amounts = (prefix: string): BudgetAmounts => {
+    const part = (name: string): number => Number(row[`${prefix}${name}`] ?? 0);
+    const [tokens, cost, calls, steps] = [part('tokens'), part('cost'), part('calls'), part('steps')];
+    return { tokens, cost, calls, steps, timeMs: part('time_ms') };
+  };
+  return { spent: amounts(''), reserved: amounts('reserved_') };
+}
+
+const CACHE = statements('result', {
+  get: 'SELECT result FROM :results WHERE key = $1 AND ends_at > {now}',
+  put: `
+    INSERT INTO :results (key, result, ends_at) VALUES ($1, $2, {now} + $3::bigint)
+    ON CONFLICT (key) DO UPDATE SET result = excluded.result, ends_at = excluded.ends_at`,
+  forget: 'DELETE FROM :results WHERE key = $1 OR ends_at <= {at}',
+});
+
+/** The results that a store keeps for a while; they run out by the database's clock. */
+class SqlCache implements ResultCache {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async cachedResult(key: string): Promise<StoredResult | undefined> {
+    const { rows } = await this.#driver.run(CACHE.get, [key]);
+    return rows[0] && (JSON.parse(String(rows[0].result)) as StoredResult);
+  }
+
+  async cacheResult(key: string, result: StoredResult, lifetimeMs: number): Promise<void> {
+    await this.#driver.run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
+  }
+
+  async forgetResult(key: string): Promise<void> {
+    await this.#driver.run(CACHE.forget, [key]);
+  }
+}
+
+const RESULTS = statements('kept_result', {
+  keep: `
+    INSERT INTO :kept_results (run_id, handle, owner, text, end_at) VALUES ($1, $2, $3, $4, {now} + $5::bigint)
+    ON CONFLICT (run_id, handle) DO UPDATE SET owner = excluded.owner, text = excluded.text, end_at = excluded.end_at`,
+  read: `
+    SELECT text FROM :kept_results
+    WHERE run_id = $1 AND handle = $2 AND owner IS NOT DISTINCT FROM $3 AND end_at > {now}`,
+  remove: `
+    DELETE FROM :kept_results WHERE (run_id, handle) IN (
+      SELECT run_id, handle FROM :kept_results WHERE end_at <= {at} - $1::bigint ORDER BY end_at
+      LIMIT $2 FOR UPDATE SKIP LOCKED
+    )`,
+});
+
+/** How many are forgotten with each that is kept. */
+const FEW = 1_000;
+
+/** The large results of a store. */
+class SqlResults implements ResultStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): Promise<void> {
+    await this.#driver.run(RESULTS.remove, [0, FEW]);
+    // As JSON: databases have no text with half a character in it, or with a NUL.
+    const values = [runId, handle, owner ?? null, JSON.stringify(text), wholeMs(lifeMs)];
+    await this.#driver.run(RESULTS.keep, values);
+  }
+
+  async readResult({ handle, runId, owner }: ResultKey): Promise<string | undefined> {
+    const { rows } = await this.#driver.run(RESULTS.read, [runId, handle, owner ?? null]);
+    return rows[0] && (JSON.parse(String(rows[0].text)) as string);
+  }
+
+  removeExpiredResults(): Promise<number> {
+    return removeOld(this.#driver.run, RESULTS.remove, [0]);
+  }
+}
+
+const STANDS = '(expires_at IS NULL OR expires_at > {now})';
+
+const APPROVALS = statements('approval', {
+  add: {
+    steps: {
+      added: `
+        INSERT INTO :approvals (id, approval, expires_at, seq)
+        SELECT $1, $2, $3::bigint, coalesce(max(seq), 0) + 1 FROM :approvals WHERE true
+        ON CONFLICT (id) DO UPDATE SET approval = excluded.approval, expires_at = excluded.expires_at, seq = excluded.seq
+        RETURNING id`,
+      forgotten: `DELETE FROM :approvals WHERE NOT ${STANDS} AND id <> $1`,
+    },
+  },
+  find: `
+    SELECT approval FROM :approvals JOIN {each $1} ON id = value WHERE ${STANDS} ORDER BY place LIMIT 1`,
+  list: `SELECT approval FROM :approvals WHERE ${STANDS} ORDER BY seq DESC LIMIT $1`,
+  revoke: `DELETE FROM :approvals WHERE id = $1 AND ${STANDS}`,
+});
+
+const DEFAULT_LIMIT = 100;
+
+/** The standing approvals of a store. */
+class SqlApprovals implements ApprovalStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async addApproval(approval: StandingApproval): Promise<void> {
+    const { id, expiresAt } = approval;
+    const values = [id, JSON.stringify(approval), expiresAt === undefined ? null : Math.ceil(expiresAt)];
+    await this.#driver.run(APPROVALS.add, values);
+  }
+
+  async findApproval(ids: readonly string[]): Promise<StandingApproval | undefined> {
+    const { rows } = await this.#driver.run(APPROVALS.find, [ids]);
+    return rows[0] && approvalOf(rows[0]);
+  }
+
+  async listApprovals(limit = DEFAULT_LIMIT): Promise<readonly StandingApproval[]> {
+    return (await this.#driver.run(APPROVALS.list, [limit])).rows.map(approvalOf);
+  }
+
+  async revokeApproval(id: string): Promise<boolean> {
+    return (await this.#driver.run(APPROVALS.revoke, [id])).count > 0;
+  }
+}
+
+function approvalOf({ approval }: Row): StandingApproval {
+  return JSON.parse(String(approval)) as StandingApproval;
+}
 
 const FREE = '(lease_end IS NULL OR lease_end <= {now})';
 const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';

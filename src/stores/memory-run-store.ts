@@ -1,7 +1,39 @@
-import type { BudgetLedger, StoreWithBudgets } from '../contract/budget-ledger.js';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetBalance,
+  type BudgetLedger,
+  type BudgetReservation,
+  conversationKey,
+  grantedKey,
+  NO_AMOUNTS,
+  partBeyond,
+  type ReservationOutcome,
+  type StoreWithBudgets,
+  windowOf,
+} from '../contract/budget-ledger.js';
 import type { ConversationLog } from '../contract/conversation-log.js';
-import type { JobStore, StoreWithJobs } from '../contract/job-store.js';
-import type { ResultCache, ResultStore, StoreWithCache, StoreWithResults } from '../contract/result-store.js';
+import type { Job, JobOptions } from '../contract/job-engine.js';
+import type {
+  CompletionOptions,
+  JobBeginning,
+  JobPage,
+  JobQuery,
+  JobStatus,
+  JobStore,
+  StoredJob,
+  StoreWithJobs,
+  UnsentQuery,
+} from '../contract/job-store.js';
+import type {
+  KeptResult,
+  ResultCache,
+  ResultKey,
+  ResultStore,
+  StoreWithCache,
+  StoreWithResults,
+} from '../contract/result-store.js';
 import type { RetentionAges, RetentionReport, StoreWithRetention } from '../contract/retention.js';
 import type {
   CheckpointStore,
@@ -18,19 +50,387 @@ import type {
   TakenRun,
 } from '../contract/run-checkpoint.js';
 import type { ClaimOutcome, RunClaim, RunLease, RunState, StoredResult } from '../contract/run-state.js';
-import type { Schedule, ScheduleStore, StoreWithSchedules } from '../contract/schedule-store.js';
-import type { ApprovalStore, StoreWithApprovals } from '../contract/standing-approvals.js';
+import {
+  type DueSchedules,
+  ownerSubject,
+  type Schedule,
+  type ScheduleMove,
+  type ScheduleQuery,
+  type ScheduleStore,
+  type StoreWithSchedules,
+  subjectOf,
+} from '../contract/schedule-store.js';
+import type { ApprovalStore, StandingApproval, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
-import { pageAfter, readQuery } from '../errors/list-pages.js';
+import { jobPage, pageAfter, readJobQuery, readQuery } from '../errors/list-pages.js';
 import { applyRetention } from '../errors/retention.js';
 import { checkAge, expiryOf, refusedBegin, refusedSave, turnMark } from '../errors/store-checks.js';
+import { plainJson } from '../kernel/json.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
-import { MemoryApprovals } from './memory-approvals.js';
-import { MemoryBudgets } from './memory-budgets.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
-import { MemoryJobs } from './memory-jobs.js';
-import { MemoryResults } from './memory-results.js';
-import { MemorySchedules } from './memory-schedules.js';
+
+/** The schedules of a process. They are gone with it, as its runs are. */
+class MemorySchedules implements ScheduleStore {
+  readonly #now: () => number;
+  readonly #kept = new Map<string, Schedule>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  clock(): number {
+    return this.#now();
+  }
+
+  addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): boolean {
+    if (this.#kept.has(schedule.id)) return true;
+    const subject = subjectOf(schedule);
+    const others = [...this.#kept.values()].filter((kept) => subjectOf(kept) === subject);
+    if (others.length >= most) return false;
+    this.#kept.set(schedule.id, plainJson(schedule) as Schedule);
+    return true;
+  }
+
+  listSchedules({ conversationId, owner, limit = DEFAULT_LIMIT }: ScheduleQuery = {}): readonly Schedule[] {
+    const subject = ownerSubject(owner);
+    const wanted = this.#sorted().filter(
+      (kept) =>
+        (conversationId === undefined || kept.conversationId === conversationId) &&
+        (subject === undefined || subjectOf(kept) === subject),
+    );
+    return plainJson(wanted.slice(0, limit)) as readonly Schedule[];
+  }
+
+  cancelSchedule(id: string): boolean {
+    return this.#kept.delete(id);
+  }
+
+  dueSchedules(limit: number): DueSchedules {
+    const now = this.#now();
+    const sorted = this.#sorted();
+    const due = sorted.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
+    const next = sorted[due.length];
+    return {
+      now,
+      due: plainJson(due) as readonly Schedule[],
+      ...(next === undefined ? {} : { nextAt: next.dueAt }),
+    };
+  }
+
+  moveSchedule({ id, dueAt, next }: ScheduleMove): boolean {
+    const kept = this.#kept.get(id);
+    if (kept?.dueAt !== dueAt) return false;
+    if (next === undefined) this.#kept.delete(id);
+    else this.#kept.set(id, { ...kept, dueAt: next });
+    return true;
+  }
+
+  #sorted(): Schedule[] {
+    return [...this.#kept.values()].sort(
+      (one, other) => one.dueAt - other.dueAt || (one.id < other.id ? -1 : 1),
+    );
+  }
+}
+
+/** What is JSON stands as text: what is given out must not change what is kept. */
+interface HeldJob {
+  readonly id: string;
+  readonly job: string;
+  readonly addedAt: number;
+  status: JobStatus;
+  isSent: boolean;
+  attempt: number;
+  changedAt: number;
+  result?: string;
+}
+
+/** The started work of a store in memory. */
+class MemoryJobs implements JobStore {
+  readonly #now: () => number;
+  readonly #conversations: ConversationLog;
+  /** In the order of their last change, the earliest first. */
+  readonly #jobs = new Map<string, HeldJob>();
+
+  constructor(now: () => number, conversations: ConversationLog) {
+    this.#now = now;
+    this.#conversations = conversations;
+  }
+
+  addJob(job: Job, options: JobOptions): boolean {
+    const { id } = job;
+    if (this.#jobs.has(id)) return false;
+    const addedAt = this.#now();
+    const held = { id, job: JSON.stringify({ job, options }), addedAt, changedAt: addedAt };
+    this.#jobs.set(id, { ...held, status: 'waiting', isSent: false, attempt: 0 });
+    return true;
+  }
+
+  unsentJobs({ olderThanMs, silentForMs, limit }: UnsentQuery): readonly StoredJob[] {
+    const now = this.#now();
+    const isDue = ({ status, isSent, changedAt }: HeldJob): boolean =>
+      status !== 'completed' && changedAt <= now - (isSent ? silentForMs : olderThanMs);
+    return Array.from(this.#jobs.values()).filter(isDue).slice(0, limit).map(read);
+  }
+
+  jobSent(jobId: string): void {
+    const held = this.#jobs.get(jobId);
+    if (held !== undefined && held.status !== 'completed') this.#change(held, { isSent: true });
+  }
+
+  beginJob(jobId: string, attempt: number): JobBeginning {
+    const held = this.#jobs.get(jobId);
+    if (held === undefined) return { status: 'missing' };
+    if (held.result !== undefined) return { status: 'settled', result: JSON.parse(held.result) };
+    this.#change(held, { status: 'running', isSent: true, attempt: Math.max(attempt, held.attempt) });
+    return { status: 'run' };
+  }
+
+  completeJob(jobId: string, result: StoredResult, { entry }: CompletionOptions = {}): boolean {
+    const held = this.#jobs.get(jobId);
+    if (held === undefined || held.result !== undefined) return false;
+    if (entry !== undefined) this.#conversations.enter(entry);
+    this.#change(held, { status: 'completed', result: JSON.stringify(result) });
+    return true;
+  }
+
+  job(jobId: string): StoredJob | undefined {
+    const held = this.#jobs.get(jobId);
+    return held && read(held);
+  }
+
+  listJobs(query: JobQuery = {}): JobPage {
+    const { status, after, limit } = readJobQuery(query);
+    const found = Array.from(this.#jobs.values())
+      .filter((held) => status === undefined || held.status === status)
+      .sort((one, other) => other.changedAt - one.changedAt || (one.id < other.id ? -1 : 1))
+      .filter(({ id, changedAt }) => {
+        if (after === undefined || changedAt < after.changedAt) return true;
+        return changedAt === after.changedAt && id > after.id;
+      });
+    return jobPage(found.slice(0, limit + 1).map(read), limit);
+  }
+
+  removeJobsOlderThan(ageMs: number): number {
+    checkAge(ageMs);
+    const limit = this.#now() - ageMs;
+    const old = [...this.#jobs.values()].filter(
+      ({ status, changedAt }) => status === 'completed' && changedAt <= limit,
+    );
+    for (const { id } of old) this.#jobs.delete(id);
+    return old.length;
+  }
+
+  hasOpenOf(conversationId: string): boolean {
+    return this.#of(conversationId).some(({ status }) => status !== 'completed');
+  }
+
+  removeOf(conversationId: string): void {
+    for (const { id } of this.#of(conversationId)) this.#jobs.delete(id);
+  }
+
+  #of(conversationId: string): readonly HeldJob[] {
+    return [...this.#jobs.values()].filter((held) => read(held).job.scope.conversationId === conversationId);
+  }
+
+  #change(held: HeldJob, changes: Partial<HeldJob>): void {
+    Object.assign(held, changes, { changedAt: this.#now() });
+    this.#jobs.delete(held.id);
+    this.#jobs.set(held.id, held);
+  }
+}
+
+function read({ job, status, attempt, addedAt, changedAt, result }: HeldJob): StoredJob {
+  return {
+    ...(JSON.parse(job) as Pick<StoredJob, 'job' | 'options'>),
+    status,
+    attempt,
+    addedAt,
+    changedAt,
+    ...(result === undefined ? {} : { result: JSON.parse(result) as StoredResult }),
+  };
+}
+
+interface HeldAccount {
+  spent: BudgetAmounts;
+  changedAt: number;
+}
+
+interface HeldReservation {
+  readonly places: readonly string[];
+  readonly amounts: BudgetAmounts;
+  leaseEnd: number;
+}
+
+/** The budgets of a store in memory. */
+class MemoryBudgets implements BudgetLedger {
+  readonly #accounts = new Map<string, HeldAccount>();
+  readonly #reservations = new Map<string, HeldReservation>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): ReservationOutcome {
+    if (this.#reservations.has(id)) return { status: 'reserved' };
+    for (const { key, windowMs, limits } of accounts) {
+      const { spent, reserved } = this.balance({ key, ...(windowMs === undefined ? {} : { windowMs }) });
+      const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
+      if (beyond !== undefined) return { status: 'spent', key, ...beyond };
+    }
+    const places = accounts.map((account) => this.#placeOf(account));
+    this.#reservations.set(id, { places, amounts, leaseEnd: this.#now() + leaseMs });
+    return { status: 'reserved' };
+  }
+
+  renewReservation(id: string, leaseMs: number): boolean {
+    const held = this.#reservations.get(id);
+    if (held !== undefined) held.leaseEnd = this.#now() + leaseMs;
+    return held !== undefined;
+  }
+
+  settle(id: string, spent: BudgetAmounts): boolean {
+    const held = this.#reservations.get(id);
+    if (held === undefined) return false;
+    this.#reservations.delete(id);
+    for (const place of held.places) {
+      const before = this.#accounts.get(place)?.spent ?? NO_AMOUNTS;
+      this.#accounts.set(place, { spent: addAmounts(before, spent), changedAt: this.#now() });
+    }
+    return true;
+  }
+
+  balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance {
+    const place = this.#placeOf(account);
+    const now = this.#now();
+    let reserved = NO_AMOUNTS;
+    for (const { places, amounts, leaseEnd } of this.#reservations.values())
+      if (leaseEnd > now && places.includes(place)) reserved = addAmounts(reserved, amounts);
+    return { spent: this.#accounts.get(place)?.spent ?? NO_AMOUNTS, reserved };
+  }
+
+  removeOlderThan(ageMs: number): number {
+    checkAge(ageMs);
+    const limit = this.#now() - ageMs;
+    for (const [id, { leaseEnd }] of this.#reservations) if (leaseEnd <= limit) this.#reservations.delete(id);
+    const old = [...this.#accounts].filter(([, { changedAt }]) => changedAt <= limit);
+    for (const [place] of old) this.#accounts.delete(place);
+    return old.length;
+  }
+
+  removeOf(conversationId: string): void {
+    const key = conversationKey(conversationId);
+    const isMeant = (place: string): boolean => {
+      const [, , ...words] = place.split(' ');
+      return [key, grantedKey(key)].includes(words.join(' '));
+    };
+    for (const place of this.#accounts.keys()) if (isMeant(place)) this.#accounts.delete(place);
+    for (const [id, { places, ...held }] of this.#reservations)
+      if (places.some(isMeant))
+        this.#reservations.set(id, { ...held, places: places.filter((place) => !isMeant(place)) });
+  }
+
+  #placeOf({ key, windowMs }: Pick<BudgetAccount, 'key' | 'windowMs'>): string {
+    return `${windowOf(this.#now(), windowMs)} ${windowMs ?? 0} ${key}`;
+  }
+}
+
+/** A result, until when it is kept, and whose it is. */
+interface HeldResult {
+  readonly owner: string | undefined;
+  readonly text: string;
+  readonly end: number;
+}
+
+/** The large results of a store in memory. They are gone with the process, as its runs are. */
+class MemoryResults implements ResultStore {
+  readonly #results = new Map<string, HeldResult>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  keepResult({ owner, text, lifeMs, ...key }: KeptResult): void {
+    this.removeExpiredResults();
+    this.#results.set(placeOf(key), { owner, text, end: this.#now() + lifeMs });
+  }
+
+  readResult({ owner, ...key }: ResultKey): string | undefined {
+    const held = this.#results.get(placeOf(key));
+    if (held === undefined || held.owner !== owner || held.end <= this.#now()) return undefined;
+    return held.text;
+  }
+
+  /** Forgets those of some runs of an owner. */
+  removeOf(isMeant: (runId: string, owner: string | undefined) => boolean): void {
+    for (const [place, { owner }] of this.#results) {
+      const [runId] = JSON.parse(place) as [string];
+      if (isMeant(runId, owner)) this.#results.delete(place);
+    }
+  }
+
+  removeExpiredResults(): number {
+    const now = this.#now();
+    const over = [...this.#results].filter(([, { end }]) => end <= now);
+    for (const [place] of over) this.#results.delete(place);
+    return over.length;
+  }
+}
+
+/** No text of one key is that of another. */
+function placeOf({ runId, handle }: ResultKey): string {
+  return JSON.stringify([runId, handle]);
+}
+
+const DEFAULT_LIMIT = 100;
+
+/** The standing approvals of a process. */
+class MemoryApprovals implements ApprovalStore {
+  readonly #now: () => number;
+  readonly #kept = new Map<string, StandingApproval>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  addApproval(approval: StandingApproval): void {
+    for (const { id } of [...this.#kept.values()]) this.#standing(id);
+    this.#kept.delete(approval.id);
+    this.#kept.set(approval.id, plainJson(approval) as StandingApproval);
+  }
+
+  findApproval(ids: readonly string[]): StandingApproval | undefined {
+    for (const id of ids) {
+      const found = this.#standing(id);
+      if (found !== undefined) return plainJson(found) as StandingApproval;
+    }
+    return undefined;
+  }
+
+  listApprovals(limit = DEFAULT_LIMIT): readonly StandingApproval[] {
+    const standing = [...this.#kept.values()].filter(({ id }) => this.#standing(id) !== undefined);
+    return plainJson(standing.toReversed().slice(0, limit)) as readonly StandingApproval[];
+  }
+
+  revokeApproval(id: string): boolean {
+    const stood = this.#standing(id) !== undefined;
+    this.#kept.delete(id);
+    return stood;
+  }
+
+  removeWhere(isMeant: (approval: StandingApproval) => boolean): void {
+    for (const [id, approval] of this.#kept) if (isMeant(approval)) this.#kept.delete(id);
+  }
+
+  /** What has expired is forgotten on the way. */
+  #standing(id: string): StandingApproval | undefined {
+    const found = this.#kept.get(id);
+    if (found?.expiresAt === undefined || found.expiresAt > this.#now()) return found;
+    this.#kept.delete(id);
+    return undefined;
+  }
+}
 
 /** How a {@link MemoryRunStore} tells the time. */
 export interface MemoryRunStoreOptions {

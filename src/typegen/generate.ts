@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type ClassDraft, type Finding, lineOf, type ProjectScan, startOf } from './analysis/class-draft.js';
-import { isModuleFile } from './analysis/decorator-roles.js';
 import { describeClasses } from './analysis/describe-classes.js';
+import { isModuleFile } from './analysis/describe-method.js';
 import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/compiler-view.js';
 import { ImportEnding, printFile } from './printing/print-file.js';
 

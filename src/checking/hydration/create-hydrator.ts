@@ -10,7 +10,6 @@ import { typeSchema } from '../../schema/write-schema.js';
 import { validateInstance } from '../../validators/validation-rules.js';
 import { levelOf } from '../schema-level.js';
 import { type SchemaTest, schemaTest } from '../schema-test.js';
-import { reviveClass } from './revive-class.js';
 import {
   ChildPlace,
   childPath,
@@ -19,6 +18,7 @@ import {
   type Revival,
   type Revive,
   type ReviverOf,
+  reviveClass,
   reviveItems,
   reviveMap,
   reviveSet,
@@ -27,7 +27,7 @@ import {
   TEXTUAL,
   takeStandard,
   type Validation,
-} from './revive-values.js';
+} from './revive-class.js';
 
 /** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
 export type HydrationSource =

@@ -1,33 +1,349 @@
+import { randomUUID } from 'node:crypto';
 import { finished, PassThrough, type Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   createMcpHandler,
+  type EventStore,
   isLegacyRequest,
+  type JSONRPCMessage,
+  type McpHandlerRequestOptions,
   type McpHttpHandler,
   type McpServer,
   type McpServerFactory,
   type Transport,
+  WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import { checkArguments } from '../../errors/author-fault.js';
+import { MAX_TIMER_MS } from '../../kernel/async.js';
 import { withMethods } from '../../kernel/options.js';
 import { SealedState } from './ask-client.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
-import { HttpSessions, isReturn } from './http-sessions.js';
 import { OpenRequests, Pending } from './open-requests.js';
 import {
   checkServerOptions,
   type McpConnection,
   type McpRequestInfo,
   type McpServerOptions,
+  type McpSessionOptions,
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
+import { createSdkServer, principalOf, type RegistryMcpServer } from './sdk-server.js';
 import type { ServedTools } from './serve-call.js';
 import { ToolLists } from './tool-lists.js';
+
+const DEFAULTS: Required<McpSessionOptions> = {
+  idleMs: 30 * 60 * 1000,
+  max: 1_000,
+  maxPerPrincipal: 100,
+  replay: 64,
+};
+const RETRY_AFTER_SECONDS = '60';
+const METHODS = ['GET', 'POST', 'DELETE'];
+
+interface HttpSessionsParts {
+  readonly connect: () => RegistryMcpServer;
+  readonly deliveries: Deliveries;
+}
+
+/**
+ * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
+ * once.
+ */
+class HttpSessions {
+  readonly #options: McpServerOptions;
+  readonly #limits: Required<McpSessionOptions>;
+  readonly #parts: HttpSessionsParts;
+  readonly #sessions = new Map<string, HttpSession>();
+  /** Those that may become sessions: many can be on the way at once. */
+  readonly #beginning = new Set<HttpSession>();
+  #isClosed = false;
+
+  constructor(options: McpServerOptions, parts: HttpSessionsParts) {
+    this.#options = options;
+    this.#limits = { ...DEFAULTS, ...(options.sessions === false ? {} : options.sessions) };
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  async fetch(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    const id = request.headers.get('mcp-session-id');
+    const http = options.authInfo ? { authInfo: options.authInfo } : {};
+    const principal = principalOf(this.#options, { http });
+    if (id === null) return this.#begin(principal, request, options);
+    const session = this.#sessions.get(id);
+    // Somebody else's session is none: its id alone opens nothing.
+    if (session === undefined || session.principal !== principal)
+      return refuseRequest(404, 'Session not found');
+    return session.handle(request, options);
+  }
+
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
+  }
+
+  async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    if (!METHODS.includes(request.method))
+      return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
+    if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
+    if (this.#isClosed) return refuseRequest(503, 'The server is closed');
+    if (!this.#makeRoom(options.authInfo && principal))
+      return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
+    const { idleMs, replay } = this.#limits;
+    const session = new HttpSession({
+      server: this.#parts.connect(),
+      deliveries: this.#parts.deliveries,
+      principal,
+      idleMs,
+      replay,
+      maxRequestBytes: this.#options.maxRequestBytes,
+      onOpen: (id, opened) => {
+        this.#beginning.delete(opened);
+        this.#sessions.set(id, opened);
+      },
+      onEnd: (id) => id !== undefined && this.#sessions.delete(id),
+    });
+    this.#beginning.add(session);
+    try {
+      await session.connect();
+      return await session.handle(request, options);
+    } finally {
+      this.#beginning.delete(session);
+      // The server was closed meanwhile, and knew nothing of this session yet.
+      if (this.#isClosed) await session.close();
+    }
+  }
+
+  /**
+   * Many clients never say that they are gone: who has been silent longest makes room for who comes. A principal
+   * that is known has to make its own, so that none takes everybody's.
+   */
+  #makeRoom(known: string | undefined): boolean {
+    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    const own = sessions.filter(({ principal }) => principal === known);
+    if (own.length >= this.#limits.maxPerPrincipal) return this.#closeSilent(own);
+    return sessions.length < this.#limits.max || this.#closeSilent(sessions);
+  }
+
+  #closeSilent(sessions: readonly HttpSession[]): boolean {
+    let longest: HttpSession | undefined;
+    for (const session of sessions)
+      if (
+        !this.#beginning.has(session) &&
+        session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)
+      )
+        longest = session;
+    longest?.close().catch((error) => this.#options.onError?.(error));
+    return longest !== undefined;
+  }
+}
+
+interface HttpSessionParts {
+  readonly server: RegistryMcpServer;
+  /** Whose session it is; nobody else may use it. */
+  readonly principal: string;
+  readonly idleMs: number;
+  readonly replay: number;
+  readonly maxRequestBytes: number | undefined;
+  readonly deliveries: Deliveries;
+  readonly onOpen: (id: string, session: HttpSession) => void;
+  readonly onEnd: (id: string | undefined) => void;
+}
+
+/** How soon a client whose stream was ended comes back, and how long it is expected to. */
+const RETRY_MS = 500;
+const RETURN_MS = 2 * RETRY_MS;
+/** Begins the ids of events that belong to no call (of the SDK). */
+const STANDALONE = '_GET_stream';
+
+/** Node sends no headers before there is a body; a client would wait for its stream until something happens. */
+const COMMENT = new TextEncoder().encode(': open\n\n');
+
+/** One 2025-11-25 client over HTTP: its server of the SDK, and the time that it may be silent. */
+class HttpSession {
+  readonly principal: string;
+  readonly #parts: HttpSessionParts;
+  readonly #transport: WebStandardStreamableHTTPServerTransport;
+  #idle: NodeJS.Timeout | undefined;
+  #open = 0;
+  #isOver = false;
+  #silentSince = performance.now();
+  /** Requests whose stream has ended, with their answer or without. */
+  readonly #streamless = new WeakSet<Request>();
+  /** Streams of clients that came back for an answer. */
+  readonly #returned = new Pending<Request>();
+  #missedAt: number | undefined;
+  #collected: PromiseWithResolvers<void> | undefined;
+
+  constructor(parts: HttpSessionParts) {
+    this.principal = parts.principal;
+    this.#parts = parts;
+    this.#transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomUUID(),
+      onsessioninitialized: (id) => parts.onOpen(id, this),
+      eventStore: new EventLog(parts.replay),
+      retryInterval: RETRY_MS,
+      ...(parts.maxRequestBytes === undefined ? {} : { maxRequestBodySize: parts.maxRequestBytes }),
+    });
+    const { onclose } = parts.server.server;
+    parts.server.server.onclose = () => {
+      onclose?.();
+      this.#isOver = true;
+      clearTimeout(this.#idle);
+      parts.onEnd(this.#transport.sessionId);
+    };
+  }
+
+  /** When the last request or stream ended; `Infinity` while there is one, or a call that is not answered. */
+  get silentSince(): number {
+    const isBusy = this.#open > 0 || this.#parts.server.open.count > 0;
+    return isBusy ? Number.POSITIVE_INFINITY : this.#silentSince;
+  }
+
+  connect(): Promise<void> {
+    const { server } = this.#parts;
+    server.open.watch(this.#transport, {
+      onAnswer: (request) => {
+        if (request && this.#streamless.has(request) && this.#returned.count === 0)
+          this.#missedAt = performance.now();
+      },
+    });
+    return server.connect(this.#transport);
+  }
+
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    if (this.#missedAt === undefined || performance.now() - this.#missedAt > RETURN_MS) return;
+    this.#collected ??= Promise.withResolvers();
+    await this.#collected.promise;
+  }
+
+  async handle(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    this.#open += 1;
+    clearTimeout(this.#idle);
+    if (isReturn(request)) this.#returned.begin(request);
+    const onEnd = (): void => {
+      this.#streamless.add(request);
+      if (this.#returned.has(request)) this.#collect(request);
+      this.#rest();
+    };
+    try {
+      const response = await this.#transport.handleRequest(request, options);
+      if (this.#transport.sessionId === undefined) await this.close();
+      const isStream = request.method === 'GET' && response.ok;
+      return watchResponse(response, {
+        deliveries: this.#parts.deliveries,
+        onEnd,
+        signal: request.signal,
+        ...(isStream ? { first: COMMENT } : {}),
+      });
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#parts.server.close();
+  }
+
+  #collect(request: Request): void {
+    this.#returned.end(request);
+    this.#missedAt = undefined;
+    this.#collected?.resolve();
+  }
+
+  #rest(): void {
+    this.#open -= 1;
+    this.#silentSince = performance.now();
+    if (this.#open > 0 || this.#isOver) return;
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.close(), Math.min(this.#parts.idleMs, MAX_TIMER_MS));
+    // A process does not stay for a client that may come back.
+    this.#idle.unref();
+  }
+}
+
+/** Whether a client comes back for an answer that its stream did not bring. */
+function isReturn({ method, headers }: Request): boolean {
+  const id = headers.get('last-event-id');
+  return method === 'GET' && id !== null && !id.startsWith(STANDALONE);
+}
+
+interface LoggedEvent {
+  readonly id: string;
+  readonly stream: string;
+  readonly message: JSONRPCMessage | undefined;
+  readonly size: number;
+}
+
+/** Characters of all messages that one session keeps. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+
+/** The last messages of one session, for a client that comes back after its stream broke. */
+export class EventLog implements EventStore {
+  readonly #size: number;
+  readonly #events: LoggedEvent[] = [];
+  #count = 0;
+  #characters = 0;
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
+    this.#count += 1;
+    const id = `${stream}_${this.#count}`;
+    const size = charactersOf(message);
+    this.#events.push({ id, stream, message, size });
+    this.#characters += size;
+    while (this.#events.length > this.#size || this.#characters > MOST_CHARACTERS)
+      this.#characters -= this.#events.shift()?.size ?? 0;
+    return id;
+  }
+
+  async getStreamIdForEventId(id: string): Promise<string | undefined> {
+    const end = id.lastIndexOf('_');
+    return end > 0 ? id.slice(0, end) : undefined;
+  }
+
+  /** Everything of the same stream after an event; all that is left of it, where the event itself is gone. */
+  async replayEventsAfter(
+    lastId: string,
+    { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
+  ): Promise<string> {
+    const stream = (await this.getStreamIdForEventId(lastId)) ?? '';
+    const number = Number(lastId.slice(stream.length + 1));
+    for (const event of [...this.#events]) {
+      if (event.stream !== stream || Number(event.id.slice(stream.length + 1)) <= number) continue;
+      // The first event of a stream says nothing; it only gives the client an id to come back with.
+      if (event.message !== undefined && Object.keys(event.message).length > 0)
+        await send(event.id, event.message);
+    }
+    return stream;
+  }
+}
+
+/** Of its texts, which are what makes a message large. */
+function charactersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  let sum = 1;
+  for (const part of Object.values(value)) sum += charactersOf(part);
+  return sum;
+}
 
 /**
  * Offers the tools of a registry to MCP clients of 2025-11-25 and of 2026-07-28, over stdio and streamable

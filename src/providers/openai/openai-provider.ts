@@ -30,8 +30,7 @@ import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
 import { ChatReply } from './chat/chat-reply.js';
 import { describeFailure, uselessReply } from './describe-failure.js';
 import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';
-import { toResponsesBody } from './responses/responses-body.js';
-import { ResponsesReply } from './responses/responses-reply.js';
+import { ResponsesReply, toResponsesBody } from './responses/responses-body.js';
 import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
 
 type Api = 'chat' | 'responses';

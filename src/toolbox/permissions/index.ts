@@ -1,9 +1,11 @@
-export { type Permission, type PermissionRule, rulesOfYes } from './permission-rule.js';
+export type { StandingApproval, StandingYes, YesScope } from './permissions.js';
 export {
+  type Permission,
   type PermissionMode,
+  type PermissionRule,
   Permissions,
   type PermissionsOptions,
   type Reason,
+  rulesOfYes,
   type Verdict,
 } from './permissions.js';
-export type { StandingApproval, StandingYes, YesScope } from './standing-approval.js';

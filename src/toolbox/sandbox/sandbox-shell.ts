@@ -1,13 +1,30 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { lookup } from 'node:dns/promises';
+import {
+  type Dirent,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse, request as sendHttp } from 'node:http';
+import { connect } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
 import { FILLED_TEXT, listOf, optionTable, protecting } from '../../kernel/options.js';
 import { visibleLine } from '../../kernel/visible-text.js';
-import { HOSTS } from '../network/web-access.js';
-import { isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
+import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
+import { foldedPath, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
+import { globMatcher, globReaches } from '../paths/glob.js';
 import type { CommandShell } from '../shell/command-shell.js';
 import {
   type Launch,
@@ -16,15 +33,149 @@ import {
   LocalShell,
   type LocalShellOptions,
 } from '../shell/local-shell.js';
-import {
-  type ClosedPath,
-  closeProtected,
-  findClosed,
-  findProtected,
-  type ProtectedPaths,
-  protect,
-} from './closed-paths.js';
-import { startHostProxy } from './host-proxy.js';
+
+/** Something in the folder that commands may not read, or not write. */
+interface ClosedPath {
+  /** Absolute, without links. */
+  readonly path: string;
+  readonly how: 'unreadable' | 'unwritable';
+  readonly isFolder: boolean;
+}
+
+/** More than so many would make each command slow. */
+const MOST_CLOSED = 1_000;
+
+/**
+ * What in a folder fits patterns now, in capitals of any kind; of a link, what it leads to.
+ *
+ * @throws Error where that is too much.
+ */
+function findClosed(
+  root: string,
+  patterns: readonly string[],
+  how: ClosedPath['how'],
+): readonly ClosedPath[] {
+  const inside = patterns.map((pattern) =>
+    foldedPath(pattern.startsWith(`${root}/`) ? pattern.slice(root.length + 1) : pattern),
+  );
+  const fits = inside.map(globMatcher);
+  const reaches = inside.map(globReaches);
+  const found: ClosedPath[] = [];
+  const visit = (folder: string): void => {
+    for (const entry of entriesOf(join(root, folder))) {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      const folded = foldedPath(path);
+      if (fits.some((one) => one(folded))) found.push(...closedAt(root, path, how));
+      else if (entry.isDirectory() && reaches.some((one) => one(folded))) visit(path);
+      checkCount(found.length);
+    }
+  };
+  if (patterns.length > 0) visit('');
+  return found;
+}
+
+/** By relative path. */
+type ProtectedPaths = ReadonlyMap<string, 'file or folder' | 'link' | 'bare repository'>;
+
+/**
+ * Finds what has a protected name in subfolders, and bare repositories, which Git obeys without a `.git`. It does not
+ * descend into `.git` and `node_modules`.
+ */
+function findProtected(root: string, names: readonly string[]): ProtectedPaths {
+  const found = new Map<string, 'file or folder' | 'link' | 'bare repository'>();
+  const visit = (folder: string): void => {
+    const entries = entriesOf(join(root, folder));
+    const inside = new Set<string>();
+    for (const entry of entries) {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      const folded = foldedPath(entry.name);
+      inside.add(folded);
+      // The exact names in the root are protected even if they do not exist.
+      if (names.includes(folded) && !(folder === '' && names.includes(entry.name)))
+        found.set(path, entry.isSymbolicLink() ? 'link' : 'file or folder');
+      else if (entry.isDirectory() && folded !== '.git' && entry.name !== 'node_modules') visit(path);
+    }
+    const isBare = inside.has('head') && (inside.has('objects') || inside.has('commondir'));
+    if (isBare && names.includes('.git')) found.set(folder || '.', 'bare repository');
+  };
+  if (names.length > 0) visit('');
+  return found;
+}
+
+/** The files and folders to close; of a link, its target. */
+function closeProtected(root: string, paths: ProtectedPaths): readonly ClosedPath[] {
+  const closed = [...paths].flatMap(([path, kind]) =>
+    kind === 'bare repository' ? [] : closedAt(root, path, 'unwritable'),
+  );
+  checkCount(closed.length);
+  return closed;
+}
+
+function checkCount(count: number): void {
+  if (count > MOST_CLOSED)
+    throw new Error(
+      `More than ${MOST_CLOSED} paths are closed to commands: close the folders that they are in.`,
+    );
+}
+
+function closedAt(root: string, path: string, how: ClosedPath['how']): readonly ClosedPath[] {
+  try {
+    const real = realpathSync.native(join(root, path));
+    // What a link leads to elsewhere is not there for commands.
+    return isWithin(real, root) ? [{ path: real, how, isFolder: statSync(real).isDirectory() }] : [];
+  } catch {
+    return [];
+  }
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** How many running commands need what was made for them, by its path. */
+const made = new Map<string, number>();
+
+/**
+ * Keeps a name in a folder from being made or replaced: what is not there is made empty until `release`, so that
+ * something can be mounted over it.
+ *
+ * @throws Error where it is a link, which cannot be mounted over.
+ */
+function protect(root: string, name: string): ClosedPath & { readonly release: () => void } {
+  const path = join(root, name);
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat?.isSymbolicLink())
+    throw new Error(`'${name}' is a link, which a sandbox cannot protect: remove it.`);
+  const isFolder = stat === undefined ? name === '.git' : stat.isDirectory();
+  if (stat === undefined) {
+    if (isFolder) mkdirSync(path);
+    else writeFileSync(path, '', { flag: 'wx' });
+    made.set(path, 0);
+  }
+  const isMade = made.has(path);
+  if (isMade) made.set(path, (made.get(path) ?? 0) + 1);
+  const release = (): void => {
+    const left = (made.get(path) ?? 0) - 1;
+    made.set(path, left);
+    if (left > 0) return;
+    made.delete(path);
+    removeEmpty(path, isFolder);
+  };
+  return { path, how: 'unwritable', isFolder, release: isMade ? release : () => {} };
+}
+
+function removeEmpty(path: string, isFolder: boolean): void {
+  try {
+    if (isFolder) rmdirSync(path);
+    else if (lstatSync(path).size === 0) rmSync(path);
+  } catch {
+    // Somebody has put something in it, or has removed it.
+  }
+}
 
 /** What {@link sandboxShell} is made from. */
 export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> {
@@ -387,4 +538,87 @@ function seatbeltProfile({ root, readable, closed }: SandboxPlan, temporary: str
       closed.filter(({ how }) => how === 'unreadable').map(({ path }) => path),
     ),
   ].join('');
+}
+
+/**
+ * A proxy for HTTP that connects to named hosts only, on a socket in a folder of its own. A host that a pattern with `*`
+ * names is not connected to in a private network.
+ *
+ * @returns The path of the socket.
+ */
+function startHostProxy(hosts: readonly HostPattern[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'toolwright-proxy-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const socket = join(folder, 'proxy.sock');
+  const server = createServer((request, response) => void forward(request, response, hosts));
+  server.on(
+    'connect',
+    (request: IncomingMessage, client: Duplex, head: Buffer) => void tunnel(request, client, { head, hosts }),
+  );
+  server.listen(socket).unref();
+  return socket;
+}
+
+/** The address to connect to, which is the very one that was looked at; nothing where it may not be. */
+async function addressFor(url: URL, hosts: readonly HostPattern[]): Promise<string | undefined> {
+  if (!fitsHost(hosts, url)) return undefined;
+  const { address } = await lookup(url.hostname.replace(/^\[(.*)\]$/, '$1'));
+  const isNamed = fitsHost(
+    hosts.filter((pattern) => !pattern.includes('*')),
+    url,
+  );
+  return isNamed || isPublicAddress(address) ? address : undefined;
+}
+
+async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  hosts: readonly HostPattern[],
+): Promise<void> {
+  try {
+    const url = new URL(request.url ?? '');
+    const address = url.protocol === 'http:' ? await addressFor(url, hosts) : undefined;
+    if (address === undefined) {
+      response.writeHead(403).end('The sandbox lets no command connect to this host.\n');
+      return;
+    }
+    const { 'proxy-connection': _, ...headers } = request.headers;
+    const outgoing = sendHttp({
+      ...{ host: address, port: url.port || 80, path: url.pathname + url.search, method: request.method },
+      headers: { ...headers, host: url.host },
+    });
+    outgoing.on('response', (incoming) => {
+      response.writeHead(incoming.statusCode ?? 502, incoming.headers);
+      incoming.pipe(response);
+    });
+    outgoing.on('error', () => response.destroy());
+    request.pipe(outgoing);
+  } catch {
+    response.writeHead(502).end();
+  }
+}
+
+async function tunnel(
+  { url = '' }: IncomingMessage,
+  client: Duplex,
+  { head, hosts }: { readonly head: Buffer; readonly hosts: readonly HostPattern[] },
+): Promise<void> {
+  client.on('error', () => client.destroy());
+  try {
+    const target = new URL(`https://${url}`);
+    const address = await addressFor(target, hosts);
+    if (address === undefined) {
+      client.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+      return;
+    }
+    const server = connect(Number(target.port) || 443, address, () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      server.write(head);
+      server.pipe(client).pipe(server);
+    });
+    server.on('error', () => client.destroy());
+    client.on('close', () => server.destroy());
+  } catch {
+    client.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+  }
 }

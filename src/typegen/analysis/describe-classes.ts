@@ -2,8 +2,7 @@ import type { CompilerView, SourceText, SymbolHandle, SyntaxNode } from '../comp
 import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listDataProperties } from '../types/write-properties.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
-import { allDecorators, knownDecorators, lineage } from './decorator-roles.js';
-import { describeMethod } from './describe-method.js';
+import { allDecorators, describeMethod, knownDecorators, lineage } from './describe-method.js';
 import { classReference, classSymbol, constructorOf, openWalk, reportWalk } from './refer-to-class.js';
 
 /** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */

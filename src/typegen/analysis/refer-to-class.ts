@@ -3,7 +3,7 @@ import { GENERATED_MARK } from '../printing/print-file.js';
 import { type ClassReference, CodeReference, type TypeProblem, type TypeWalk } from '../types/type-walk.js';
 import { writeType } from '../types/write-type.js';
 import { type Finding, lineOf, type ProjectScan } from './class-draft.js';
-import { allDecorators, decorationOf, lineage } from './decorator-roles.js';
+import { allDecorators, decorationOf, lineage } from './describe-method.js';
 
 const AS_DATA =
   'an interface of its data, @Param({ schema: … }), or a DTO class with decorators on its properties';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addEntry, setValue } from '../../../src/cli/config-values.js';
+import { addEntry, setValue } from '../../../src/cli/init-command.js';
 
 test.each([
   ['{}', '{ "a": { "b": true } }'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parameterList } from '../../../src/discovery/parameter-list.js';
+import { parameterList } from '../../../src/discovery/method-facts.js';
 
 const names = (fn: (...args: never[]) => unknown) => parameterList(fn)?.map(({ name }) => name);
 const defaults = (fn: (...args: never[]) => unknown) =>

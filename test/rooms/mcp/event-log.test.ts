@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { JSONRPCMessage } from '@modelcontextprotocol/server';
-import { EventLog } from '../../../src/mcp/server/http-sessions.js';
+import { EventLog } from '../../../src/mcp/server/mcp-server.js';
 
 const message = (method: string): JSONRPCMessage => ({ jsonrpc: '2.0', method });
 

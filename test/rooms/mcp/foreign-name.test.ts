@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { TOOL_NAME } from '../../../src/discovery/define-tool.js';
-import { localName } from '../../../src/mcp/client/imported-tool.js';
+import { localName } from '../../../src/mcp/client/mcp-tools.js';
 
 /** Any character; the unit `binary` makes a table of all of them first. */
 const character = fc

@@ -138,7 +138,7 @@ describe('failures in the middle', () => {
     await using server = await LoopbackServer.start((response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
     });
-    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 50 });
+    const provider = new OpenAIProvider({ baseURL: server.baseURL, maxRetries: 0, timeoutMs: 2_000 });
     const error = await failure(provider, 'chat');
     expect(error.message).toBe(`${server.baseURL} did not answer in time; raise timeoutMs or try again`);
   });

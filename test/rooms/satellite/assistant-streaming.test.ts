@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type LLMProvider, type LLMRequest, type LLMStreamPart, parseToolRequest } from 'toolwright';
-import { TextGate } from '../../../src/satellite/server/take-turn.js';
+import { TextGate } from '../../../src/satellite/server/create-assistant-handler.js';
 import { AssistantServer, requestText } from './assistant-server.js';
 import { postForEvents, type ReadEvent } from './event-stream.js';
 

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { JsonSchema } from 'toolwright';
-import { TEXT_FORMATS } from '../../../src/schema/rule-meaning.js';
+import { TEXT_FORMATS } from '../../../src/schema/class-validator-rules.js';
 
 // One for all schemas: each compiles the schema of schemas for itself, which takes longer than most that it judges.
 const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, ownProperties: true });
