@@ -2,8 +2,17 @@ import type { CompilerView, SourceText, SymbolHandle, SyntaxNode } from '../comp
 import { type CodeReference, definedParts } from '../types/type-walk.js';
 import { listDataProperties } from '../types/write-properties.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
-import { allDecorators, describeMethod, knownDecorators, lineage } from './describe-method.js';
-import { classReference, classSymbol, constructorOf, openWalk, reportWalk } from './refer-to-class.js';
+import {
+  allDecorators,
+  classReference,
+  classSymbol,
+  constructorOf,
+  describeMethod,
+  knownDecorators,
+  lineage,
+  openWalk,
+  reportWalk,
+} from './describe-method.js';
 
 /** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
