@@ -250,21 +250,10 @@ export function bothPolicies(
   if (one === undefined || other === undefined || one === other) return one ?? other;
   return async (request) => {
     const first = await one(request);
-    if (!isYes(first) && !asks(first)) return first;
+    const asks = typeof decisionIn(first) === 'object';
+    if (!asks && decisionIn(first) !== undefined) return first;
     const second = await other(request);
-    return isYes(second) ? first : asks(first) && asks(second) ? first : second;
+    const decided = decisionIn(second);
+    return decided === undefined || (asks && typeof decided === 'object') ? first : second;
   };
-}
-
-function isYes(word: PolicyDecision): boolean {
-  return word === true || (isWord(word) && !('ask' in word) && word.allow === true);
-}
-
-function asks(word: PolicyDecision): boolean {
-  return isWord(word) && 'ask' in word && word.ask === true;
-}
-
-/** What policies of plain JavaScript give may be anything. */
-function isWord(word: PolicyDecision): word is Exclude<PolicyDecision, boolean> {
-  return typeof word === 'object' && word !== null;
 }

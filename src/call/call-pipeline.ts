@@ -3,7 +3,7 @@ import type { CallTrace, Telemetry } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { andThen } from '../kernel/async.js';
 import { allow } from './allow.js';
-import { callRecord, writeOutcome } from './call-outcome.js';
+import { callRecord } from './call-outcome.js';
 import { rejectArguments } from './check-arguments.js';
 import { check, invalidTool, takeArguments } from './check-call.js';
 import { type Call, contextOf, keyOfEffect, newCall, type ReceivedCall } from './context.js';
@@ -11,14 +11,14 @@ import { HookedCallLife, type HooksByMoment, hooksByMoment } from './hooked-call
 import type {
   BodyOutcome,
   CallEnvironment,
-  CallOrigin,
   CallOutcome,
   CallRequest,
+  CallSource,
   Invocation,
   RecordedEnvironment,
 } from './invocation.js';
 import { redactionIn } from './log.js';
-import { type CallPlan, type ComposedFor, planOf } from './plan.js';
+import { type CallPlan, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
 import { notFoundResult } from './result-text.js';
 import { blockedResult, outcomeOf, runBody } from './run-body.js';
@@ -39,8 +39,9 @@ type OnBodyEnd = (call: Call, body: BodyOutcome) => Answer;
 type Ending = (call: ReceivedCall, outcome: CallOutcome) => MaybeLater<CallOutcome | undefined>;
 
 /** The parts of a pipeline: only those that somebody asked for. */
-interface PipelineParts extends ComposedFor {
+interface PipelineParts {
   readonly environment: CallEnvironment;
+  readonly plan: CallPlan | undefined;
   readonly hooks: HooksByMoment | undefined;
   readonly steps: readonly Step[];
   /** The steps of calls that were made before. */
@@ -50,41 +51,33 @@ interface PipelineParts extends ComposedFor {
 }
 
 /** The way of the calls of one tool in one environment. */
-class Pipeline implements ComposedFor {
-  readonly environment: CallEnvironment;
-  readonly plan: CallPlan | undefined;
-  readonly #parts: PipelineParts;
+class Pipeline {
+  constructor(readonly parts: PipelineParts) {}
 
-  constructor(parts: PipelineParts) {
-    this.environment = parts.environment;
-    this.plan = parts.plan;
-    this.#parts = parts;
-  }
-
-  make(request: CallRequest, { scope, attempt }: CallOrigin, trace?: CallTrace): Answer {
-    const { hooks, steps, stepsAgain } = this.#parts;
-    const call = newCall(this.environment, request, { scope, plan: this.plan, attempt, trace });
+  make(request: CallRequest, { scope, attempt }: CallSource, trace?: CallTrace): Answer {
+    const { environment, plan, hooks, steps, stepsAgain } = this.parts;
+    const call = newCall(environment, request, { scope, plan, attempt, trace });
     if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
     const isRepeated = request.journal !== undefined || request.hasBegun;
-    return this.#advance(call as Call, isRepeated ? stepsAgain() : steps, 0);
+    return this.#advance(call as Call, isRepeated ? stepsAgain() : steps);
   }
 
   /** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
-  #advance(call: Call, steps: readonly Step[], from: number): Answer {
+  #advance(call: Call, steps: readonly Step[], from = 0): Answer {
     try {
       for (let index = from; index < steps.length; index += 1) {
         const outcome = (steps[index] as Step)(call);
         if (outcome instanceof Promise)
           return outcome.then(
             (later) =>
-              later === undefined ? this.#advance(call, steps, index + 1) : this.#settle(call, later, 0),
-            (cause) => this.#settle(call, invalidTool(call, cause), 0),
+              later === undefined ? this.#advance(call, steps, index + 1) : this.#settle(call, later),
+            (cause) => this.#fail(call, cause),
           );
-        if (outcome !== undefined) return this.#settle(call, outcome, 0);
+        if (outcome !== undefined) return this.#settle(call, outcome);
       }
-      return this.#parts.run(call, this.#endBody);
+      return this.parts.run(call, this.#endBody);
     } catch (cause) {
-      return this.#settle(call, invalidTool(call, cause), 0);
+      return this.#fail(call, cause);
     }
   }
 
@@ -93,19 +86,23 @@ class Pipeline implements ComposedFor {
     try {
       call.environment.onStep?.('run');
       const outcome = outcomeOf(call, body);
-      if (!(outcome instanceof Promise)) return this.#settle(call, outcome, 0);
+      if (!(outcome instanceof Promise)) return this.#settle(call, outcome);
       return outcome.then(
-        (later) => this.#settle(call, later, 0),
-        (cause) => this.#settle(call, invalidTool(call, cause), 0),
+        (later) => this.#settle(call, later),
+        (cause) => this.#fail(call, cause),
       );
     } catch (cause) {
-      return this.#settle(call, invalidTool(call, cause), 0);
+      return this.#fail(call, cause);
     }
   };
 
+  #fail(call: ReceivedCall, cause: unknown): Answer {
+    return this.#settle(call, invalidTool(call, cause));
+  }
+
   /** Ends a call, however it ended: the one place that reports the outcome to everything around it. */
-  #settle(call: ReceivedCall, outcome: CallOutcome, from: number): Answer {
-    const { endings } = this.#parts;
+  #settle(call: ReceivedCall, outcome: CallOutcome, from = 0): Answer {
+    const { endings } = this.parts;
     let last = outcome;
     try {
       for (let index = from; index < endings.length; index += 1) {
@@ -130,14 +127,14 @@ class Pipeline implements ComposedFor {
 export function makeCall(
   environment: RecordedEnvironment,
   request: CallRequest,
-  origin: CallOrigin,
+  origin: CallSource,
 ): MaybeLater<Invocation>;
 export function makeCall(
   environment: CallEnvironment,
   request: CallRequest,
-  origin: CallOrigin,
+  origin: CallSource,
 ): MaybeLater<ToolResult>;
-export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Answer {
+export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {
   const { telemetry } = environment;
   if (telemetry === undefined || !telemetry.isOn)
     return pipelineFor(environment, request).make(request, origin);
@@ -151,10 +148,10 @@ function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipel
     const entry = environment.find(name);
     if (entry === undefined) return composeMissing(environment, notFound);
     const known = entry.composed as Pipeline | undefined;
-    const isCurrent = known?.environment === environment;
+    const isCurrent = known?.parts.environment === environment;
     if (isCurrent && entry.fixed !== undefined) return known;
     const plan = planOf(entry.open(), environment.coerce);
-    if (isCurrent && known.plan === plan) return known;
+    if (isCurrent && known.parts.plan === plan) return known;
     const pipeline = compose(plan, environment);
     entry.composed = pipeline;
     return pipeline;
@@ -172,11 +169,9 @@ function compose(plan: CallPlan, environment: CallEnvironment): Pipeline {
   const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
   const composed = { plan, environment, hooks, hasTask };
   return new Pipeline({
-    environment,
-    plan,
-    hooks,
-    steps: composeSteps(composed, { isRepeated: false }),
-    stepsAgain: () => composeSteps(composed, { isRepeated: true }),
+    ...composed,
+    steps: composeSteps(composed, false),
+    stepsAgain: () => composeSteps(composed, true),
     run: runOf(plan, environment),
     endings: composeEndings(composed),
   });
@@ -195,12 +190,8 @@ function composeMissing(environment: CallEnvironment, end: (call: ReceivedCall) 
   });
 }
 
-/** What decides which steps there are. */
-interface Composed {
-  /** Absent if the tool is missing. */
-  readonly plan: CallPlan | undefined;
-  readonly environment: CallEnvironment;
-  readonly hooks: HooksByMoment | undefined;
+/** What decides which steps there are; without a plan if the tool is missing. */
+interface Composed extends Pick<PipelineParts, 'plan' | 'environment' | 'hooks'> {
   /** Something may outlive the answer. */
   readonly hasTask: boolean;
 }
@@ -211,22 +202,19 @@ function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
 
 function composeSteps(
   { plan, environment, hooks, hasTask }: Composed & { readonly plan: CallPlan },
-  { isRepeated }: { readonly isRepeated: boolean },
+  isRepeated: boolean,
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
   // Calls of a run are reported in the order in which they end: one that had to be allowed ends after one rejected early.
   const inOrder = isRecorded ? laterStep : (step: Step) => step;
   const isAllowed = hooks || hasTask || policies || plan.isGuarded || plan.isShared || isRepeated;
+  const checked = isRepeated ? checkAgain : check;
   const isRewritten = hooks !== undefined && hooks.beforeCall.length > 0;
   const isHeld = hooks !== undefined && (hooks.beforeRun.length > 0 || (isRepeated && isRewritten));
   return present<Step>([
     onStep && (() => void onStep('find')),
     isRewritten && inOrder(isRepeated ? beforeCallAgain : beforeCall),
-    onStep
-      ? reported(isRepeated ? checkAgain : check, () => onStep('check'))
-      : isRepeated
-        ? checkAgain
-        : check,
+    onStep ? reported(checked, () => onStep('check')) : checked,
     logger && logRepairs,
     hasTask && beginTask,
     plan.needsContext && ((call) => void contextOf(call)),
@@ -258,7 +246,7 @@ function present<Part>(parts: readonly (Part | false | undefined)[]): readonly P
 function beforeCall(call: Call): MaybeLater<CallOutcome | undefined> {
   const ended = call.hooked?.beforeCall();
   return andThen(ended, (end) => {
-    if (end === undefined || end.type !== 'rejected') return end && writeOutcome(call, end);
+    if (end === undefined || end.type !== 'rejected') return end && blockedResult(call, end);
     const ready = rejectArguments({ tool: call.tool, call: call.request, faults: end.faults });
     return takeArguments(call, ready);
   });

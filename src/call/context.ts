@@ -16,7 +16,7 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { callListener, type Limits, onAbort } from '../kernel/async.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
-import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest, HeldOutcome } from './invocation.js';
+import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { Replay, type ReplayOptions } from './replay.js';
@@ -154,12 +154,6 @@ export interface CallWork {
   answered(end: CallOutcome): void;
 }
 
-/** What a hook says is wrong with the arguments. */
-export interface Rejection {
-  readonly type: 'rejected';
-  readonly faults: readonly ArgumentFault[];
-}
-
 type MaybeLater<Value> = Value | Promise<Value>;
 
 /** The hooks of a registry or a run, for one call. Nothing of it throws or rejects. */
@@ -173,9 +167,11 @@ export interface CallHooks {
   /** What hooks did so far. */
   readonly notes: readonly HookNote[];
   /** Asks `beforeCall`, and puts the arguments that the call goes on with into its request. */
-  beforeCall(): MaybeLater<BodyOutcome | Rejection | undefined>;
+  beforeCall(): MaybeLater<
+    Block | { readonly type: 'rejected'; readonly faults: readonly ArgumentFault[] } | undefined
+  >;
   /** Asks `beforeRun`: what keeps the tool from running now, if anything does. */
-  beforeRun(): MaybeLater<BodyOutcome | HeldOutcome | undefined>;
+  beforeRun(): MaybeLater<Block | undefined>;
   /** The outcome of the call as `onError` and `afterCall` leave it. */
   after(outcome: CallOutcome): MaybeLater<CallOutcome>;
   /** The same of the result of started work. */

@@ -6,8 +6,8 @@ import { ToolResult, toolResult } from '../contract/tool-result.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';
 import { readRaw } from './check-arguments.js';
-import type { CallHooks, ReceivedCall, Rejection } from './context.js';
-import type { BodyOutcome, CallOutcome, CallRequest, HeldOutcome } from './invocation.js';
+import type { CallHooks, ReceivedCall } from './context.js';
+import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { failedResult } from './result-text.js';
 
 /** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
@@ -40,11 +40,9 @@ export class HeldCall {
 }
 
 /** What one hook said, or what keeps the call from going on. */
-type Asked =
-  | { readonly said: SaidWord; readonly block?: undefined }
-  | { readonly said?: undefined; readonly block: BodyOutcome | HeldOutcome };
-
-const NOTHING_SAID: Asked = { said: NOTHING };
+interface Asked extends SaidWord {
+  readonly block?: Block;
+}
 
 /** A hook by the name that notes and messages give it. */
 export interface NamedHook {
@@ -115,7 +113,7 @@ export class HookedCallLife implements CallHooks {
   readonly rawArguments: unknown;
   readonly #notes: HookNote[] = [];
   /** Of a call that is made again, held until it would run: it may have been done before. */
-  #refusal: BodyOutcome | undefined;
+  #refusal: Block | undefined;
   isAnswered = false;
 
   constructor(hooks: HooksByMoment, call: ReceivedCall) {
@@ -150,18 +148,17 @@ export class HookedCallLife implements CallHooks {
     const ended = this.#askAll(
       'beforeCall',
       (hook) => hook.beforeCall?.(this.#seen(args)),
-      (named, { said = NOTHING, block }): BodyOutcome | Rejection | undefined => {
-        const refusal = block as BodyOutcome | undefined;
-        if (refusal !== undefined && !this.#isRepeated) return refusal;
+      (named, { block, faults, arguments: given }): Awaited<ReturnType<CallHooks['beforeCall']>> => {
+        if (block !== undefined && !this.#isRepeated) return block;
         // Of a call that may have been done before, a refusal would say that it was not.
-        this.#refusal ??= refusal;
+        this.#refusal ??= block;
         if (settled !== undefined) return undefined;
-        if (said.faults !== undefined) {
+        if (faults !== undefined) {
           this.#note(named, { did: 'refused', in: 'beforeCall' });
-          return { type: 'rejected', faults: said.faults };
+          return { type: 'rejected', faults };
         }
-        if (said.arguments === undefined) return undefined;
-        args = said.arguments;
+        if (given === undefined) return undefined;
+        args = given;
         this.#note(named, { did: 'rewrote', in: 'beforeCall' });
         return undefined;
       },
@@ -177,11 +174,11 @@ export class HookedCallLife implements CallHooks {
     return this.#askAll(
       'beforeRun',
       (hook) => hook.beforeRun?.(this.#seen()),
-      (named, { said, block }): BodyOutcome | HeldOutcome | undefined => {
-        if (block !== undefined || said.result === undefined) return block;
+      (named, { block, result }): Block | undefined => {
+        if (block !== undefined || result === undefined) return block;
         this.#note(named, { did: 'answered', in: 'beforeRun' });
         this.isAnswered = true;
-        return { type: 'returned', value: said.result };
+        return { type: 'returned', value: result };
       },
     );
   }
@@ -203,10 +200,10 @@ export class HookedCallLife implements CallHooks {
     const { status, original } = end;
     let result = original;
     const seen = (): EndedCall => Object.assign(this.#seen(), end, { result });
-    const rewrite = (named: NamedHook, moment: HookMoment, said: SaidWord = NOTHING): void => {
-      if (said.result === undefined) return;
+    const rewrite = (named: NamedHook, moment: HookMoment, { result: given }: SaidWord): void => {
+      if (given === undefined) return;
       this.#note(named, { did: 'rewrote', in: moment });
-      result = said.result;
+      result = given;
     };
     const isFailed = status === 'error' || status === 'timed_out';
     const told = isFailed
@@ -214,16 +211,16 @@ export class HookedCallLife implements CallHooks {
           'onError',
           (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
           // A hook that is only told of errors has nothing to withhold.
-          (named, { said }) => rewrite(named, 'onError', said),
+          (named, said) => rewrite(named, 'onError', said),
         )
       : undefined;
     const asked = andThen(told, () =>
       this.#askAll(
         'afterCall',
         (hook) => hook.afterCall?.(seen()),
-        (named, { said, block }) => {
+        (named, { block, ...said }) => {
           if (block === undefined) rewrite(named, 'afterCall', said);
-          else result = withheld(seen(), block as BodyOutcome);
+          else result = withheld(seen(), block);
         },
       ),
     );
@@ -252,7 +249,7 @@ export class HookedCallLife implements CallHooks {
       const said = wordOf(moment, answer);
       if (said.note !== undefined)
         this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
-      if (said.refuse === undefined) return { said };
+      if (said.refuse === undefined) return said;
       this.#note(named, { did: isBefore ? 'refused' : 'withheld', in: moment });
       return { block: { type: 'refused', reason: String(said.refuse) } };
     };
@@ -265,7 +262,7 @@ export class HookedCallLife implements CallHooks {
     };
     try {
       const answer = ask(named.hook);
-      if (answer === undefined) return NOTHING_SAID;
+      if (answer === undefined) return NOTHING;
       if (!isThenable(answer)) return read(answer);
       // After a call, hooks are waited for even if the run was aborted.
       const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
@@ -301,7 +298,7 @@ function withArguments(request: CallRequest, args: JsonObject): CallRequest {
 }
 
 /** What is told in place of a result that must not be seen: that it was done stays true. */
-function withheld({ name, status, isAnswered }: EndedCall, block: BodyOutcome): ToolResult {
+function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolResult {
   const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
   const hasRun = RAN.has(status) && !isAnswered;
   const what = hasRun

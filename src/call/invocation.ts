@@ -70,7 +70,7 @@ export type CallStep = 'find' | 'check' | 'allow' | 'run' | 'write';
 export type OnUnknown = 'ask' | 'error' | 'rerun';
 
 /** Where a call comes from. */
-export interface CallOrigin {
+export interface CallSource {
   readonly scope: CallScope;
   /** The number of this attempt of the model at this tool; 1 is the first. */
   readonly attempt?: number;
@@ -175,16 +175,13 @@ export type BodyOutcome =
       readonly isAnswer?: true;
     };
 
-/** The call is not made before its run goes on. */
-export interface HeldOutcome {
-  readonly type: 'held';
-}
-
 /** What keeps a body from running: the end that its call has without it, or what it waits for. */
 export type Block =
   | Extract<BodyOutcome, { readonly type: 'returned' | 'refused' | 'aborted' | 'error' }>
   /** `because`: what the policy that asks has said. */
-  | { readonly type: 'waits'; readonly wait: Wait; readonly because?: string };
+  | { readonly type: 'waits'; readonly wait: Wait; readonly because?: string }
+  /** A hook holds it until its run goes on. */
+  | { readonly type: 'held' };
 
 /** What came of a call. */
 export interface CallOutcome {
@@ -205,26 +202,14 @@ export interface CallOutcome {
 export interface InvokeOptions
   extends Pick<
     CallEnvironment,
-    | 'judgeCompletion'
-    | 'recordsKeys'
-    | 'onUnknown'
-    | 'jobs'
-    | 'awaitsJobs'
-    | 'followUntil'
-    | 'innerWaits'
-    | 'standing'
-    | 'answerWithinMs'
+    | ('logger' | 'telemetry' | 'toolTimeoutMs' | 'maxResultChars' | 'answerWithinMs' | 'onUnknown')
+    | ('onAsyncResult' | 'judgeCompletion' | 'tasks' | 'jobs' | 'awaitsJobs' | 'followUntil')
+    | ('recordsKeys' | 'innerWaits' | 'standing')
   > {
-  readonly logger?: Logger;
-  readonly telemetry?: Telemetry;
-  readonly toolTimeoutMs?: number;
   readonly attempt?: number;
-  readonly onAsyncResult?: AsyncCallback;
-  readonly tasks?: TaskQueue;
   readonly policy?: ToolPolicy;
   /** Behind those of the registry. */
   readonly hooks?: readonly Hooks[];
-  readonly maxResultChars?: number;
 }
 
 /** Makes a call; synchronous where its tool is. Never throws or rejects. */

@@ -40,14 +40,8 @@ export interface ToolEntry {
   readonly offered: ToolDefinition;
   /** The tool of every call, if it is finished and always the same. */
   readonly fixed?: ToolDefinition;
-  /** The pipeline of its last call. */
-  composed?: ComposedFor;
-}
-
-/** What a pipeline was composed for: it serves no other environment, and no other version of its tool. */
-export interface ComposedFor {
-  readonly environment: object;
-  readonly plan: CallPlan | undefined;
+  /** The pipeline of its last call: it serves no other environment, and no other version of its tool. */
+  composed?: object;
 }
 
 /** Types are coerced by default; one set of plans for each choice of the registry. */

@@ -1,4 +1,5 @@
 import { readExactJson } from '../checking/exact-json.js';
+import { escapePattern } from '../kernel/escape-pattern.js';
 import { isRecord } from '../kernel/json.js';
 import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
@@ -77,7 +78,7 @@ function found(
   limit: number,
 ): string {
   if (search === '') return 'Nothing is looked for: "search" is empty.';
-  const pattern = new RegExp(search.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&'), 'gi');
+  const pattern = new RegExp(escapePattern(search), 'gi');
   pattern.lastIndex = from;
   const told: string[] = [];
   let size = 0;

@@ -1,12 +1,12 @@
 import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
 import type { ClassType } from '../contract/declaration.js';
-import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
 import type { Tool, ToolDefinition } from '../contract/tool.js';
 import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../discovery/define-tool.js';
 import { objectFaults, textInputFaults } from '../discovery/tool-schemas.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../errors/author-fault.js';
 import { callListener } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { escapePattern } from '../kernel/escape-pattern.js';
 import { isRecord } from '../kernel/json.js';
 import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../kernel/options.js';
 import { toolMethods } from '../metadata/class-record.js';
@@ -21,30 +21,25 @@ export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinitio
 
 /** Names and the tools behind them, in order of registration. */
 export interface ToolTable {
+  /** What is written, and what all views of it share. */
+  readonly root: WritableToolTable;
   get(name: string): ToolEntry | undefined;
   entries(): Iterable<readonly [string, ToolEntry]>;
-  /** Grows whenever something changes. */
-  readonly revision: number;
-  /** Sees the calls of all who share the table. */
-  watcher: CallWatcher | undefined;
-  /** Tells a listener of every change; what it returns ends that. */
-  onChange(listener: () => void): () => void;
   /** Names of the tools that fit what is asked for, the best first. */
   search(query: string, options: ToolQuery): readonly string[];
 }
 
 /** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
 export class WritableToolTable implements ToolTable {
+  readonly root = this;
   readonly #entries = new Map<string, ToolEntry>();
   readonly #listeners = new Set<() => void>();
+  /** Sees the calls of all who share the table. */
   watcher: CallWatcher | undefined;
-  #revision = 0;
+  /** Grows whenever something changes. */
+  revision = 0;
   /** Absent as long as nobody searches. */
   #index: ToolIndex | undefined;
-
-  get revision(): number {
-    return this.#revision;
-  }
 
   get(name: string): ToolEntry | undefined {
     return this.#entries.get(name);
@@ -66,6 +61,7 @@ export class WritableToolTable implements ToolTable {
     this.#changed();
   }
 
+  /** Tells a listener of every change, of what views hide, too; what it returns ends that. */
   onChange(listener: () => void): () => void {
     // The same function may listen twice.
     const own = (): void => listener();
@@ -82,78 +78,40 @@ export class WritableToolTable implements ToolTable {
   }
 
   #changed(): void {
-    this.#revision += 1;
+    this.revision += 1;
     // A listener that throws must not keep the rest from being registered.
-    for (const listener of this.#listeners) callListener(listener, ignore);
+    for (const listener of this.#listeners) callListener(listener, () => {});
   }
 }
 
 /** A part of another table, always as that table is now. What it hides can neither be seen nor called. */
-export class ToolTableView implements ToolTable {
-  readonly #source: ToolTable;
-  readonly #isVisible: (name: string) => boolean;
-
-  constructor(source: ToolTable, isVisible: (name: string) => boolean) {
-    this.#source = source;
-    this.#isVisible = isVisible;
-  }
-
-  get revision(): number {
-    return this.#source.revision;
-  }
-
-  get watcher(): CallWatcher | undefined {
-    return this.#source.watcher;
-  }
-
-  set watcher(watcher: CallWatcher | undefined) {
-    this.#source.watcher = watcher;
-  }
-
-  get(name: string): ToolEntry | undefined {
-    return this.#isVisible(name) ? this.#source.get(name) : undefined;
-  }
-
-  /** Hears of changes of what it hides, too: what a list has lost is not there to be asked for. */
-  onChange(listener: () => void): () => void {
-    return this.#source.onChange(listener);
-  }
-
-  search(query: string, { accepts = acceptAll, ...options }: ToolQuery): readonly string[] {
-    const isFound = (name: string): boolean => this.#isVisible(name) && accepts(name);
-    return this.#source.search(query, { ...options, accepts: isFound });
-  }
-
-  *entries(): Iterable<readonly [string, ToolEntry]> {
-    for (const entry of this.#source.entries()) if (this.#isVisible(entry[0])) yield entry;
-  }
-}
-
-function ignore(): void {}
-
-function acceptAll(): boolean {
-  return true;
+export function tableView(source: ToolTable, isVisible: (name: string) => boolean): ToolTable {
+  return {
+    root: source.root,
+    get: (name) => (isVisible(name) ? source.get(name) : undefined),
+    entries: () => [...source.entries()].filter(([name]) => isVisible(name)),
+    search: (query, { accepts, ...options }) =>
+      source.search(query, { ...options, accepts: (name) => isVisible(name) && accepts?.(name) !== false }),
+  };
 }
 
 /** What was given to be registered, understood; or why it cannot be. */
 type ReadTool =
-  | { readonly name: string; readonly entry: ToolEntry; readonly doubts?: readonly AuthorFault[] }
+  | { readonly name: string; readonly entry: ToolEntry; readonly doubts: readonly AuthorFault[] }
   | { readonly faults: readonly AuthorFault[] };
 
 /** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
 export function readTool(registered: RegisteredTool): ReadTool {
-  if (isFinishedTool(registered))
-    return {
-      name: registered.name,
-      entry: { open: () => registered, offered: registered, fixed: registered },
-    };
+  if (isFinishedTool(registered)) {
+    const entry = { open: () => registered, offered: registered, fixed: registered };
+    return { name: registered.name, entry, doubts: [] };
+  }
+  const isFactory = typeof registered === 'function';
   let offered: unknown = registered;
-  if (typeof registered === 'function') {
-    try {
-      offered = registered();
-    } catch (error) {
-      return { faults: [factoryFault(registered.name, error)] };
-    }
+  try {
+    if (isFactory) offered = registered();
+  } catch (error) {
+    return { faults: [factoryFault(registered.name, error)] };
   }
   try {
     offered = adaptAgentTool(offered);
@@ -164,8 +122,7 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const faults = faultsOf(offered);
   if (faults.length > 0) return { faults };
   const tool = offered as ToolDefinition;
-  const open =
-    typeof registered === 'function' ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
+  const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
   const doubts = Object.isFrozen(tool) ? [] : doubtsAbout(tool);
   return { name: tool.name, entry: { open, offered: tool }, doubts };
@@ -177,12 +134,10 @@ function doubtsAbout({ name, description, parameters, output }: ToolDefinition):
     schema ? schemaDoubts(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
   );
   return [
-    ...(description?.trim() ? [] : [undescribed(where, DESCRIBE)]),
+    ...(description?.trim() ? [] : [undescribed(where, 'a `description` that says what it does, and when')]),
     ...doubts.map((doubt) => ({ where, ...doubt })),
   ];
 }
-
-const DESCRIBE = 'a `description` that says what it does, and when';
 
 function factoryFault(name: string, error: unknown): AuthorFault {
   return {
@@ -193,24 +148,15 @@ function factoryFault(name: string, error: unknown): AuthorFault {
   };
 }
 
+type Fault = Omit<AuthorFault, 'where'>;
+
 function faultsOf(tool: unknown): readonly AuthorFault[] {
   const mistaken = mistakenFor(tool);
   if (mistaken !== undefined) return [mistaken];
-  if (typeof tool !== 'object' || tool === null) {
-    return [
-      {
-        where: `register(${String(tool)})`,
-        problem: 'it is no tool',
-        fix: 'an object with name, description, parameters and execute',
-      },
-    ];
-  }
-  const { name, description, parameters, execute } = tool as Partial<ToolDefinition>;
-  const where = placeOf(name);
-  const faults: AuthorFault[] = [];
-  const must = (holds: boolean, problem: string, fix: string) =>
-    holds || faults.push({ where, problem, fix });
-  if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push({ where, ...illegalName(name) });
+  const { name, description, parameters, execute, input } = tool as Partial<ToolDefinition>;
+  const faults: Fault[] = [];
+  const must = (holds: boolean, problem: string, fix: string) => holds || faults.push({ problem, fix });
+  if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push(illegalName(name));
   must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
   must(
     description === undefined || typeof description === 'string',
@@ -219,11 +165,9 @@ function faultsOf(tool: unknown): readonly AuthorFault[] {
   );
   must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
   must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
-  faults.push(...behaviourFaults(tool).map((fault) => ({ where, ...fault })));
-  faults.push(...malformedSchemas(tool as Partial<ToolDefinition>).map((fault) => ({ where, ...fault })));
-  if ((tool as ToolDefinition).input === 'text' && isRecord(parameters))
-    faults.push(...textInputFaults(parameters).map((fault) => ({ where, ...fault })));
-  return faults;
+  faults.push(...behaviourFaults(tool as object), ...malformedSchemas(tool as Partial<ToolDefinition>));
+  if (input === 'text' && isRecord(parameters)) faults.push(...textInputFaults(parameters));
+  return faults.map((fault) => ({ where: placeOf(name), ...fault }));
 }
 
 function placeOf(name: unknown): string {
@@ -242,41 +186,34 @@ export function sameNameFaults(names: readonly string[]): readonly AuthorFault[]
 
 const PARAMETERS = '`parameters` as a JSON Schema object';
 
-function malformedSchemas({
-  parameters,
-  output,
-}: Partial<ToolDefinition>): readonly Omit<AuthorFault, 'where'>[] {
-  const given = Object.entries({ parameters, output }).filter(
-    ([, schema]) => schema !== undefined && schema !== null,
-  );
-  return given.flatMap(([what, schema]) => {
-    if (isStandardSchema(schema)) return [notWritten(schema, what)];
-    if (!isRecord(schema)) return [{ problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS }];
-    const faults = malformed(schema, what);
+function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): readonly Fault[] {
+  return Object.entries({ parameters, output }).flatMap(([what, schema]): Fault | readonly Fault[] => {
+    if (schema === undefined || schema === null) return [];
+    // The members of a schema of a library would be taken for keywords.
+    if (isStandardSchema(schema))
+      return {
+        problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
+        fix: 'register(defineTool({ name, description, parameters, execute }))',
+      };
+    if (!isRecord(schema)) return { problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS };
+    const unloaded = unloadedParts(schema);
+    if (unloaded !== undefined) return { ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` };
+    const faults = authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
     return faults.length === 0 && what === 'parameters' ? objectFaults(schema) : faults;
   });
 }
 
-/** Its members would be taken for keywords. */
-function notWritten(schema: StandardSchema, what: string): Omit<AuthorFault, 'where'> {
-  const { vendor } = schema['~standard'];
-  return {
-    problem: `its \`${what}\` are a schema of ${vendor}, which only defineTool writes as JSON Schema`,
-    fix: 'register(defineTool({ name, description, parameters, execute }))',
-  };
-}
-
-function malformed(schema: JsonSchema, what: string): readonly Omit<AuthorFault, 'where'>[] {
-  const unloaded = unloadedParts(schema);
-  if (unloaded !== undefined) return [{ ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` }];
-  return authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
-}
-
-/** Things that are often given instead of a tool. */
+/** What is no tool at all: often something else that is given instead of one. */
 function mistakenFor(tool: unknown): AuthorFault | undefined {
   if (Array.isArray(tool))
     return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
-  if (typeof tool !== 'object' || tool === null || 'execute' in tool) return undefined;
+  if (typeof tool !== 'object' || tool === null)
+    return {
+      where: `register(${String(tool)})`,
+      problem: 'it is no tool',
+      fix: 'an object with name, description, parameters and execute',
+    };
+  if ('execute' in tool) return undefined;
   if ('function' in tool)
     return {
       where: 'register({ type, function })',
@@ -314,13 +251,10 @@ export function createNameFilter({ allow, deny = [] }: NameFilter): (name: strin
 
 function matcher(patterns: readonly string[]): (name: string) => boolean {
   const names = new Set(patterns);
-  const expressions = patterns.filter((pattern) => pattern.includes('*')).map(toExpression);
+  const expressions = patterns
+    .filter((pattern) => pattern.includes('*'))
+    .map((glob) => new RegExp(`^${glob.split('*').map(escapePattern).join('.*')}$`));
   // Most views name their tools, and every call looks its own up.
   if (expressions.length === 0) return (name) => names.has(name);
   return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
-}
-
-function toExpression(glob: string): RegExp {
-  const parts = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`);
 }

@@ -4,7 +4,7 @@ import { isThenable, MAX_TIMER_MS, onAbort } from '../kernel/async.js';
 import { writeOutcome } from './call-outcome.js';
 import { argumentsBefore, type CheckedCall } from './check-arguments.js';
 import { type Call, contextOf, limitsOf } from './context.js';
-import type { Block, BodyOutcome, CallEnvironment, CallOutcome, HeldOutcome } from './invocation.js';
+import type { Block, BodyOutcome, CallEnvironment, CallOutcome } from './invocation.js';
 import { isReady, settled } from './result-form.js';
 import { failedResult } from './result-text.js';
 import { withoutApproval } from './waits.js';
@@ -171,7 +171,7 @@ type BlockedCall = Parameters<typeof writeOutcome>[0] &
   CheckedCall & { readonly environment: CallEnvironment };
 
 /** The outcome of a call that does not run, or not now; a call that a hook holds waits for nothing itself. */
-export function blockedResult(call: BlockedCall, block: Block | BodyOutcome | HeldOutcome): CallOutcome {
+export function blockedResult(call: BlockedCall, block: Block | BodyOutcome): CallOutcome {
   const { tool, environment } = call;
   if (block.type === 'held') return suspended(tool.name, { waits: [], journal: journalOf(call) });
   if (block.type !== 'waits') return writeOutcome(call, block);

@@ -37,8 +37,8 @@ import { makeCall } from './call-pipeline.js';
 import { type CheckedArguments, checkOnly } from './check-call.js';
 import type {
   CallEnvironment,
-  CallOrigin,
   CallRequest,
+  CallSource,
   CallWatcher,
   Invocation,
   InvokeOptions,
@@ -58,7 +58,7 @@ import {
   readTool,
   sameNameFaults,
   type ToolTable,
-  ToolTableView,
+  tableView,
   WritableToolTable,
 } from './registration.js';
 import { answerText, type DescribeError } from './result-text.js';
@@ -230,7 +230,7 @@ export class ToolRegistry {
     if (all.length > 0) throw new ToolDeclarationError(all);
     for (const item of read) {
       if ('faults' in item) continue;
-      for (const doubt of item.doubts ?? []) warnAuthor(doubt, this.#options.logger);
+      for (const doubt of item.doubts) warnAuthor(doubt, this.#options.logger);
       const known = table.get(item.name);
       if (known !== undefined && known.offered !== item.entry.offered)
         this.#log.debug('Tool replaced', { tool: item.name });
@@ -261,10 +261,7 @@ export class ToolRegistry {
   view(filter: NameFilter = {}): ToolRegistry {
     checkOptions(filter, NAME_FILTER);
     const { tasks } = this;
-    return new ToolRegistry(
-      { ...this.#options, tasks },
-      new ToolTableView(this.#table, createNameFilter(filter)),
-    );
+    return new ToolRegistry({ ...this.#options, tasks }, tableView(this.#table, createNameFilter(filter)));
   }
 
   /** The same tools, behind what is around another registry, too: where they are called within its calls. */
@@ -278,7 +275,7 @@ export class ToolRegistry {
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
   onChange(listener: () => void): () => void {
     checkArguments({ of: 'ToolRegistry.onChange', given: { listener }, rules: { listener: FUNCTION } });
-    return this.#table.onChange(listener);
+    return this.#table.root.onChange(listener);
   }
 
   /** Those who decide about every call, beside a run's own. */
@@ -288,7 +285,7 @@ export class ToolRegistry {
 
   /** Who sees the calls, where somebody does. */
   get watcher(): CallWatcher | undefined {
-    return this.#table.watcher;
+    return this.#table.root.watcher;
   }
 
   /**
@@ -298,10 +295,10 @@ export class ToolRegistry {
    */
   watch(watcher: CallWatcher): () => void {
     checkArguments({ of: 'ToolRegistry.watch', given: { watcher }, rules: { watcher: WATCHER } });
-    if (this.#table.watcher !== undefined) throw new ToolDeclarationError([WATCHED]);
-    this.#table.watcher = watcher;
+    if (this.#table.root.watcher !== undefined) throw new ToolDeclarationError([WATCHED]);
+    this.#table.root.watcher = watcher;
     return () => {
-      if (this.#table.watcher === watcher) this.#table.watcher = undefined;
+      if (this.#table.root.watcher === watcher) this.#table.root.watcher = undefined;
     };
   }
 
@@ -334,7 +331,7 @@ export class ToolRegistry {
 
   /** The definitions for a provider; the same array until something is registered. */
   toProviderDefs(): readonly ToolSchema[] {
-    const { revision } = this.#table;
+    const { revision } = this.#table.root;
     if (this.#definitions?.revision !== revision) {
       this.#definitions = {
         revision,
@@ -395,11 +392,11 @@ export class ToolRegistry {
       isRecorded: true as const,
       canSuspend: true,
     };
-    const table = this.#table;
+    const { root } = this.#table;
     return (request, scope, attempt) =>
-      table.watcher === undefined
+      root.watcher === undefined
         ? makeCall(shared, request, { scope, attempt })
-        : makeWatched(table.watcher, { environment: shared, request, scope, attempt });
+        : makeWatched(root.watcher, { environment: shared, request, scope, attempt });
   }
 
   /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
@@ -432,12 +429,12 @@ export class ToolRegistry {
     const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
     this.#recorded ??= { ...this.#environment, isRecorded: true };
     const parts = { environment: this.#recorded, request: { id, name, arguments: args }, scope: scope ?? {} };
-    const { record } = await makeWatched(this.#table.watcher, parts);
+    const { record } = await makeWatched(this.#table.root.watcher, parts);
     return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
   }
 
-  #answer(environment: CallEnvironment, request: CallRequest, origin: CallOrigin): Promise<ToolResult> {
-    const { watcher } = this.#table;
+  #answer(environment: CallEnvironment, request: CallRequest, origin: CallSource): Promise<ToolResult> {
+    const { watcher } = this.#table.root;
     if (watcher !== undefined) return watchedResult(watcher, { environment, request, ...origin });
     return Promise.resolve(makeCall(environment, request, origin));
   }
@@ -471,7 +468,8 @@ export class ToolRegistry {
   }
 
   #writable(): WritableToolTable {
-    if (this.#table instanceof WritableToolTable) return this.#table;
+    const { root } = this.#table;
+    if (this.#table === root) return root;
     throw new ToolDeclarationError([
       {
         where: 'ToolRegistry.view',
@@ -498,7 +496,7 @@ function recordOrNone<Call>(call: Call): Call {
 const NO_OPTIONS: InvokeOptions = Object.freeze({});
 
 /** A call without a scope. */
-const ANYWHERE: CallOrigin = { scope: {} };
+const ANYWHERE: CallSource = { scope: {} };
 
 /** A call that came without an id. Its number is written out only for those who ask. */
 class NumberedCall implements CallRequest {

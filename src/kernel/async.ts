@@ -1,15 +1,7 @@
-/** One who listens to a signal, between its neighbours; without `tell` where it listens no more. */
-interface Listening {
-  tell: (() => void) | undefined;
-  previous: Listening | undefined;
-  next: Listening | undefined;
-}
-
-/** Those who listen to a signal; for all of them, the signal has one listener. A list: ten thousand may come and go. */
+/** Those who listen to a signal; for all of them, the signal has one listener. */
 class Audience {
   readonly #signal: AbortSignal;
-  #last: Listening | undefined;
-  #first: Listening | undefined;
+  readonly #listeners = new Set<{ readonly tell: () => void }>();
   /** The signal has its listener. */
   #isThere = false;
 
@@ -19,49 +11,28 @@ class Audience {
 
   readonly #tell = (): void => {
     this.#dismiss();
-    const first = this.#first;
-    this.#first = undefined;
-    this.#last = undefined;
-    // Whoever is told may end the listening of others, which stay in the chain without being told.
-    for (let listening = first; listening !== undefined; listening = listening.next) listening.tell?.();
+    // Whoever is told may end the listening of others, which a set then passes over.
+    for (const { tell } of this.#listeners) tell();
+    this.#listeners.clear();
   };
 
-  add(tell: () => void): Listening {
-    const listening: Listening = { tell, previous: this.#last, next: undefined };
-    if (this.#last !== undefined) this.#last.next = listening;
-    else {
-      this.#first = listening;
-      if (!this.#isThere) this.#signal.addEventListener('abort', this.#tell);
-      this.#isThere = true;
-    }
-    this.#last = listening;
-    return listening;
+  /** Gives what ends the listening. */
+  add(tell: () => void): () => void {
+    const listener = { tell };
+    this.#listeners.add(listener);
+    if (!this.#isThere) this.#signal.addEventListener('abort', this.#tell);
+    this.#isThere = true;
+    return () => {
+      if (!this.#listeners.delete(listener) || this.#listeners.size > 0 || idle === this) return;
+      if (idle === undefined) setImmediate(leaveIdle);
+      else idle.leave();
+      idle = this;
+    };
   }
 
-  /** Node keeps a composite signal for as long as it has a listener. */
-  remove(listening: Listening): void {
-    if (listening.tell === undefined) return;
-    listening.tell = undefined;
-    // All are being told, and none is left to be kept.
-    if (this.#first === undefined) return;
-    const { previous, next } = listening;
-    if (previous === undefined) this.#first = next;
-    else previous.next = next;
-    if (next === undefined) this.#last = previous;
-    else next.previous = previous;
-    if (this.#first === undefined) this.#leaveSoon();
-  }
-
-  /** Listens no more, unless somebody has come since. */
+  /** Listens no more, unless somebody has come since: Node keeps a composite signal for as long as it has a listener. */
   leave(): void {
-    if (this.#first === undefined) this.#dismiss();
-  }
-
-  #leaveSoon(): void {
-    if (idle === this) return;
-    if (idle === undefined) setImmediate(leaveIdle);
-    else idle.leave();
-    idle = this;
+    if (this.#listeners.size === 0) this.#dismiss();
   }
 
   #dismiss(): void {
@@ -83,8 +54,8 @@ function leaveIdle(): void {
 }
 
 /**
- * Where a signal keeps its audience, also where nobody listens any more: a run's calls listen to its signal one after
- * the other. Not in a weak map: signals that come and go in one would slow the collector.
+ * Where a signal keeps its audience, also where nobody listens any more. Not in a weak map: signals that come and go in
+ * one would slow the collector.
  */
 const AUDIENCE = Symbol('audience');
 
@@ -93,19 +64,13 @@ const AUDIENCE = Symbol('audience');
  * However many listen to a signal, it has one listener: a signal that a thousand calls share would otherwise
  * be reported as a leak. Listeners must not throw.
  */
-export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listener: () => void): () => void {
   if (signal.aborted) {
     listener();
     return () => {};
   }
-  const audience = audienceOf(signal);
-  const listening = audience.add(listener);
-  return () => audience.remove(listening);
-}
-
-function audienceOf(signal: AbortSignal & { [AUDIENCE]?: Audience }): Audience {
   signal[AUDIENCE] ??= new Audience(signal);
-  return signal[AUDIENCE];
+  return signal[AUDIENCE].add(listener);
 }
 
 /** Ends when everything that is ready to run has run. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Invocation, RetryToolCall, type ToolDefinition } from 'toolwright';
 import { makeCall } from '../../../src/call/call-pipeline.js';
-import type { CallEnvironment, CallOrigin } from '../../../src/call/invocation.js';
+import type { CallEnvironment, CallSource } from '../../../src/call/invocation.js';
 import { logbook } from './logbook.js';
 import { plainTool } from './plain-tool.js';
 
@@ -9,7 +9,7 @@ import { plainTool } from './plain-tool.js';
 function call(
   tool: ToolDefinition | undefined,
   args: unknown = {},
-  { scope = {}, ...environment }: Partial<CallEnvironment & CallOrigin> = {},
+  { scope = {}, ...environment }: Partial<CallEnvironment & CallSource> = {},
 ): Invocation | Promise<Invocation> {
   const find = () => tool && { open: () => tool, offered: tool };
   const request = { id: 'c1', name: 'work', arguments: args };
