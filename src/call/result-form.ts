@@ -8,7 +8,7 @@ import {
   toolResult,
 } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { andThen, isAsyncIterable, isThenable } from '../kernel/async.js';
+import { isAsyncIterable, isThenable } from '../kernel/async.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
 import { isPlainData, jsonText } from '../kernel/json.js';
 import type { CallEnvironment } from './invocation.js';
@@ -55,10 +55,9 @@ export function settled(value: unknown, of: WorkOf): unknown {
     return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
   if (Symbol.asyncIterator in value && streamOf(value) === undefined)
     return drain(value as AsyncIterable<unknown>, of.context).then((last) => settled(last, of));
-  return new ResultForm({
-    reporter: of.context,
-    describe: (error) => describeThrown(tool.name, error, environment.describeError),
-  }).of(value);
+  return new ResultForm(of.context, (error) =>
+    describeThrown(tool.name, error, environment.describeError),
+  ).of(value);
 }
 
 /** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
@@ -71,11 +70,11 @@ export function isReady(value: unknown): boolean {
   }
 }
 
-/** The objects around a value: one that comes again within itself has no form. */
-type Path = Set<object>;
-
-/** A value in the form of JSON, or a promise of it. */
-type Formed = unknown;
+/** An object and those around it: one that comes again within itself has no form. */
+interface Around {
+  readonly value: object;
+  readonly outer: Around | undefined;
+}
 
 const FIX = 'Return plain data';
 
@@ -90,28 +89,25 @@ export class ResultForm {
   readonly #reporter: Reporter;
   readonly #describe: (error: unknown) => string;
   readonly #files: (ContentPart | undefined)[] = [];
-  #thrown: { readonly error: unknown } | undefined;
 
   /** `reporter` stops reading when nobody waits any more; `describe` writes an error within the result. */
-  constructor({ reporter, describe }: { reporter: Reporter; describe: (error: unknown) => string }) {
+  constructor(reporter: Reporter, describe: (error: unknown) => string) {
     this.#reporter = reporter;
     this.#describe = describe;
   }
 
-  /** Takes the value. Rejects, or throws, with what the tool's own objects throw. */
-  of(value: object): ResultForm | Promise<ResultForm> {
-    return andThen(this.#form(value, new Set()), (json) => {
-      if (this.#thrown !== undefined) throw this.#thrown.error;
-      this.json = json;
-      return this;
-    });
+  /** Takes the value. Rejects with what the tool's own objects throw. */
+  async of(value: object): Promise<ResultForm> {
+    this.json = await this.#form(value);
+    return this;
   }
 
   get files(): readonly ContentPart[] {
     return this.#files.filter((part) => part !== undefined);
   }
 
-  #form(value: unknown, path: Path): Formed {
+  /** A value in the form of JSON, or a promise of it. Never throws. */
+  #form(value: unknown, around?: Around): unknown {
     switch (typeof value) {
       case 'number':
         return Number.isFinite(value) ? value : String(value);
@@ -123,119 +119,109 @@ export class ResultForm {
           `it has the function ${value.name || 'without a name'} in it. Return what it gives`,
         );
       case 'object':
-        return value === null ? null : this.#within(value, path);
+        return value === null ? null : this.#within(value, around);
       default:
         return value;
     }
   }
 
-  /** Nothing is thrown before all promises are listened to: one that nobody hears would end the process. */
-  #within(value: object, path: Path): Formed {
-    if (path.has(value)) return this.#fail(`it contains itself (circular). ${FIX}`);
-    path.add(value);
+  #within(value: object, around: Around | undefined): unknown {
+    for (let outer = around; outer !== undefined; outer = outer.outer)
+      if (outer.value === value) return this.#fail(`it contains itself (circular). ${FIX}`);
+    let formed: unknown;
     try {
-      return this.#object(value, path);
+      formed = this.#object(value, { value, outer: around });
     } catch (error) {
-      this.#thrown ??= { error: error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error) };
-      return null;
-    } finally {
-      path.delete(value);
+      formed = Promise.reject(error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error));
     }
+    // A rejection that nobody hears, because what is around it failed first, would end the process.
+    if (formed instanceof Promise) formed.catch(() => {});
+    return formed;
   }
 
-  #object(value: object, path: Path): Formed {
+  #object(value: object, around: Around): unknown {
     const bytes = bytesOf(value);
     if (bytes !== undefined) return this.#file({ bytes });
     if (Array.isArray(value) || ArrayBuffer.isView(value))
-      return this.#list(Array.from(value as unknown as Iterable<unknown>), path);
+      return this.#list(Array.from(value as unknown as Iterable<unknown>), around);
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
-    if (isThenable(value)) return this.#later(Promise.resolve(value), path);
+    if (isThenable(value)) return this.#later(Promise.resolve(value), around);
     if ('toJSON' in value && typeof value.toJSON === 'function') {
       const shown: unknown = value.toJSON('');
-      if (shown !== value) return this.#form(shown, path);
+      if (shown !== value) return this.#form(shown, around);
     }
-    if (value instanceof Error || types.isNativeError(value)) return this.#error(value, path);
-    return this.#collection(value, path);
+    if (value instanceof Error || types.isNativeError(value)) return this.#error(value, around);
+    if (value instanceof Map || types.isMap(value)) return this.#map([...value], around);
+    if (value instanceof Set || types.isSet(value)) return this.#list([...value], around);
+    return this.#source(value, around) ?? this.#fields(value, around);
   }
 
-  #collection(value: object, path: Path): Formed {
-    if (value instanceof Map || types.isMap(value)) return this.#map([...value], path);
-    if (value instanceof Set || types.isSet(value)) return this.#list([...value], path);
-    if (isResponse(value)) return this.#later(this.#response(value), path);
-    if (isBlob(value)) return this.#later(this.#blob(value), path);
+  /** What has to be read first; `undefined` for all else. */
+  #source(value: object, around: Around): unknown {
+    if (isResponse(value)) return this.#later(this.#response(value), around);
+    if (isBlob(value)) return this.#later(this.#blob(value), around);
     const stream = streamOf(value);
-    if (stream !== undefined) return this.#later(this.#stream(stream), path);
+    if (stream !== undefined) return this.#later(this.#stream(stream), around);
     if (types.isRegExp(value)) return String(value);
-    if (types.isBoxedPrimitive(value)) return this.#form(value.valueOf(), path);
+    if (types.isBoxedPrimitive(value)) return this.#form(value.valueOf(), around);
     if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
-      return this.#list(toList(value as Iterable<unknown>), path);
+      return this.#list(toList(value as Iterable<unknown>), around);
     if (Symbol.asyncIterator in value)
-      return this.#later(toListLater(value as AsyncIterable<unknown>, this.#reporter), path);
-    return this.#fields(value, path);
-  }
-
-  #fields(value: object, path: Path): Formed {
-    const fields = Object.entries(value);
-    const data = fields.filter(isData);
-    if (data.length > 0) return this.#entries(data, path);
-    const hasUndefined = fields.some(([, field]) => field === undefined);
-    return hasUndefined ? {} : this.#withoutFields(value, { path, isEmpty: fields.length === 0 });
+      return this.#later(toListLater(value as AsyncIterable<unknown>, this.#reporter), around);
+    return undefined;
   }
 
   /** Of an object that JSON shows as `{}`, something else where there is anything else. */
-  #withoutFields(
-    value: object,
-    { path, isEmpty }: { readonly path: Path; readonly isEmpty: boolean },
-  ): Formed {
-    if (isEmpty && Symbol.iterator in value) {
-      const list = toList(value as Iterable<unknown>);
-      return isPairs(value, list) ? this.#map(list, path) : this.#list(list, path);
+  #fields(value: object, around: Around): unknown {
+    const fields = Object.entries(value);
+    const data = fields.filter(isData);
+    if (data.length > 0) return this.#entries(data, around);
+    if (fields.some(([, field]) => field === undefined)) return {};
+    if (fields.length === 0) {
+      if (Symbol.iterator in value) {
+        const list = toList(value as Iterable<unknown>);
+        return isPairs(value, list) ? this.#map(list, around) : this.#list(list, around);
+      }
+      if (value.toString !== Object.prototype.toString && typeof value.toString === 'function')
+        return String(value);
+      if (hasNoMembers(value)) return {};
     }
-    if (isEmpty && value.toString !== Object.prototype.toString && typeof value.toString === 'function')
-      return String(value);
-    if (isEmpty && hasNoMembers(value)) return {};
     const name = value.constructor?.name;
     const what = name === undefined || name === 'Object' ? 'an object' : `an object of the class ${name}`;
     return this.#fail(`of ${what} JSON shows nothing. ${FIX}, or give it a toJSON()`);
   }
 
-  #list(items: readonly unknown[], path: Path): Formed {
-    return whenAll(
-      items.map((item) => this.#form(item, path)),
-      (formed) => formed,
-    );
+  #list(items: readonly unknown[], around: Around): Promise<readonly unknown[]> {
+    return Promise.all(items.map((item) => this.#form(item, around)));
   }
 
-  #entries(entries: readonly (readonly [string, unknown])[], path: Path): Formed {
-    const values = entries.map(([, field]) => this.#form(field, path));
-    return whenAll(values, (formed) =>
-      Object.fromEntries(entries.map(([key], index) => [key, formed[index]] as const)),
+  async #entries(entries: readonly (readonly [string, unknown])[], around: Around): Promise<object> {
+    const values = await this.#list(
+      entries.map(([, field]) => field),
+      around,
     );
+    return Object.fromEntries(entries.map(([key], index) => [key, values[index]] as const));
   }
 
   /** An object, as parameters that are a `Map` take it; pairs where the keys are no names. */
-  #map(pairs: readonly (readonly [unknown, unknown])[], path: Path): Formed {
+  #map(pairs: readonly (readonly [unknown, unknown])[], around: Around): unknown {
     const names = pairs.map(([key]) => (isName(key) ? String(key) : undefined));
     const isObject = names.every((name) => name !== undefined) && new Set(names).size === names.length;
-    if (!isObject) return this.#list(pairs, path);
+    if (!isObject) return this.#list(pairs, around);
     return this.#entries(
       pairs.map(([, field], index) => [names[index] ?? '', field] as const),
-      path,
+      around,
     );
   }
 
-  #error(error: Error, path: Path): Formed {
+  async #error(error: Error, around: Around): Promise<unknown> {
     const message = this.#describe(error);
     if (message !== errorMessage(error)) return { message };
-    return whenAll([this.#entries(Object.entries(error).filter(isData), path)], ([fields]) => ({
-      name: error.name,
-      message,
-      ...(fields as object),
-    }));
+    const fields = await this.#entries(Object.entries(error).filter(isData), around);
+    return { name: error.name, message, ...fields };
   }
 
-  async #later(promise: Promise<unknown>, path: Path): Promise<unknown> {
-    const around = new Set(path);
+  async #later(promise: Promise<unknown>, around: Around): Promise<unknown> {
     return this.#form(await promise, around);
   }
 
@@ -292,12 +278,6 @@ export class ResultForm {
 const MAX_BYTES = 32 * 2 ** 20;
 const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
 const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
-
-/** Makes a whole of its parts, which may still be to come. */
-function whenAll(parts: readonly Formed[], make: (parts: readonly unknown[]) => unknown): Formed {
-  const isLater = parts.some((part) => part instanceof Promise);
-  return isLater ? Promise.all(parts).then(make) : make(parts);
-}
 
 function isData([, field]: readonly [string, unknown]): boolean {
   return typeof field !== 'function' && field !== undefined;
