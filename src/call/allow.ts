@@ -1,6 +1,7 @@
 import type { CallScope, PolicyDecision, PolicyRemember, ToolPolicy, Wait } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../kernel/async.js';
+import { withoutUndefined } from '../kernel/json.js';
 import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
@@ -35,7 +36,11 @@ const NO_POLICIES: readonly ToolPolicy[] = [];
 /** What a call waits for that a policy asks about, that needs an approval, or that the client executes. */
 async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Block | undefined> {
   const { environment, plan, tool, scope } = call;
-  const isApproved = hasApproval(call);
+  const { approved, given } = call.request.journal ?? {};
+  // By what the tool says now of whoever may.
+  const isApproved =
+    approved === true &&
+    mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
   const needsAnswer =
     !isApproved &&
     (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
@@ -45,17 +50,10 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
   if (needsAnswer) {
     const because = asking?.wait.message;
     const wait = { ...(await askedBy(call)), ...asking?.wait };
-    return { type: 'waits', wait, ...(because === undefined ? {} : { because }) };
+    return { type: 'waits', wait, because };
   }
   if (tool.execution !== 'client') return undefined;
   return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
-}
-
-/** Whether somebody has approved the call who may do so, by what its tool says now. */
-function hasApproval(call: Call): boolean {
-  const { approved, given } = call.request.journal ?? {};
-  if (!approved) return false;
-  return mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
 }
 
 /** Whether whoever approved a call, or let it run again, may do so, by what its tool says now. */
@@ -64,17 +62,6 @@ export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy:
   return mayApprove(approverOf(tool.approval), request, (error) =>
     log.ignored('The approver function of a tool threw; the approval does not count', { error }),
   );
-}
-
-/** Whether no policy forbids a call, as far as that can be told before it is made. */
-async function isAllowed(call: Call): Promise<boolean> {
-  for (const policy of call.environment.policies ?? []) {
-    const seen = watchedArguments();
-    const decided = await decide(policy, { ...call, checked: seen.arguments });
-    // What depends on the arguments is decided when the call is made.
-    if (typeof decided === 'string' && !seen.wereRead()) return false;
-  }
-  return true;
 }
 
 /** Arguments that nobody knows yet, and whether somebody has looked at them. */
@@ -126,19 +113,14 @@ function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
 function decisionIn(decision: PolicyDecision | undefined): Decided {
   if (decision === true) return undefined;
   if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
-  if ('ask' in decision) {
-    if (decision.ask !== true) return decision.reason ?? 'it is not allowed';
-    return askingOf(decision);
-  }
-  return decision.allow === true ? undefined : (decision.reason ?? 'it is not allowed');
-}
-
-function askingOf({ reason, remember }: Extract<PolicyDecision, { readonly ask: true }>): Asking {
-  const message = reason === undefined ? {} : { message: reason };
-  if (remember === undefined || remember.scopes.length === 0) return { wait: message };
-  const { scopes, maxMs } = remember;
-  const mayRemember = { scopes, ...(maxMs === undefined ? {} : { maxMs }), by: 'policy' as const };
-  return { wait: { ...message, mayRemember }, remember };
+  const isAsking = 'ask' in decision;
+  if (!isAsking && decision.allow === true) return undefined;
+  if (!isAsking || decision.ask !== true) return decision.reason ?? 'it is not allowed';
+  const { reason, remember } = decision;
+  const { scopes = [], maxMs } = remember ?? {};
+  const told = withoutUndefined({ scopes, maxMs, by: 'policy' as const });
+  const mayRemember = scopes.length === 0 ? undefined : told;
+  return { wait: withoutUndefined({ message: reason, mayRemember }), remember };
 }
 
 /** Has the policy that asked store an approval that is to stand. The call itself is approved even if that fails. */
@@ -148,7 +130,7 @@ async function rememberApproval({ request, log }: Call, { remember }: Asking): P
   try {
     if (!remember?.scopes.includes(wanted.scope)) throw new Error('the policy lets no yes stand any more');
     const { scope, expires } = wanted;
-    await remember.keep({ scope, ...(expires === undefined ? {} : { expires }) });
+    await remember.keep(withoutUndefined({ scope, expires }));
   } catch (error) {
     log.ignored('A yes that was to stand could not be kept; somebody is asked again', { error });
   }
@@ -236,10 +218,21 @@ export async function allowedTools(
     if (entry === undefined) continue;
     const request = { id: '', name, arguments: {} };
     const plan = planOf(entry.offered, environment.coerce);
-    const call = newCall({ ...environment, policies }, request, { scope, plan });
-    if (await isAllowed(call as Call)) allowed.push(name);
+    const call = newCall(environment, request, { scope, plan });
+    if (await isAllowed(call as Call, policies)) allowed.push(name);
   }
   return allowed;
+}
+
+/** Whether no policy forbids a call, as far as that can be told before it is made. */
+async function isAllowed(call: Call, policies: readonly ToolPolicy[]): Promise<boolean> {
+  for (const policy of policies) {
+    const seen = watchedArguments();
+    const decided = await decide(policy, { ...call, checked: seen.arguments });
+    // What depends on the arguments is decided when the call is made.
+    if (typeof decided === 'string' && !seen.wereRead()) return false;
+  }
+  return true;
 }
 
 /** Two policies as one: a no of either is a no, what either asks about is asked about. */

@@ -42,7 +42,10 @@ function writeUnreturned(
     case 'error': {
       const { error } = end;
       if (asksForRetry(error)) {
-        const hint = String(error.message).trim() === '' ? withoutHint(tool.name) : error.message;
+        const isSilent = String(error.message).trim() === '';
+        const hint = isSilent
+          ? `The tool '${tool.name}' cannot use this call, and did not say why. Call it again with other arguments.`
+          : error.message;
         return { status: 'rejected', result: failedResult('InvalidArguments', hint, error) };
       }
       if (isAbort(error, scope.signal)) return aborted(tool, true);
@@ -75,10 +78,6 @@ function aborted(tool: WrittenCall['tool'], hasBegun = false): CallOutcome {
 function isAbort(thrown: unknown, signal: AbortSignal | undefined): boolean {
   if (!signal?.aborted) return false;
   return thrown === signal.reason || (thrown instanceof DOMException && thrown.name === 'AbortError');
-}
-
-function withoutHint(tool: string): string {
-  return `The tool '${tool}' cannot use this call, and did not say why. Call it again with other arguments.`;
 }
 
 /** Looking at what was thrown runs its author's code: a proxy's traps. */

@@ -1,5 +1,5 @@
 import type { CallJournal, CallRecord, CallStatus, PendingKind } from '../contract/call.js';
-import type { CallTrace, Telemetry } from '../contract/telemetry.js';
+import type { CallTrace } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { andThen } from '../kernel/async.js';
 import { allow } from './allow.js';
@@ -58,8 +58,7 @@ class Pipeline {
     const { environment, plan, hooks, steps, stepsAgain } = this.parts;
     const call = newCall(environment, request, { scope, plan, attempt, trace });
     if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
-    const isRepeated = request.journal !== undefined || request.hasBegun;
-    return this.#advance(call as Call, isRepeated ? stepsAgain() : steps);
+    return this.#advance(call as Call, isRepeated(request) ? stepsAgain() : steps);
   }
 
   /** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
@@ -138,7 +137,18 @@ export function makeCall(environment: CallEnvironment, request: CallRequest, ori
   const { telemetry } = environment;
   if (telemetry === undefined || !telemetry.isOn)
     return pipelineFor(environment, request).make(request, origin);
-  const trace = startTrace(telemetry, { environment, request, attempt: origin.attempt ?? 1 });
+  const { id, name, journal, startedBy, mcp } = request;
+  const trace = telemetry.startCall({
+    id,
+    name,
+    tool: environment.find(name)?.offered,
+    attempt: origin.attempt ?? 1,
+    // A job was approved before it was one.
+    answered: startedBy === undefined ? answeredIn(journal) : [],
+    startedBy,
+    mcp,
+    redaction: redactionIn(environment),
+  });
   return trace.within(() => pipelineFor(environment, request).make(request, origin, trace));
 }
 
@@ -202,44 +212,41 @@ function isJob({ tool }: CallPlan, { jobs }: CallEnvironment): boolean {
 
 function composeSteps(
   { plan, environment, hooks, hasTask }: Composed & { readonly plan: CallPlan },
-  isRepeated: boolean,
+  isAgain: boolean,
 ): readonly Step[] {
   const { logger, policies, onStep, isRecorded } = environment;
   // Calls of a run are reported in the order in which they end: one that had to be allowed ends after one rejected early.
-  const inOrder = isRecorded ? laterStep : (step: Step) => step;
-  const isAllowed = hooks || hasTask || policies || plan.isGuarded || plan.isShared || isRepeated;
-  const checked = isRepeated ? checkAgain : check;
+  const inOrder = (step: Step): Step => (isRecorded ? (call) => Promise.resolve(call).then(step) : step);
+  const isAllowed = hooks || hasTask || policies || plan.isGuarded || plan.isShared || isAgain;
+  const checkStep = isAgain ? checkAgain : check;
+  const reportedCheck: Step = (call) =>
+    andThen(checkStep(call), (outcome) => {
+      onStep?.('check');
+      return outcome;
+    });
   const isRewritten = hooks !== undefined && hooks.beforeCall.length > 0;
-  const isHeld = hooks !== undefined && (hooks.beforeRun.length > 0 || (isRepeated && isRewritten));
+  const isHeld = hooks !== undefined && (hooks.beforeRun.length > 0 || (isAgain && isRewritten));
   return present<Step>([
     onStep && (() => void onStep('find')),
-    isRewritten && inOrder(isRepeated ? beforeCallAgain : beforeCall),
-    onStep ? reported(checked, () => onStep('check')) : checked,
-    logger && logRepairs,
+    isRewritten && inOrder(beforeCall),
+    onStep ? reportedCheck : checkStep,
+    logger && (({ log, repairs, removed }) => void log.repaired(repairs, removed)),
     hasTask && beginTask,
     plan.needsContext && ((call) => void contextOf(call)),
-    isAllowed && inOrder(isRepeated ? allowAgain : allow),
+    isAllowed && inOrder(isAgain ? allowAgain : allow),
     isHeld && inOrder(beforeRun),
     onStep && (() => void onStep('allow')),
     logger && (({ log, checked }) => void log.started(checked)),
   ]);
 }
 
-/** Reports the end of a step, however the call goes on. */
-function reported(step: Step, report: () => void): Step {
-  return (call) =>
-    andThen(step(call), (outcome) => {
-      report();
-      return outcome;
-    });
-}
-
-function laterStep(step: Step): Step {
-  return (call) => Promise.resolve(call).then(step);
-}
-
 function present<Part>(parts: readonly (Part | false | undefined)[]): readonly Part[] {
   return parts.filter((part): part is Part & {} => part !== false && part !== undefined);
+}
+
+/** Whether a call was made before, and is made again. */
+function isRepeated({ journal, hasBegun }: CallRequest): boolean {
+  return journal !== undefined || hasBegun === true;
 }
 
 /** Step of the hooks before the check. */
@@ -248,18 +255,9 @@ function beforeCall(call: Call): MaybeLater<CallOutcome | undefined> {
   return andThen(ended, (end) => {
     if (end === undefined || end.type !== 'rejected') return end && blockedResult(call, end);
     const ready = rejectArguments({ tool: call.tool, call: call.request, faults: end.faults });
-    return takeArguments(call, ready);
+    const outcome = takeArguments(call, ready);
+    return isRepeated(call.request) ? outcome && endWithoutCall(call, outcome) : outcome;
   });
-}
-
-function beforeCallAgain(call: Call): MaybeLater<CallOutcome | undefined> {
-  return andThen(beforeCall(call), (outcome) =>
-    outcome?.faults === undefined ? outcome : endWithoutCall(call, outcome),
-  );
-}
-
-function logRepairs({ log, repairs, removed }: Call): undefined {
-  log.repaired(repairs, removed);
 }
 
 function beginTask(call: Call): undefined {
@@ -362,25 +360,6 @@ function withApproval(
   const given = journal.given?.findLast(({ kind }) => kind === 'approval');
   const by = given === undefined ? {} : { editedBy: given.answeredBy };
   return { ...stood, arguments: journal.arguments, edited: { original, ...by } };
-}
-
-/** Records a call from here on. */
-function startTrace(
-  telemetry: Telemetry,
-  { environment, request, attempt }: Pick<ReceivedCall, 'environment' | 'request' | 'attempt'>,
-): CallTrace {
-  const { id, name, journal, startedBy, mcp } = request;
-  return telemetry.startCall({
-    id,
-    name,
-    tool: environment.find(name)?.offered,
-    attempt,
-    // A job was approved before it was one.
-    answered: startedBy === undefined ? answeredIn(journal) : [],
-    startedBy,
-    mcp,
-    redaction: redactionIn(environment),
-  });
 }
 
 function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {

@@ -19,7 +19,7 @@ import { effectKey, partKey } from './effect-key.js';
 import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
-import { Replay, type ReplayOptions } from './replay.js';
+import { Replay } from './replay.js';
 import { settleWork } from './result-form.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
@@ -68,16 +68,16 @@ export interface Call extends ReceivedCall {
   args: JsonObject;
 }
 
-/** What a call begins with. */
-interface CallStart
-  extends Pick<ReceivedCall, 'scope' | 'plan'>,
-    Partial<Pick<ReceivedCall, 'attempt' | 'trace'>> {}
-
 /** A call in which nothing has happened yet. No class: an engine drops code for a class that has no instance left. */
 export function newCall(
   environment: CallEnvironment,
   request: CallRequest,
-  { scope, plan, attempt = 1, trace }: CallStart,
+  {
+    scope,
+    plan,
+    attempt = 1,
+    trace,
+  }: Pick<ReceivedCall, 'scope' | 'plan'> & Partial<Pick<ReceivedCall, 'attempt' | 'trace'>>,
 ): ReceivedCall {
   const { logger, isRecorded } = environment;
   return {
@@ -185,7 +185,6 @@ export type StopListener = (reason: unknown) => void;
 export class CallContext extends ToolContext {
   readonly #call: Call;
   #controller: AbortController | undefined;
-  #signal: AbortSignal | undefined;
   #container: ScopedResolver | undefined;
   #messages: readonly Message[] | undefined;
   #stopped: { readonly reason: unknown } | undefined;
@@ -233,10 +232,9 @@ export class CallContext extends ToolContext {
   }
 
   get messages(): readonly Message[] {
-    this.#messages ??= Object.isFrozen(this.#scope.messages)
-      ? this.#scope.messages
-      : Object.freeze([...(this.#scope.messages ?? NO_MESSAGES)]);
-    return this.#messages ?? NO_MESSAGES;
+    const { messages = NO_MESSAGES } = this.#scope;
+    this.#messages ??= Object.isFrozen(messages) ? messages : Object.freeze([...messages]);
+    return this.#messages;
   }
 
   get data(): ToolContextData {
@@ -268,13 +266,9 @@ export class CallContext extends ToolContext {
       : logger;
   }
 
-  get signal(): AbortSignal {
-    this.#signal ??= this.#openSignal();
-    return this.#signal;
-  }
-
   // Not `AbortSignal.any`: Node keeps what that makes for ever, once a tool has left a listener on it.
-  #openSignal(): AbortSignal {
+  get signal(): AbortSignal {
+    if (this.#controller !== undefined) return this.#controller.signal;
     const controller = new AbortController();
     this.#controller = controller;
     const { signal: outer } = this.#scope;
@@ -348,29 +342,23 @@ export class CallContext extends ToolContext {
   }
 
   #replaying(): Replay {
+    const { request, environment } = this.#call;
+    const { keepOnce } = request;
     this.#replay ??= new Replay({
       tool: this.toolName,
-      journal: this.#call.request.journal,
+      journal: request.journal,
       keyOf: (part) => partKey(this.idempotencyKey, part),
-      keep: this.#keepOnce,
-      refusal: () => this.#cannotAsk(),
+      // Before the tool goes on; without it, what was done once is kept with the suspended run only.
+      keep: keepOnce && ((done) => keepOnce({ ...done, arguments: argumentsBefore(this.#call) })),
+      refusal: () => {
+        if (this.isStopped) return this.#tooLateToAsk;
+        if (environment.canSuspend) return undefined;
+        return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
+      },
       onReplay: (of, key) => this.trace?.event({ type: 'replay', of, key }),
-      answerWithinMs: this.#call.environment.answerWithinMs,
+      answerWithinMs: environment.answerWithinMs,
     });
     return this.#replay;
-  }
-
-  /** Keeps what was done once, before the tool goes on; none where that is kept with the suspended run only. */
-  get #keepOnce(): ReplayOptions['keep'] {
-    const { request } = this.#call;
-    const { keepOnce } = request;
-    return keepOnce && ((done) => keepOnce({ ...done, arguments: argumentsBefore(this.#call) }));
-  }
-
-  #cannotAsk(): string | undefined {
-    if (this.isStopped) return this.#tooLateToAsk;
-    if (this.#call.environment.canSuspend) return undefined;
-    return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
   }
 
   get #tooLateToAsk(): string {
@@ -432,9 +420,6 @@ const nothing = (): void => {};
 
 /** The logger where none was given. */
 const silentLogger: Logger = {
-  debug: nothing,
-  info: nothing,
-  warn: nothing,
-  error: nothing,
+  ...{ debug: nothing, info: nothing, warn: nothing, error: nothing },
   isLevelEnabled: () => false,
 };

@@ -84,6 +84,7 @@ export class RunIds {
   }
 }
 
-function digestOf(facts: readonly unknown[]): string {
-  return nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
+/** The same for the same JSON, in whatever order its keys are. */
+export function digestOf(value: unknown): string {
+  return nodeCrypto().hash('sha256', canonicalJson(value), 'base64url');
 }

@@ -72,28 +72,18 @@ export function wordOf(moment: HookMoment, said: unknown): SaidWord {
   const { refuse, arguments: args, faults, result } = said;
   if (refuse !== undefined && typeof refuse !== 'string')
     throw new TypeError(`${moment} said \`refuse\` without a reason, which is a text`);
-  if (faults !== undefined && !areFaults(faults))
-    throw new TypeError(`${moment} said \`faults\` that are no list of { path, message }`);
-  if (args !== undefined) return { ...said, arguments: plainArguments(args) };
-  return result === undefined ? said : { ...said, result: plainResult(result) };
-}
-
-function areFaults(faults: unknown): faults is readonly ArgumentFault[] {
   const isFault = (fault: unknown): boolean =>
     isRecord(fault) && typeof fault.path === 'string' && typeof fault.message === 'string';
-  return Array.isArray(faults) && faults.length > 0 && faults.every(isFault);
-}
-
-function plainArguments(args: unknown): JsonObject {
-  const plain = plainJson(args);
-  if (isRecord(plain)) return plain as JsonObject;
-  throw new TypeError('`arguments` are no JSON object');
-}
-
-function plainResult(result: unknown): ToolResult {
-  if (typeof result === 'string') return toolResult(result);
-  if (ToolResult.is(result)) return result;
-  throw new TypeError('`result` is neither a ToolResult nor a text');
+  if (faults !== undefined && !(Array.isArray(faults) && faults.length > 0 && faults.every(isFault)))
+    throw new TypeError(`${moment} said \`faults\` that are no list of { path, message }`);
+  if (args !== undefined) {
+    const plain = plainJson(args);
+    if (!isRecord(plain)) throw new TypeError('`arguments` are no JSON object');
+    return { ...said, arguments: plain as JsonObject };
+  }
+  if (result === undefined || ToolResult.is(result)) return said;
+  if (typeof result !== 'string') throw new TypeError('`result` is neither a ToolResult nor a text');
+  return { ...said, result: toolResult(result) };
 }
 
 /** The hooks of an environment by their functions, each in the order of the list. */

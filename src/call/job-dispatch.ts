@@ -1,9 +1,10 @@
 import type { InboxContent, NewInboxEntry } from '../contract/conversation-log.js';
-import type { Job, JobEngine, JobNews, JobOptions } from '../contract/job-engine.js';
+import type { Job, JobEngine, JobOptions } from '../contract/job-engine.js';
 import { type JobStore, keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
 import { ToolResult } from '../contract/tool-result.js';
-import { type InvalidOption, refuseOptions } from '../errors/author-fault.js';
+import { refuseOptions } from '../errors/author-fault.js';
 import { callListener, withinLimits } from '../kernel/async.js';
+import { withoutUndefined } from '../kernel/json.js';
 import { attachmentsText, failedResult, resultText, storedResult } from './result-text.js';
 
 /** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
@@ -54,11 +55,18 @@ export class JobDispatch {
   /** Tells of a job until it has its result, which it may have already. */
   follow(jobId: string, follower: JobFollower): void {
     this.#followers.set(jobId, follower);
-    this.#unsubscribe ??= this.#engine.subscribe((news) => this.#hear(news));
+    this.#unsubscribe ??= this.#engine.subscribe((news) => {
+      const heard = this.#followers.get(news.jobId);
+      if (heard === undefined) return;
+      if (news.type === 'end') void this.#look(news.jobId);
+      else callListener(() => heard.onUpdate(news.update), heard.onError);
+    });
     this.#unsubscribe.catch((error) => {
       if (this.#followers.get(jobId) === follower) follower.onError(error);
     });
-    this.#looking ??= setInterval(() => this.#lookForAll(), LOOK_EVERY_MS).unref();
+    this.#looking ??= setInterval(() => {
+      for (const id of this.#followers.keys()) void this.#look(id);
+    }, LOOK_EVERY_MS).unref();
     void this.#look(jobId);
   }
 
@@ -67,19 +75,17 @@ export class JobDispatch {
     if (this.#followers.delete(jobId) && this.#followers.size === 0) this.#rest();
   }
 
-  cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
-    return cancelIn({ engine: this.#engine, jobs: this.#jobs }, { jobId, tool, reason });
-  }
-
-  #hear(news: JobNews): void {
-    const follower = this.#followers.get(news.jobId);
-    if (follower === undefined) return;
-    if (news.type === 'end') void this.#look(news.jobId);
-    else callListener(() => follower.onUpdate(news.update), follower.onError);
-  }
-
-  #lookForAll(): void {
-    for (const jobId of this.#followers.keys()) void this.#look(jobId);
+  /**
+   * Ends a job as cancelled: its result first, so that no worker completes it with another, and then wherever it waits
+   * or runs. Whether it had no result yet.
+   */
+  async cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
+    const stored = await this.#jobs.job(jobId);
+    const isFirst =
+      stored !== undefined && (await completeJob(this.#jobs, stored.job, cancelledResult(tool, reason)));
+    await this.#engine.cancel(jobId, reason);
+    if (isFirst) await this.#engine.publish({ type: 'end', jobId });
+    return isFirst;
   }
 
   async #look(jobId: string): Promise<void> {
@@ -105,33 +111,9 @@ export class JobDispatch {
   }
 }
 
-/** A job to be cancelled. */
-interface CancelledJob {
-  readonly jobId: string;
-  readonly tool: string;
-  readonly reason: string | undefined;
-}
-
-/**
- * Ends a job as cancelled: its result first, so that no worker completes it with another, and then wherever it waits
- * or runs. Whether it had no result yet.
- */
-async function cancelIn(
-  { engine, jobs }: { readonly engine: JobEngine; readonly jobs: JobStore },
-  { jobId, tool, reason }: CancelledJob,
-): Promise<boolean> {
-  const stored = await jobs.job(jobId);
-  const isFirst =
-    stored !== undefined && (await completeJob(jobs, stored.job, cancelledResult(tool, reason)));
-  await engine.cancel(jobId, reason);
-  if (isFirst) await engine.publish({ type: 'end', jobId });
-  return isFirst;
-}
-
 /** Records a result that no attempt came to, and tells the job's conversation; whether it is the first. */
 export function completeJob(jobs: JobStore, job: Job, result: ToolResult): boolean | Promise<boolean> {
-  const entry = completionEntry(job, result);
-  return jobs.completeJob(job.id, storedResult(result), entry === undefined ? {} : { entry });
+  return jobs.completeJob(job.id, storedResult(result), { entry: completionEntry(job, result) });
 }
 
 /** The completion of work that was cancelled. */
@@ -146,24 +128,6 @@ interface JobPlace {
   readonly store: unknown;
 }
 
-/** What is wrong where the store is missing, keeps no jobs, or cannot write in the transactions of the engine. */
-function jobStoreFaults({ engine, store }: JobPlace, where: string): readonly InvalidOption[] {
-  if (!keepsJobs(store)) {
-    const problem = store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs';
-    return [{ where, option: 'store', problem, fix: "store: new SqliteRunStore({ path: 'runs.sqlite' })" }];
-  }
-  if (engine.commitsIn === undefined || store.jobs.isKeptIn !== undefined) return [];
-  const problem = 'the engine is transactional, and the store is not kept in its database';
-  return [
-    {
-      where,
-      option: 'store',
-      problem,
-      fix: "transactional only with a PostgresRunStore in the engine's database",
-    },
-  ];
-}
-
 const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
 
 /**
@@ -173,8 +137,18 @@ const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
  *   where it cannot write in the transactions of the engine.
  */
 export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch {
-  refuseOptions(jobStoreFaults({ engine, store }, where));
+  const refuse = (problem: string, fix: string) => refuseOptions([{ where, option: 'store', problem, fix }]);
+  if (!keepsJobs(store))
+    refuse(
+      store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs',
+      "store: new SqliteRunStore({ path: 'runs.sqlite' })",
+    );
   const { jobs } = store as StoreWithJobs;
+  if (engine.commitsIn !== undefined && jobs.isKeptIn === undefined)
+    refuse(
+      'the engine is transactional, and the store is not kept in its database',
+      "transactional only with a PostgresRunStore in the engine's database",
+    );
   const known = dispatches.get(engine) ?? new WeakMap<JobStore, JobDispatch>();
   dispatches.set(engine, known);
   const dispatch = known.get(jobs) ?? new JobDispatch(engine, jobs);
@@ -189,19 +163,19 @@ export interface CompletedCall {
   readonly taskId?: string;
 }
 
-type Completion = Extract<InboxContent, { readonly kind: 'completion' }>;
-
 /** A completion as it begins a turn: with the text that an answer of the call would have had. */
-export function completionOf({ tool, callId, taskId }: CompletedCall, result: ToolResult): Completion {
-  const task = taskId === undefined ? {} : { taskId };
-  return { kind: 'completion', tool, callId, ...task, text: resultText(result) || attachmentsText(result) };
+export function completionOf(
+  { tool, callId, taskId }: CompletedCall,
+  result: ToolResult,
+): Extract<InboxContent, { readonly kind: 'completion' }> {
+  const text = resultText(result) || attachmentsText(result);
+  return withoutUndefined({ kind: 'completion', tool, callId, taskId, text });
 }
 
 /** The same as an entry of an inbox; `owner`: that of the turn that made the call. */
 export function completionContent(call: CompletedCall, result: ToolResult, owner: unknown): InboxContent {
-  const { forUser, silent } = result;
-  const told = forUser && !silent ? { forUser } : {};
-  return { ...completionOf(call, result), ...told, ...(owner === undefined ? {} : { owner }) };
+  const forUser = (!result.silent && result.forUser) || undefined;
+  return withoutUndefined({ ...completionOf(call, result), forUser, owner });
 }
 
 /** The key of that entry: the completion of a call enters once, whoever hears of it, and whichever process did its work. */
@@ -209,16 +183,13 @@ export function completionKey(idempotencyKey: string): string {
   return `completion task_${idempotencyKey}`;
 }
 
-/** Runs of conversations have the conversation's id and a number. */
-function conversationOfRun(runId: string): string | undefined {
-  return /^(.+)\.\d+$/s.exec(runId)?.[1];
-}
-
 /** How a job that a turn of a conversation has started tells that conversation what came of it. */
 export function completionEntry(job: Job, result: ToolResult): NewInboxEntry | undefined {
   const { id: taskId, tool, callId, idempotencyKey, scope, runId = '' } = job;
   const { conversationId, owner } = scope;
-  if (conversationId === undefined || conversationOfRun(runId) !== conversationId) return undefined;
+  // Runs of conversations have the conversation's id and a number.
+  const [, conversation] = /^(.+)\.\d+$/s.exec(runId) ?? [];
+  if (conversationId === undefined || conversation !== conversationId) return undefined;
   const call = { tool, callId, taskId };
   const content = completionContent(call, result, owner);
   return { conversationId, key: completionKey(idempotencyKey), content, onlyKnown: true };

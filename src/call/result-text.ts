@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { type Content, type ContentPart, errorResult, ToolResult } from '../contract/tool-result.js';
 import { type ErrorName, ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
-import { canonicalJson, parsedJson, plainJson } from '../kernel/json.js';
+import { canonicalJson, parsedJson, plainJson, withoutUndefined } from '../kernel/json.js';
 import { namesByNearness } from '../kernel/nearest-name.js';
 
 /** What is kept of a result that was cut, for the application. */
@@ -26,7 +26,7 @@ export function isCutDetails(details: unknown): details is CutDetails {
 /** What is kept of a result that is told otherwise: the first whole text, and what the tool gave beside it. */
 export function cutDetails({ forLLM, details }: ToolResult): CutDetails {
   if (isCutDetails(details)) return details;
-  const full: CutDetails = { full: forLLM, ...(details === undefined ? {} : { details }) };
+  const full: CutDetails = withoutUndefined({ full: forLLM, details });
   // A mark that is not enumerable: it is in no JSON and no copy.
   return Object.defineProperty(full, BRAND, { value: true });
 }
@@ -168,18 +168,17 @@ export function interruptedResult(tool: string): ToolResult {
 /** A result as it is kept: all of it that JSON can say. */
 export function storedResult(result: ToolResult): StoredResult {
   const { forUser, silent, isError, async, content, details } = result;
-  // Details are the application's own, and may be anything.
-  const plain = plainJson(details);
-  return {
+  return withoutUndefined<StoredResult>({
     // An error that stands for an empty text is not kept, so its text is.
     forLLM: resultText(result),
     silent,
     isError,
     async,
-    ...(forUser === undefined ? {} : { forUser }),
-    ...(content === undefined ? {} : { content }),
-    ...(plain === undefined ? {} : { details: plain }),
-  };
+    forUser,
+    content,
+    // Details are the application's own, and may be anything.
+    details: plainJson(details),
+  });
 }
 
 /** What the model is told of something a tool threw; default: its message. */

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Job, JobOptions, JobScope } from '../contract/job-engine.js';
+import type { Job } from '../contract/job-engine.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { asyncResult, type ToolResult } from '../contract/tool-result.js';
 import { callListener, onAbort } from '../kernel/async.js';
-import { canonicalJson, plainJson } from '../kernel/json.js';
-import { nodeCrypto } from '../kernel/node-module.js';
+import { plainJson, withoutUndefined } from '../kernel/json.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
+import { digestOf } from './effect-key.js';
 import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { writeFailure } from './result-text.js';
@@ -41,11 +41,19 @@ export class JobTask implements CallWork {
   async start(): Promise<ToolResult> {
     const { tool, log } = this.#call;
     const job = jobOf(this.#call);
-    await this.#dispatch.send(job, optionsOf(tool), (error) =>
+    const { id } = job;
+    const { concurrency: _, ...options } = typeof tool.background === 'object' ? tool.background : {};
+    await this.#dispatch.send(job, options, (error) =>
       log.ignored('A job could not be enqueued; it is sent again later', { error }),
     );
-    this.#id = job.id;
-    if (this.#isHeard) this.#enter(job.id);
+    this.#id = id;
+    const cancel = (reason: string | undefined): true => {
+      this.#dispatch
+        .cancel(id, reason, tool.name)
+        .catch((error) => log.ignored('A job could not be cancelled', { error }));
+      return true;
+    };
+    if (this.#isHeard) this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
     return ACKNOWLEDGEMENT;
   }
 
@@ -54,15 +62,11 @@ export class JobTask implements CallWork {
     await this.start();
     const id = this.#id;
     this.#id = undefined;
-    const { scope, log } = this.#call;
-    const ended = Promise.withResolvers<ToolResult | undefined>();
     if (id === undefined) return undefined;
-    this.#dispatch.follow(id, {
-      onUpdate: (update) => contextOf(this.#call).progress(update),
-      onEnd: (result) => ended.resolve(result),
-      onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
-    });
-    const unlisten = scope.signal && onAbort(scope.signal, () => ended.resolve(undefined));
+    const { signal } = this.#call.scope;
+    const ended = Promise.withResolvers<ToolResult | undefined>();
+    this.#follow(id, (update) => contextOf(this.#call).progress(update), ended.resolve);
+    const unlisten = signal && onAbort(signal, () => ended.resolve(undefined));
     const result = await ended.promise;
     unlisten?.();
     this.#dispatch.unfollow(id);
@@ -85,48 +89,38 @@ export class JobTask implements CallWork {
 
   answered({ taskId }: CallOutcome): void {
     // After the answer has reached its caller, not before.
-    if (taskId !== undefined && this.#isHeard) setImmediate(() => this.#follow(taskId));
+    if (taskId !== undefined && this.#isHeard) setImmediate(() => this.#hear(taskId));
   }
 
   get #isHeard(): boolean {
     return this.#call.environment.onAsyncResult !== undefined;
   }
 
-  #enter(id: string): void {
-    const { tool, log } = this.#call;
-    this.#queue.enter({
-      id,
-      call: this.#call,
-      isJob: true,
-      mayRun: () => true,
-      cancel: (reason) => {
-        this.#dispatch
-          .cancel(id, reason, tool.name)
-          .catch((error) => log.ignored('A job could not be cancelled', { error }));
-        return true;
-      },
-    });
-  }
-
-  #follow(id: string): void {
-    const { log, environment } = this.#call;
-    const { followUntil } = environment;
+  #hear(id: string): void {
+    const { followUntil } = this.#call.environment;
     let unlisten = (): void => {};
-    this.#dispatch.follow(id, {
-      onUpdate: (update) => this.#queue.report(id, update),
-      onEnd: (result) => {
+    this.#follow(
+      id,
+      (update) => this.#queue.report(id, update),
+      (result) => {
         unlisten();
         const known = judged(this.#call, result, this.#inContextOfCall);
         this.#queue.end(id, known, () => handOver(this.#call, known, this.#inContextOfCall));
       },
-      onError: (error) => log.ignored('A job could not be followed; it is looked at again', { error }),
-    });
+    );
     // The job goes on without whoever closes.
     if (followUntil !== undefined)
       unlisten = onAbort(followUntil, () => {
         this.#dispatch.unfollow(id);
         this.#queue.leave(id);
       });
+  }
+
+  #follow(id: string, onUpdate: (update: unknown) => void, onEnd: (result: ToolResult) => void): void {
+    const { log } = this.#call;
+    const onError = (error: unknown): void =>
+      log.ignored('A job could not be followed; it is looked at again', { error });
+    this.#dispatch.follow(id, { onUpdate, onEnd, onError });
   }
 }
 
@@ -156,46 +150,31 @@ export function handOver(call: Call, result: ToolResult, inContext: InContext): 
 }
 
 function jobOf(call: Call): Job {
-  const { tool, checked, transformed, request, trace } = call;
+  const { tool, checked, transformed, request, trace, scope } = call;
+  const { channel, chatId, conversationId, owner } = scope;
   const idempotencyKey = keyOfEffect(call);
-  return {
+  return withoutUndefined<Job>({
     // The same call has the same job, also where it is made again after a crash.
     id: `task_${idempotencyKey}`,
     tool: tool.name,
-    arguments: JSON.parse(JSON.stringify(checked)) as Job['arguments'],
-    ...(transformed !== undefined || request.isTransformed ? { transformed: true as const } : {}),
-    scope: scopeOf(call),
+    arguments: JSON.parse(JSON.stringify(checked)),
+    transformed: transformed !== undefined || request.isTransformed ? true : undefined,
+    scope: withoutUndefined({ channel, chatId, conversationId, owner: plainJson(owner) }),
     fingerprint: fingerprintOf(tool),
     idempotencyKey,
     callId: request.id,
     approved: approvalOf(call),
-    ...(request.place === undefined ? {} : { runId: request.place.runId }),
-    ...(trace?.place === undefined ? {} : { trace: trace.place }),
-  };
+    runId: request.place?.runId,
+    trace: trace?.place,
+  });
 }
 
 function approvalOf({ request, standing, tool }: Call): Exclude<Job['approved'], undefined> {
   const { approved, given } = request.journal ?? {};
   // A function that needed nobody for this call has decided, where it sees all of its scope.
   if (!approved && standing === undefined) return approvalNeed(tool.approval) === false ? false : {};
-  const { answeredBy } = (approved ? given?.findLast(({ kind }) => kind === 'approval') : standing) ?? {};
-  return answeredBy === undefined ? {} : { answeredBy };
-}
-
-function scopeOf({ scope }: Call): JobScope {
-  const { channel, chatId, conversationId, owner } = scope;
-  return {
-    ...(channel === undefined ? {} : { channel }),
-    ...(chatId === undefined ? {} : { chatId }),
-    ...(conversationId === undefined ? {} : { conversationId }),
-    ...(owner === undefined ? {} : { owner: plainJson(owner) }),
-  };
-}
-
-function optionsOf({ background }: ToolDefinition): JobOptions {
-  if (typeof background !== 'object') return {};
-  const { concurrency: _, ...options } = background;
-  return options;
+  const by = approved ? given?.findLast(({ kind }) => kind === 'approval') : standing;
+  return withoutUndefined({ answeredBy: by?.answeredBy });
 }
 
 /** What a tool's definition is made of, in two digests: that of its parameters, and that of all else JSON can say. */
@@ -210,7 +189,3 @@ export function fingerprintOf(tool: ToolDefinition): string {
 }
 
 const fingerprints = new WeakMap<ToolDefinition, string>();
-
-function digestOf(value: unknown): string {
-  return nodeCrypto().createHash('sha256').update(canonicalJson(value)).digest('base64url');
-}

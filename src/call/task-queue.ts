@@ -4,6 +4,7 @@ import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/tool-c
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
 import { callListener } from '../kernel/async.js';
+import { withoutUndefined } from '../kernel/json.js';
 import { COUNT_LIMIT, FUNCTION, optionTable } from '../kernel/options.js';
 
 /** Options of a {@link TaskQueue}. */
@@ -235,8 +236,7 @@ export class TaskQueue {
 function taskOf({ work: { id, call }, status }: Entry): BackgroundTask {
   const { request, tool, scope } = call;
   const { conversationId } = scope;
-  const within = conversationId === undefined ? {} : { conversationId };
-  return { id, callId: request.id, tool: tool.name, ...within, status };
+  return withoutUndefined({ id, callId: request.id, tool: tool.name, conversationId, status });
 }
 
 /** The line in which the work of a call waits for its turn: that of its conversation. */

@@ -8,11 +8,11 @@ import type {
   Approver,
   ApproverRequest,
 } from '../contract/declaration.js';
-import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
+import type { JsonObject } from '../contract/json-schema.js';
 import type { Remember } from '../contract/standing-approvals.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkArguments } from '../errors/author-fault.js';
-import { canonicalJson, copyOfJson, isRecord, plainJson } from '../kernel/json.js';
+import { canonicalJson, copyOfJson, isRecord, plainJson, withoutUndefined } from '../kernel/json.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -108,32 +108,31 @@ export function withoutApproval(journal: CallJournal): CallJournal {
   return others.length === 0 ? known : { ...known, given: others };
 }
 
-/** What the wait of an approval is made of. */
-interface AskedCall {
-  readonly arguments: JsonObject;
-  readonly answerWithinMs?: number | undefined;
-  readonly onError: (error: unknown) => void;
-}
-
 /** What whoever is asked is told, and what they may decide. */
-export function approvalWait(approval: Approval | undefined, asked: AskedCall): Wait {
-  const { arguments: args, answerWithinMs, onError } = asked;
-  const wait = { kind: 'approval', index: 0 } as const;
-  if (typeof approval !== 'object')
-    return answerWithinMs === undefined ? wait : { ...wait, ...expiryIn(answerWithinMs) };
-  const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = approval;
-  const { approver } = toldApprover(approval);
+export function approvalWait(
+  approval: Approval | undefined,
+  {
+    arguments: args,
+    answerWithinMs,
+    onError,
+  }: {
+    readonly arguments: JsonObject;
+    readonly answerWithinMs?: number | undefined;
+    readonly onError: (error: unknown) => void;
+  },
+): Wait {
+  const own = typeof approval === 'object' ? approval : {};
+  const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = own;
   const { scopes = [], maxMs } = remember ?? {};
-  const mayRemember = scopes.length === 0 ? undefined : { scopes, ...(maxMs === undefined ? {} : { maxMs }) };
+  const mayRemember = scopes.length === 0 ? undefined : withoutUndefined({ scopes, maxMs });
   let description = typeof given === 'string' ? given : undefined;
   try {
     if (typeof given === 'function') description = String(given(args));
   } catch (error) {
     onError(error);
   }
-  const told = { title, description, risk, decisions, mayRemember, approver };
-  const present = Object.entries(told).filter(([, value]) => value !== undefined);
-  return { ...wait, ...Object.fromEntries(present), ...expiryIn(expiresInMs) };
+  const told = { title, description, risk, decisions, mayRemember, ...toldApprover(approval) };
+  return { kind: 'approval', index: 0, ...withoutUndefined(told), ...expiryIn(expiresInMs) };
 }
 
 /** Whether an answer to this would come too late. */
@@ -231,37 +230,53 @@ export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
 
 /** The same of a wait that is the framework's own. */
 export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
-  if (!isRecord(answer)) return { ok: false, problem: `it is answered by ${EXPECTED[wait.kind].form}` };
+  const { kind } = wait;
+  const { noun, field, form } = EXPECTED[kind];
+  if (!isRecord(answer)) return unfit(`it is answered by ${form}`);
   const [slip] = mistakenNames(answer, ANSWER);
-  if (slip !== undefined) return { ok: false, problem: `${slip.problem}; write ${slip.fix}` };
-  if (isExpired(wait)) return { ok: false, problem: `it could be answered until ${wait.expiresAt}` };
-  if (Object.hasOwn(answer, 'approved')) {
-    // Looked at as it is: JSON makes a yes of what only looks like one.
-    const { approved, reason } = answer as { readonly approved: unknown; readonly reason?: unknown };
-    if (typeof approved !== 'boolean') return { ok: false, problem: '`approved` is neither true nor false' };
-    const isEdited = isEdit(answer, journal);
-    if (!approved && isEdited) return NO_EDIT;
-    if (!approved && 'remember' in answer) return NOT_REMEMBERED;
-    const problem = undecidable(wait, approved ? (isEdited ? 'edit' : 'approve') : 'refuse');
-    if (problem !== undefined) return { ok: false, problem };
-    if (!approved) return refuse(journal, reason);
+  if (slip !== undefined) return unfit(`${slip.problem}; write ${slip.fix}`);
+  if (isExpired(wait)) return unfit(`it could be answered until ${wait.expiresAt}`);
+  const given: Readonly<Record<string, unknown>> = answer;
+  const { remember } = given;
+  const isEdited = isEdit(given, journal);
+  // Looked at as it is: JSON makes a yes of what only looks like one.
+  if (Object.hasOwn(given, 'approved')) {
+    const { approved, reason } = given;
+    if (typeof approved !== 'boolean') return unfit('`approved` is neither true nor false');
+    if (!approved && isEdited) return unfit(NO_EDIT);
+    if (!approved && 'remember' in given) return unfit(NOT_REMEMBERED);
+    const decision: ApprovalDecision = approved ? (isEdited ? 'edit' : 'approve') : 'refuse';
+    const { decisions } = wait;
+    if (kind === 'approval' && decisions !== undefined && !decisions.includes(decision))
+      return unfit(`its tool takes ${decisions.join(' or ')}, and this is ${decision}`);
+    if (!approved) {
+      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is no text');
+      return answered({ ...journal, refused: withoutUndefined({ reason }) });
+    }
   }
-  const { noun, field, form } = EXPECTED[wait.kind];
-  if (!Object.hasOwn(answer, field)) return { ok: false, problem: `${noun} is answered by ${form}` };
-  const { remember } = answer as { readonly remember?: unknown };
-  if (remember !== undefined) {
-    const problem =
-      wait.kind === 'approval' ? unrememberable(wait, remember) : 'only a yes to an approval is remembered';
-    if (problem !== undefined) return { ok: false, problem };
-  }
-  if (wait.kind === 'approval')
-    return remembering(approve(journal, answer), wait, remember as Remember | undefined);
-  if (isEdit(answer, journal)) return NO_EDIT;
-  if (wait.kind === 'outcome') return tellOutcome(journal, answer as Readonly<Record<string, unknown>>);
-  const given = asJson((answer as Record<string, unknown>)[field]);
-  if (given === undefined) return { ok: false, problem: `\`${field}\` cannot be written as JSON` };
-  if (wait.kind === 'client') return { ok: true, journal: { ...journal, result: given } };
-  return answerQuestion({ wait, journal }, given.value);
+  if (!Object.hasOwn(given, field)) return unfit(`${noun} is answered by ${form}`);
+  const problem = remember === undefined ? undefined : unrememberable(wait, remember);
+  if (problem !== undefined) return unfit(problem);
+  if (kind === 'approval') return approve({ wait, journal }, given);
+  if (isEdited) return unfit(NO_EDIT);
+  if (kind === 'outcome') return tellOutcome(journal, given);
+  const known = asJson(given[field]);
+  if (known === undefined) return unfit(`\`${field}\` cannot be written as JSON`);
+  if (kind === 'client') return answered({ ...journal, result: known });
+  const { index, message = '', schema } = wait;
+  const { value } = known;
+  if (value === undefined) return unfit('it has no value');
+  const faults = schema === undefined ? [] : createResultChecker(schema)(value);
+  if (faults.length > 0) return unfit(`its value does not fit: ${summarizeFaults(faults)}`);
+  return answered({ ...journal, answers: [...journal.answers, { index, message, value }] });
+}
+
+function answered(journal: CallJournal): AnsweredWait {
+  return { ok: true, journal };
+}
+
+function unfit(problem: string): AnsweredWait {
+  return { ok: false, problem };
 }
 
 /**
@@ -275,20 +290,14 @@ function asJson(given: unknown): { readonly value: unknown } | undefined {
   return value === undefined ? undefined : { value };
 }
 
-/** Why the tool does not take a decision. */
-function undecidable({ kind, decisions }: Wait, decision: ApprovalDecision): string | undefined {
-  if (kind !== 'approval' || decisions === undefined || decisions.includes(decision)) return undefined;
-  return `its tool takes ${decisions.join(' or ')}, and this is ${decision}`;
-}
-
 /** Why a yes cannot stand for later calls: their tool says how far it may. */
-function unrememberable({ mayRemember }: Wait, remember: unknown): string | undefined {
+function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string | undefined {
+  if (kind !== 'approval') return NOT_REMEMBERED;
   const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };
   const scopes: readonly unknown[] = mayRemember?.scopes ?? [];
+  if (scopes.length === 0) return 'its tool lets no yes stand for later calls';
   if (!scopes.includes(scope))
-    return scopes.length === 0
-      ? 'its tool lets no yes stand for later calls'
-      : `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
+    return `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
   if (expires === undefined) return undefined;
   const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
   if (!(at > Date.now())) return '`remember.expires` is no time to come (ISO 8601)';
@@ -296,42 +305,24 @@ function unrememberable({ mayRemember }: Wait, remember: unknown): string | unde
   return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
 }
 
-function remembering(
-  answered: AnsweredWait,
-  { mayRemember }: Wait,
-  remember: Remember | undefined,
-): AnsweredWait {
-  if (!answered.ok || remember === undefined) return answered;
-  const { scope, expires } = remember;
-  const by = mayRemember?.by === undefined ? {} : { by: mayRemember.by };
-  const kept = { scope, ...(expires === undefined ? {} : { expires }), ...by };
-  return { ok: true, journal: { ...answered.journal, remember: kept } };
-}
-
-const NOT_REMEMBERED: AnsweredWait = { ok: false, problem: 'only a yes to an approval is remembered' };
-
-const NO_EDIT: AnsweredWait = { ok: false, problem: 'only a yes to an approval changes the arguments' };
+const NOT_REMEMBERED = 'only a yes to an approval is remembered';
+const NO_EDIT = 'only a yes to an approval changes the arguments';
 
 /** What is pending may stand beside an answer, its arguments included: the same ones are no edit. */
-function isEdit(answer: object, { arguments: asked }: CallJournal): boolean {
-  const { arguments: given } = answer as { readonly arguments?: unknown };
+function isEdit({ arguments: given }: Readonly<Record<string, unknown>>, { arguments: asked }: CallJournal) {
   return given !== undefined && canonicalJson(plainJson(given)) !== canonicalJson(asked);
 }
 
-/** Answers and work of `once` were about other arguments: they do not count for edited ones. */
-function approve(journal: CallJournal, answer: object): AnsweredWait {
-  if (!isEdit(answer, journal)) return { ok: true, journal: { ...journal, approved: true } };
-  const given: unknown = plainJson((answer as { readonly arguments?: unknown }).arguments);
-  if (!isRecord(given)) return { ok: false, problem: '`arguments` is no object that JSON can say' };
-  const { arguments: original } = journal;
-  const edited = { arguments: given, approved: true, edited: { original }, answers: [], once: [] } as const;
-  return { ok: true, journal: { ...journal, ...edited } };
-}
-
-function refuse(journal: CallJournal, reason: unknown): AnsweredWait {
-  if (reason !== undefined && typeof reason !== 'string')
-    return { ok: false, problem: '`reason` is no text' };
-  return { ok: true, journal: { ...journal, refused: reason === undefined ? {} : { reason } } };
+function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, unknown>>): AnsweredWait {
+  const { scope, expires } = Object(answer.remember) as Remember;
+  const kept = withoutUndefined({ scope, expires, by: wait.mayRemember?.by });
+  const remember = answer.remember === undefined ? {} : { remember: kept };
+  if (!isEdit(answer, journal)) return answered({ ...journal, approved: true, ...remember });
+  const args: unknown = plainJson(answer.arguments);
+  if (!isRecord(args)) return unfit('`arguments` is no object that JSON can say');
+  // Answers and work of `once` were about other arguments: they do not count for edited ones.
+  const edited = { arguments: args, approved: true, edited: { original: journal.arguments } } as const;
+  return answered({ ...journal, ...edited, answers: [], once: [], ...remember });
 }
 
 /** What the tool has given is as the client's: JSON, or a `ToolResult` as JSON. */
@@ -339,23 +330,9 @@ function tellOutcome(
   journal: CallJournal,
   { outcome, result }: Readonly<Record<string, unknown>>,
 ): AnsweredWait {
-  if (outcome === 'not-done') return { ok: true, journal: { ...journal, outcome: { status: outcome } } };
-  if (outcome !== 'done') return { ok: false, problem: `\`outcome\` is neither 'done' nor 'not-done'` };
+  if (outcome === 'not-done') return answered({ ...journal, outcome: { status: outcome } });
+  if (outcome !== 'done') return unfit(`\`outcome\` is neither 'done' nor 'not-done'`);
   const given = asJson(result);
-  if (given === undefined) return { ok: false, problem: '`result` cannot be written as JSON' };
-  return { ok: true, journal: { ...journal, outcome: { status: outcome, ...given } } };
-}
-
-function answerQuestion({ wait, journal }: WaitInCall, value: unknown): AnsweredWait {
-  const { index, message = '', schema } = wait;
-  const problem = misfit(schema, value);
-  if (problem !== undefined) return { ok: false, problem };
-  return { ok: true, journal: { ...journal, answers: [...journal.answers, { index, message, value }] } };
-}
-
-function misfit(schema: JsonSchema | undefined, value: unknown): string | undefined {
-  if (value === undefined) return 'it has no value';
-  const faults = schema === undefined ? [] : createResultChecker(schema)(value);
-  if (faults.length === 0) return undefined;
-  return `its value does not fit: ${summarizeFaults(faults)}`;
+  if (given === undefined) return unfit('`result` cannot be written as JSON');
+  return answered({ ...journal, outcome: { status: outcome, ...given } });
 }

@@ -1,3 +1,4 @@
+import { digestOf } from '../call/effect-key.js';
 import { isCutDetails, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { CallScope } from '../contract/call.js';
@@ -6,8 +7,7 @@ import type { StoreWithCache } from '../contract/result-store.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';
-import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
-import { nodeCrypto } from '../kernel/node-module.js';
+import { isRecord, plainJson } from '../kernel/json.js';
 import {
   FUNCTION,
   MILLISECONDS,
@@ -107,5 +107,5 @@ function keyOf({ tool, arguments: args }: HookedCall, owner: unknown): string | 
   const whose = shared ? undefined : plainJson(owner);
   if (!shared && (whose === undefined || whose === null)) return undefined;
   const facts = [shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args];
-  return nodeCrypto().createHash('sha256').update(canonicalJson(facts)).digest('base64url');
+  return digestOf(facts);
 }

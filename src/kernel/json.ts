@@ -3,6 +3,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** An object without the fields that are undefined. */
+export function withoutUndefined<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== undefined)) as Fields;
+}
+
 /** The type that JSON Schema has for a value; whole numbers are numbers. */
 export function jsonType(value: unknown): string {
   if (value === null) return 'null';
