@@ -2,6 +2,7 @@ import type { LogFields, Logger } from '../contract/ports.js';
 import { ProviderError } from '../errors/provider-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { errorMessage } from '../kernel/error-message.js';
+import { withoutUndefined } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { SafeLog } from './log.js';
 import { KNOWN_SECRETS } from './redact.js';
@@ -28,14 +29,20 @@ export function logFailure(logger: Logger | undefined, { what, error, at = {} }:
     return;
   }
   const hearer = logger ?? CONSOLE;
-  const repeats = repeatsBefore(hearer, `${text.replace(VARYING, '#')} ${statusOf(error)}`);
+  const causes = causesOf(error);
+  const { status } = causes.find(ProviderError.is) ?? {};
+  const repeats = repeatsBefore(hearer, `${text.replace(VARYING, '#')} ${status}`);
   if (repeats === undefined) return;
-  const origin = unexpectedIn(error);
-  new SafeLog(hearer).error(text, {
-    ...at,
-    ...(repeats === 0 ? {} : { repeats }),
-    ...(origin === undefined ? {} : { error: withStack(origin) }),
-  });
+  // The error of somebody's code, without what its library has put beside it, such as the body of the request: one of a
+  // provider or of the framework says all in its message.
+  const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
+  const origin = causes.find((cause) => ProviderError.is(cause) || isOwn(cause));
+  const told = { ...at, repeats: repeats === 0 ? undefined : repeats, error: undefined as Error | undefined };
+  if (isOwn(origin) && !ProviderError.is(origin)) {
+    const { name, message, stack } = origin;
+    told.error = Object.assign(new Error(message), { name, stack });
+  }
+  new SafeLog(hearer).error(text, withoutUndefined(told));
 }
 
 const LONGEST_TEXT = 1_000;
@@ -89,22 +96,4 @@ function causesOf(error: unknown): readonly unknown[] {
   for (let last = error; last instanceof Error && causes.length < MOST_CAUSED; causes.push(last))
     last = last.cause;
   return causes;
-}
-
-function statusOf(error: unknown): unknown {
-  return causesOf(error).find(ProviderError.is)?.status;
-}
-
-/** The error of somebody's code: one of a provider or of the framework says all in its message. */
-function unexpectedIn(error: unknown): Error | undefined {
-  for (const cause of causesOf(error)) {
-    if (ProviderError.is(cause)) return undefined;
-    if (cause instanceof Error && !ToolwrightError.is(cause)) return cause;
-  }
-  return undefined;
-}
-
-/** Without what its library has put beside that, such as the body of the request. */
-function withStack({ name, message, stack }: Error): Error {
-  return Object.assign(new Error(message), { name, stack });
 }

@@ -1,7 +1,8 @@
-import type { LogFields, Logger } from '../contract/ports.js';
+import type { LogFields, Logger, LogLevel } from '../contract/ports.js';
 import type { ArgumentFault } from '../contract/tool.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { errorMessage, isClientError } from '../kernel/error-message.js';
+import { withoutUndefined } from '../kernel/json.js';
 import { visibleLine, visibleText } from '../kernel/visible-text.js';
 import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { KNOWN_SECRETS, type Redaction } from './redact.js';
@@ -40,9 +41,7 @@ export class CallLog {
 
   /** Only what is wrong, never what was sent: that may hold secrets. */
   rejected(faults: readonly ArgumentFault[], durationMs: number): void {
-    const told = faults
-      .slice(0, 20)
-      .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+    const told = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
     const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
     const thrown = error === undefined ? {} : { error };
     this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; '), ...thrown });
@@ -51,7 +50,7 @@ export class CallLog {
   started(args: unknown): void {
     this.#write('info', 'Tool started');
     const { logArguments = true } = this.#options;
-    if (logArguments && this.#enabled('debug')) this.#write('debug', 'Tool arguments', { arguments: args });
+    if (logArguments) this.#write('debug', 'Tool arguments', { arguments: args });
   }
 
   /** What was changed about the arguments before they fitted. */
@@ -62,29 +61,34 @@ export class CallLog {
 
   /** However the call ended. */
   performed({ status, result }: CallOutcome, durationMs: number): void {
-    if (status === 'refused') this.#write('warn', 'Tool call refused', { reason: result.forLLM });
-    // The model is told to call again, or nobody waits any more: nothing is broken that somebody has to mend.
-    else if (status === 'rejected')
-      this.#write('warn', 'Tool call rejected', { durationMs, reason: result.forLLM });
-    else if (status === 'aborted')
-      this.#write('warn', 'Tool call aborted', { durationMs, reason: result.forLLM });
+    const { forLLM: reason } = result;
+    if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
+    // The model is told to call again, or nobody waits any more: nothing is broken.
+    else if (status === 'rejected' || status === 'aborted')
+      this.#write('warn', `Tool call ${status}`, { durationMs, reason });
     else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
     else if (result.async) this.#write('info', 'Tool started async work', { durationMs });
-    else if (result.isError) this.#failed('Tool failed', result, durationMs);
-    else this.#write('info', 'Tool completed', { durationMs, resultLength: result.forLLM.length });
+    else this.#ended('Tool', result, durationMs);
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {
-    if (result.isError) this.#failed('Async tool failed', result, durationMs);
-    else this.#write('info', 'Async tool completed', { durationMs, resultLength: result.forLLM.length });
+    this.#ended('Async tool', result, durationMs);
   }
 
-  /** An error that says no to a client, as NestJS calls them, is an answer: nothing is broken. */
-  #failed(message: string, result: ToolResult, durationMs: number): void {
-    const { error } = result;
-    const refusal = [error, causeOf(error)].find(isClientError);
-    if (refusal === undefined) this.#write('error', message, { durationMs, ...failureOf(result) });
-    else this.#write('debug', message, { durationMs, reason: errorMessage(refusal) });
+  #ended(what: string, { isError, error, forLLM }: ToolResult, durationMs: number): void {
+    if (!isError) {
+      this.#write('info', `${what} completed`, { durationMs, resultLength: forLLM.length });
+      return;
+    }
+    // An error that says no to a client, as NestJS calls them, is an answer: nothing is broken.
+    const isThrown = error instanceof Error;
+    const refusal = [error, isThrown ? error.cause : undefined].find(isClientError);
+    if (refusal !== undefined)
+      this.#write('debug', `${what} failed`, { durationMs, reason: errorMessage(refusal) });
+    // What the model was told instead, where it was told something else.
+    else if (isThrown && !error.message.endsWith(forLLM))
+      this.#write('error', `${what} failed`, { durationMs, told: forLLM, error });
+    else this.#write('error', `${what} failed`, { durationMs, error: error ?? forLLM });
   }
 
   /** Something that changes nothing any more, but that somebody should know. */
@@ -92,50 +96,20 @@ export class CallLog {
     this.#write('warn', what, fields);
   }
 
-  #enabled(level: string): boolean {
+  #write(level: LogLevel, message: string, fields?: LogFields): void {
     try {
-      return this.#logger !== undefined && (this.#logger.isLevelEnabled?.(level) ?? true);
-    } catch {
-      return false;
-    }
-  }
-
-  #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: LogFields): void {
-    if (this.#logger === undefined || !this.#enabled(level)) return;
-    try {
+      if (this.#logger === undefined || this.#logger.isLevelEnabled?.(level) === false) return;
       const { redact } = this.#options;
       const { name: tool, id: callId, place } = this.#call;
-      const { runId } = place ?? {};
-      this.#head ??= loggedFields({ tool, callId, ...(runId === undefined ? {} : { runId }) }, redact);
-      this.#logger[level](
-        message,
-        fields === undefined ? { ...this.#head } : this.#entry(this.#head, fields),
-      );
+      this.#head ??= loggedFields(withoutUndefined({ tool, callId, runId: place?.runId }), redact);
+      const entry = { ...this.#head, ...(fields && loggedFields(fields, redact)) };
+      const { durationMs } = entry;
+      if (typeof durationMs === 'number') entry.durationMs = Math.round(durationMs * 100) / 100;
+      this.#logger[level](message, entry);
     } catch {
       // There is nowhere left to report a logger that throws.
     }
   }
-
-  #entry(head: LogFields, fields: LogFields): LogFields {
-    const { redact = KNOWN_SECRETS } = this.#options;
-    const entry: Record<string, unknown> = { ...head };
-    for (const name of Object.keys(fields)) {
-      const value = fields[name];
-      const isTime = name === 'durationMs' && typeof value === 'number';
-      entry[name] = isTime ? Math.round(value * 100) / 100 : loggedField(value, redact);
-    }
-    return entry;
-  }
-}
-
-function causeOf(error: unknown): unknown {
-  return error instanceof Error ? error.cause : undefined;
-}
-
-/** The error, and what the model was told instead where it was told something else. */
-function failureOf({ error, forLLM }: ToolResult): LogFields {
-  if (!(error instanceof Error)) return { error: error ?? forLLM };
-  return error.message.endsWith(forLLM) ? { error } : { told: forLLM, error };
 }
 
 const MAX_TEXT = 2000;
@@ -172,15 +146,12 @@ class LoggedField {
 
   of(value: unknown): unknown {
     if (typeof value === 'string') return isName(value) ? value : visibleLine(this.#text(value));
-    if (Array.isArray(value) && value.length > MAX_ITEMS)
-      return [...this.#each(value.slice(0, MAX_ITEMS)), `… ${value.length - MAX_ITEMS} more`];
-    if (Array.isArray(value)) return this.#each(value);
+    if (Array.isArray(value)) {
+      const shown = value.slice(0, MAX_ITEMS).map((item) => this.of(item));
+      return value.length > MAX_ITEMS ? [...shown, `… ${value.length - MAX_ITEMS} more`] : shown;
+    }
     if (value instanceof Error) return this.#error(value, MAX_CAUSES);
     return this.#redaction.copy(value);
-  }
-
-  #each(values: readonly unknown[]): readonly unknown[] {
-    return values.map((value) => this.of(value));
   }
 
   #text(text: string): string {
@@ -192,7 +163,9 @@ class LoggedField {
   #error(error: Error, causes: number): Error {
     const told: PropertyDescriptorMap = {};
     let isChanged = false;
-    for (const name of partsOf(error)) {
+    // What it has of its own, and what every error may have.
+    const parts = PARTS.filter((name) => name in error);
+    for (const name of new Set([...parts, ...Object.getOwnPropertyNames(error)])) {
       const value: unknown = error[name as keyof Error];
       const shown = this.#part(name, value, causes - 1);
       if (shown !== value) isChanged = true;
@@ -206,22 +179,18 @@ class LoggedField {
   }
 
   #part(name: string, value: unknown, causes: number): unknown {
-    if (name === 'errors' && Array.isArray(value)) return this.#errorsWithin(value, causes);
-    if (value instanceof Error) return this.#errorWithin(value, causes);
+    if (name === 'errors' && Array.isArray(value)) {
+      const shown = value.slice(0, MAX_ITEMS).map((error) => this.#part('', error, causes));
+      if (value.length > MAX_ITEMS) return [...shown, `… ${value.length - MAX_ITEMS} more`];
+      return shown.every((item, index) => item === value[index]) ? value : shown;
+    }
+    if (value instanceof Error) {
+      if (causes <= 0 || this.#errors <= 0) return '… more causes';
+      this.#errors -= 1;
+      return this.#error(value, causes);
+    }
     if (typeof value === 'string') return visibleText(this.#text(value));
     return typeof value === 'object' && value !== null ? this.of(value) : value;
-  }
-
-  #errorWithin(error: Error, causes: number): unknown {
-    if (causes <= 0 || this.#errors <= 0) return '… more causes';
-    this.#errors -= 1;
-    return this.#error(error, causes);
-  }
-
-  #errorsWithin(errors: readonly unknown[], causes: number): readonly unknown[] {
-    const shown = errors.slice(0, MAX_ITEMS).map((error) => this.#part('', error, causes));
-    if (errors.length > MAX_ITEMS) return [...shown, `… ${errors.length - MAX_ITEMS} more`];
-    return shown.every((item, index) => item === errors[index]) ? errors : shown;
   }
 }
 
@@ -231,11 +200,6 @@ function isName(text: string): boolean {
 }
 
 const PARTS = ['message', 'stack', 'cause', 'errors'];
-
-/** What an error shows: what it has of its own, and what every error may have. */
-function partsOf(error: Error): ReadonlySet<string> {
-  return new Set([...PARTS.filter((name) => name in error), ...Object.getOwnPropertyNames(error)]);
-}
 
 /** Writes what nobody else is told, without its secrets. A logger that throws changes nothing. */
 export class SafeLog {
@@ -261,7 +225,7 @@ export class SafeLog {
     this.#write('error', message, fields);
   }
 
-  #write(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: LogFields): void {
+  #write(level: LogLevel, message: string, fields: LogFields): void {
     try {
       this.#logger?.[level](KNOWN_SECRETS.mask(message), loggedFields(fields));
     } catch {
