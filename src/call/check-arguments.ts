@@ -1,4 +1,4 @@
-import { type Checked, isWrapped, placeWithin } from '../checking/checker.js';
+import { isWrapped, placeWithin } from '../checking/checker.js';
 import { describeRejection, reviewedFaults } from '../checking/faults.js';
 import {
   KEPT_DIGITS,
@@ -55,8 +55,15 @@ export function checkArguments(
     });
   const checked = plan.check(read.value);
   if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
-  const isAsSent = checked.coerced.length === 0 && checked.dropped === undefined;
-  const repairs = isAsSent ? read.repairs : repairsOf(read.repairs, checked);
+  const { coerced, dropped = NONE } = checked;
+  const repairs =
+    coerced.length + dropped.length === 0
+      ? read.repairs
+      : [
+          ...read.repairs,
+          ...coerced.map((path) => `coerced ${path}`),
+          ...dropped.map((path) => `dropped null ${path}`),
+        ];
   const ready = repairs.length === 0 ? checked : { ...checked, repairs };
   if (tool.hydrate === undefined) return ready;
   const withHydrated = (hydrated: Hydrated): ReadyArguments => {
@@ -77,11 +84,6 @@ export function checkArguments(
   return hydrated instanceof Promise ? hydrated.then(withHydrated) : withHydrated(hydrated);
 }
 
-interface Unfit extends Refused {
-  /** The arguments as far as they could be repaired. */
-  readonly value?: JsonObject;
-}
-
 /** The author's own rules also check arguments that fail their schema. */
 function rejectReviewed({
   tool,
@@ -89,22 +91,13 @@ function rejectReviewed({
   faults,
   removed,
   value,
-}: Unfit): ReadyArguments | Promise<ReadyArguments> {
+}: Refused & { readonly value?: JsonObject }): ReadyArguments | Promise<ReadyArguments> {
   const review = tool.hydrate?.review;
   if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
     return rejectArguments({ tool, call, faults, removed });
   return review(value).then((found) =>
     rejectArguments({ tool, call, faults: reviewedFaults(faults, found), removed }),
   );
-}
-
-function repairsOf(read: readonly string[], checked: Checked & { readonly ok: true }): readonly string[] {
-  const { coerced, dropped = NONE } = checked;
-  return [
-    ...read,
-    ...coerced.map((path) => `coerced ${path}`),
-    ...dropped.map((path) => `dropped null ${path}`),
-  ];
 }
 
 /** With more faults than that, the author's words for some of them help nobody. */

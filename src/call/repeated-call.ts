@@ -7,17 +7,12 @@ import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
 import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
 import { blockOf, mayHaveApproved } from './allow.js';
-import { argumentsBefore, type ReadyArguments, readRaw } from './check-arguments.js';
+import { argumentsBefore, readRaw } from './check-arguments.js';
 import { invalidTool, readyArguments, takeArguments } from './check-call.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { blockedResult, suspended } from './run-body.js';
 import { approvalWait, askedAgain, changedSince, GONE, toldApprover, withoutApproval } from './waits.js';
-
-/** Whether a call may have been made before: a failure to make it again would report that nothing was done. */
-function mayHaveExecuted({ hasBegun, journal }: CallRequest): boolean {
-  return hasBegun === true || decisionFor(journal) !== undefined;
-}
 
 /** The outcome that somebody has decided for a call; `undefined` if it is to be made. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {
@@ -49,12 +44,12 @@ export async function endWithoutCall(call: ReceivedCall, outcome: CallOutcome): 
 async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined> {
   const { request, tool } = call;
   const { journal, hasBegun, readOnly } = request;
-  if (!mayHaveExecuted(request)) return undefined;
+  let decision = decisionFor(journal);
+  if (!hasBegun && decision === undefined) return undefined;
   // They were checked when the call was made.
   const read = request.read ?? readRaw(request.arguments);
   const args = journal?.arguments ?? (read.ok ? read.value : {});
   const made = Object.assign(call, { checked: args, args });
-  let decision = decisionFor(journal);
   if (decision === undefined && hasBegun && !readOnly && !tool?.annotations?.readOnly)
     decision =
       tool === undefined ? unknownOutcome(call) : await blockOfBegun(made as Call, { isMakeable: false });
@@ -91,7 +86,9 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
   try {
     const edited = journal?.edited && editedRequest(request, journal, journal.arguments);
     let ready = await readyArguments(call, edited ?? request);
-    if (journal?.edited?.isChecked && 'ok' in ready && !isSame(ready, journal)) {
+    const isSame =
+      'ok' in ready && ready.ok && canonicalJson(ready.value) === canonicalJson(journal?.arguments);
+    if (journal?.edited?.isChecked && 'ok' in ready && !isSame) {
       // What was approved is no longer what the tool would get: the call is made as the model sent it.
       const known = await knownOutcome(call);
       if (known !== undefined) return known;
@@ -103,25 +100,19 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     }
     const outcome = takeArguments(call, ready);
     if (outcome !== undefined) return outcome.status === 'aborted' ? outcome : endWithoutCall(call, outcome);
-    call.request = withJournalFor(call.checked, call.request);
+    const { journal: kept, ...others } = call.request;
+    if (kept?.edited !== undefined) call.request = editedRequest(call.request, kept, call.checked);
+    // Decisions about other arguments do not count, as a schema may have a new default; outcomes do.
+    else if (
+      kept !== undefined &&
+      canonicalJson(call.checked) !== canonicalJson(kept.arguments) &&
+      !decisionFor(kept)
+    )
+      call.request = others;
     return undefined;
   } catch (cause) {
     return endWithoutCall(call, invalidTool(call, cause));
   }
-}
-
-/** Whether edited arguments that were checked before are still what the tool would get. */
-function isSame(ready: ReadyArguments, journal: CallJournal): boolean {
-  return ready.ok && canonicalJson(ready.value) === canonicalJson(journal.arguments);
-}
-
-/** Decisions about other arguments do not count, as a schema may have a new default; outcomes do. */
-function withJournalFor(checked: JsonObject, request: CallRequest): CallRequest {
-  const { journal, ...others } = request;
-  if (journal === undefined) return request;
-  if (journal.edited !== undefined) return editedRequest(request, journal, checked);
-  const counts = canonicalJson(checked) === canonicalJson(journal.arguments) || decisionFor(journal);
-  return counts ? request : others;
 }
 
 /** A call with other arguments than the model's: written out, so that what the tool does to them changes nothing. */
@@ -143,7 +134,12 @@ function editedRequest(request: CallRequest, journal: CallJournal, args: JsonObj
 export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   const { journal, hasBegun, asJob } = call.request;
   const { tool, environment } = call;
-  const mayHaveRun = journal?.outcome === undefined ? hasBegun : !countsOutcome(call, journal);
+  const reported = journal?.given?.findLast(({ kind }) => kind === 'outcome');
+  // To let a call run again needs the rights of its approver; otherwise what was reported does not count.
+  const mayHaveRun =
+    journal?.outcome === undefined
+      ? hasBegun
+      : journal.outcome.status === 'not-done' && !mayHaveApproved(call, reported?.answeredBy);
   const { readOnly, idempotent } = tool.annotations ?? {};
   // A job has the key of its call: one that was started is not started again.
   const isJobAgain = asJob !== false && tool.background && environment.jobs !== undefined;
@@ -155,12 +151,6 @@ export async function allowAgain(call: Call): Promise<CallOutcome | undefined> {
   block = await blockOf(call);
   if (block === undefined) return undefined;
   return blockedResult(call, mayHaveRun ? await blockOfRepeat(call, block) : block);
-}
-
-/** Whether the outcome counts that somebody has reported: to let a call run again needs the rights of its approver. */
-function countsOutcome(call: Call, { outcome, given }: CallJournal): boolean {
-  const reported = given?.findLast(({ kind }) => kind === 'outcome');
-  return outcome?.status !== 'not-done' || mayHaveApproved(call, reported?.answeredBy);
 }
 
 /**
@@ -210,7 +200,7 @@ async function reconciled(call: Call): Promise<Reconciliation> {
   const begun = { callId: request.id, idempotencyKey, arguments: argumentsBefore(call) };
   try {
     const known: unknown = await withinLimits(tool.reconcile(begun, context), limitsOf(call));
-    if (isReconciliation(known)) return known;
+    if (isRecord(known) && STATUSES.includes(String(known.status))) return known as Reconciliation;
     log.ignored('What a tool said of a call that had begun says nothing', { known });
   } catch (error) {
     log.ignored('A tool could not say what came of a call that had begun', { error });
@@ -218,6 +208,4 @@ async function reconciled(call: Call): Promise<Reconciliation> {
   return { status: 'unknown' };
 }
 
-function isReconciliation(known: unknown): known is Reconciliation {
-  return isRecord(known) && ['done', 'not-done', 'unknown'].includes(String(known.status));
-}
+const STATUSES = ['done', 'not-done', 'unknown'];

@@ -4,13 +4,13 @@ import type { AnsweredQuestion, CallJournal, Suspension, Wait } from '../contrac
 import type { JsonSchema, StandardSchema } from '../contract/json-schema.js';
 import type { OncePart, Question } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { plainJson } from '../kernel/json.js';
+import { plainJson, withoutUndefined } from '../kernel/json.js';
 import { MILLISECONDS } from '../kernel/options.js';
 import { readSchemaSource } from '../schema/schema-source.js';
 import { expiryIn } from './waits.js';
 
 /** What a replay needs to know of its call. */
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly tool: string;
   readonly journal: CallJournal | undefined;
   /** Why nobody can be asked; `undefined` where a question suspends the call. */
@@ -127,8 +127,12 @@ export class Replay {
         return keyOf(key);
       },
     };
-    const value = plainCopy(key, await work(part));
-    const done = value === undefined ? { key } : { key, value };
+    const given: unknown = await work(part);
+    const text: string | undefined = JSON.stringify(given);
+    if (given !== undefined && text === undefined)
+      throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
+    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    const done = withoutUndefined({ key, value });
     this.#finished.set(key, done);
     await keep?.(done);
     // What the method does to its copy is not what the work gave.
@@ -142,13 +146,6 @@ function keyOf(given: unknown): string {
   throw new TypeError(
     `context.once: its key is a text, not ${given === null ? 'null' : `a ${typeof given}`}`,
   );
-}
-
-function plainCopy(key: string, value: unknown): unknown {
-  if (value === undefined) return undefined;
-  const text: string | undefined = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
-  return JSON.parse(text);
 }
 
 /**

@@ -59,7 +59,11 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
   },
   { name: 'card', pattern: /(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]*\d)/g, isOne: isCard },
   { name: 'phone', pattern: /(?<![\w+])\+\d{1,3}(?:[ ()/.-]{0,2}\d){6,13}(?!\d)/g },
-  { name: 'ip', pattern: /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)/g, isOne: isAddress },
+  {
+    name: 'ip',
+    pattern: /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)/g,
+    isOne: (found) => found.split('.').every((part) => Number(part) <= 255),
+  },
 ];
 
 /**
@@ -110,10 +114,12 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
             // Outside of a run no request was masked.
             if (args === undefined || runId === undefined) return undefined;
             const issued = masks.issuedIn(scope.messages ?? []);
-            const { value, faults } = masks.restored(args, issued, places?.includes('results'));
-            return faults.length > 0
-              ? { faults: faults.map(({ path, mask }) => ({ path, message: unrestored(mask, name) })) }
-              : changedOrNothing('arguments', args, value as JsonObject);
+            const { value, masked } = masks.restored(args, issued, places?.includes('results'));
+            const faults = masked.map(({ path, mask }) => ({
+              path,
+              message: `has ${mask}, which the hook '${name}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`,
+            }));
+            return faults.length > 0 ? { faults } : changedOrNothing('arguments', args, value as JsonObject);
           },
         }
       : among('arguments', {
@@ -134,49 +140,41 @@ function changedOrNothing<Name extends string, Value>(name: Name, before: unknow
   return before === after ? undefined : ({ [name]: after } as { readonly [Key in Name]: Value });
 }
 
-function unrestored(mask: string, hook: string): string {
-  return `has ${mask}, which the hook '${hook}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`;
-}
 function maskedResult(result: ToolResult, mask: Masking): ToolResult {
   const { forLLM, forUser, content, details } = result;
-  const masked = {
+  const masked = changed(result, {
     forLLM: mask(forLLM),
-    ...(forUser === undefined ? {} : { forUser: mask(forUser) }),
-    ...(content === undefined ? {} : { content: maskedJson(content, mask) as Content }),
-    ...(details === undefined ? {} : { details: maskedDetails(details, mask) }),
-  };
-  const isSame =
-    masked.forLLM === forLLM &&
-    masked.forUser === forUser &&
-    masked.content === content &&
-    masked.details === details;
-  return isSame ? result : new ToolResult({ ...result, ...masked });
+    forUser: forUser === undefined ? undefined : mask(forUser),
+    content: maskedJson(content, mask) as Content | undefined,
+    details: maskedDetails(details, mask),
+  });
+  return masked === result ? result : new ToolResult(masked);
+}
+
+/** The same object where none of its fields changes. */
+function changed<Whole extends object>(whole: Whole, fields: Partial<Whole>): Whole {
+  const isSame = Object.entries(fields).every(([name, field]) => field === whole[name as keyof Whole]);
+  return isSame ? whole : { ...whole, ...fields };
 }
 
 /** What is kept whole of a result that was cut stays that: it is read on from. */
 function maskedDetails(details: unknown, mask: Masking): unknown {
-  if (!isPlainData(details)) return details;
+  const isData =
+    Array.isArray(details) || (isRecord(details) && Object.getPrototypeOf(details) === Object.prototype);
+  if (!isData) return details;
   const masked = maskedJson(details, mask);
   if (masked === details || !isCutDetails(details)) return masked;
   const { full, details: own } = masked as CutDetails;
-  return cutDetails(new ToolResult({ forLLM: full, ...(own === undefined ? {} : { details: own }) }));
+  return cutDetails(new ToolResult({ forLLM: full, details: own }));
 }
 
 function maskedReply(response: LLMResponse, mask: Masking): LLMResponse {
   const { content, reasoning, toolCalls } = response;
-  const masked = {
+  return changed(response, {
     content: mask(content),
-    ...(reasoning === undefined ? {} : { reasoning: mask(reasoning) }),
     toolCalls: maskedJson(toolCalls, mask) as LLMResponse['toolCalls'],
-  };
-  const isSame =
-    masked.content === content && masked.reasoning === reasoning && masked.toolCalls === toolCalls;
-  return isSame ? response : { ...response, ...masked };
-}
-
-function isPlainData(value: unknown): boolean {
-  if (Array.isArray(value)) return true;
-  return isRecord(value) && Object.getPrototypeOf(value) === Object.prototype;
+    ...(reasoning === undefined ? {} : { reasoning: mask(reasoning) }),
+  });
 }
 
 /** The check digit of ISO/IEC 7812-1, annex B. */
@@ -200,10 +198,6 @@ function isIban(found: string): boolean {
   return rest === 1;
 }
 
-function isAddress(found: string): boolean {
-  return found.split('.').every((part) => Number(part) <= 255);
-}
-
 /** Something that is hidden where a text has it. */
 export interface MaskedPattern {
   /** What stands in its place: `email` becomes `[email 1]`, or `[email]` where it is hidden for good. */
@@ -221,12 +215,6 @@ interface Found {
   readonly text: string;
   /** Of the pattern that found a value; absent for a mask. */
   readonly name?: string;
-}
-
-/** A mask in an argument that cannot be restored. */
-interface UnrestoredMask {
-  readonly path: string;
-  readonly mask: string;
 }
 
 /** What replaces the texts within JSON. */
@@ -305,9 +293,13 @@ class Masks {
 
   /** A text without the values; those without a mask of their own are hidden for good. */
   text(text: string, issued?: IssuedMasks): string {
-    return replaced(text, this.#find(text), ({ name, text: value }) =>
-      name === undefined ? value : (issued?.maskOf(name, value) ?? `[${name}]`),
-    );
+    let [result, at] = ['', 0];
+    for (const { from, to, name, text: value } of this.#find(text)) {
+      const mask = name === undefined ? value : (issued?.maskOf(name, value) ?? `[${name}]`);
+      result += text.slice(at, from) + mask;
+      at = to;
+    }
+    return result + text.slice(at);
   }
 
   messages(messages: readonly Message[], issued?: IssuedMasks): readonly Message[] {
@@ -324,18 +316,18 @@ class Masks {
    * results are hidden for good.
    */
   restored(args: JsonObject, issued: IssuedMasks, isHiding = false) {
-    const faults: UnrestoredMask[] = [];
+    const masked: { readonly path: string; readonly mask: string }[] = [];
     const restore = (value: unknown, path: string): unknown => {
       if (typeof value === 'string')
         return value.replace(this.#mark, (mask) => {
           const isNumbered = /\d\]$/.test(mask);
           const original = isNumbered ? issued.valueOf(mask) : mask;
-          if (original === undefined || (isHiding && issued.hidden.has(mask))) faults.push({ path, mask });
+          if (original === undefined || (isHiding && issued.hidden.has(mask))) masked.push({ path, mask });
           return original ?? mask;
         });
       return mapMembers(value, (member, key) => restore(member, path === '' ? key : `${path}.${key}`));
     };
-    return { value: restore(args, '') as JsonObject, faults };
+    return { value: restore(args, '') as JsonObject, masked };
   }
 
   #foundIn(message: Message): readonly Found[] {
@@ -383,15 +375,6 @@ function merged(first: readonly Found[], second: readonly Found[]): Found[] {
   return [...all, ...first.slice(next)];
 }
 
-function replaced(text: string, found: readonly Found[], replace: (one: Found) => string): string {
-  let [result, at] = ['', 0];
-  for (const one of found) {
-    result += text.slice(at, one.from) + replace(one);
-    at = one.to;
-  }
-  return at === 0 ? text : result + text.slice(at);
-}
-
 /** The same where no member changes. */
 function mapMembers(value: unknown, map: (member: unknown, key: string) => unknown): unknown {
   if (Array.isArray(value)) {
@@ -406,45 +389,27 @@ function mapMembers(value: unknown, map: (member: unknown, key: string) => unkno
   return changed;
 }
 
-/** The texts within JSON; names of fields, and what is encoded in base64, stay as they are. */
-function maskedJson(value: unknown, mask: Masking, key?: string): unknown {
-  if (typeof value === 'string') return maskedField(value, mask, key);
-  if (typeof value === 'number') return maskedNumber(value, mask);
-  if (key === 'providerItems') return value;
-  return mapMembers(value, (member, name) =>
-    maskedJson(member, mask, Array.isArray(value) ? undefined : name),
-  );
-}
-
-function maskedField(text: string, mask: Masking, key: string | undefined): string {
-  if (OPAQUE.has(key ?? '') || text.startsWith('data:')) return text;
-  return key === 'arguments' ? maskedJsonText(text, mask) : mask(text);
-}
-
-/** Servers parse the arguments of calls in a history: what is hidden in them must leave JSON. */
-function maskedJsonText(text: string, mask: Masking): string {
-  const parsed = parsedJson(text);
-  if (parsed === undefined) return mask(text);
-  const masked = maskedJson(parsed, mask);
-  return masked === parsed ? text : JSON.stringify(masked);
-}
-
 /** Digits from which on a number is looked at: it may be one of a card. */
 const LONG_NUMBER = 10;
 
-function maskedNumber(value: number, mask: Masking): unknown {
-  const text = String(value);
-  const masked = text.length < LONG_NUMBER ? text : mask(text);
-  return masked === text ? value : masked;
+/** The texts within JSON; names of fields, and what is encoded in base64, stay as they are. */
+function maskedJson(value: unknown, mask: Masking, key = ''): unknown {
+  if (typeof value === 'string') {
+    if (OPAQUE.has(key) || value.startsWith('data:')) return value;
+    // Servers parse the arguments of calls in a history: what is hidden in them must leave JSON.
+    const parsed = key === 'arguments' ? parsedJson(value) : undefined;
+    if (parsed === undefined) return mask(value);
+    const masked = maskedJson(parsed, mask);
+    return masked === parsed ? value : JSON.stringify(masked);
+  }
+  if (typeof value === 'number') {
+    const text = String(value);
+    const masked = text.length < LONG_NUMBER ? text : mask(text);
+    return masked === text ? value : masked;
+  }
+  if (key === 'providerItems') return value;
+  return mapMembers(value, (member, name) => maskedJson(member, mask, Array.isArray(value) ? '' : name));
 }
 
 /** Ids hold history together, and data is no text. */
-const OPAQUE: ReadonlySet<string> = new Set([
-  'id',
-  'tool_call_id',
-  'role',
-  'type',
-  'name',
-  'data',
-  'mimeType',
-]);
+const OPAQUE = new Set([...['id', 'tool_call_id', 'role', 'type', 'name', 'data', 'mimeType']]);
