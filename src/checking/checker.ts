@@ -18,7 +18,7 @@ import {
 } from './tidy-arguments.js';
 
 /** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
-export type Checked =
+type Checked =
   | {
       readonly ok: true;
       readonly value: JsonObject;
