@@ -21,7 +21,7 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../errors/author-fault.js';
-import { anotherCopy, errorMessage, isOfAnotherCopy } from '../kernel/error-message.js';
+import { errorMessage, ofAnotherCopy } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { toolMethods } from '../metadata/class-record.js';
 import type { NamedAgent } from '../toolbox/agents/index.js';
@@ -58,8 +58,8 @@ async function openToolbox(
   around: ToolboxSurroundings,
 ): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
   if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
-  if (isOfAnotherCopy(toolbox, ToolRegistry))
-    refuseOptions([{ where: 'toolbox', option: '', ...anotherCopy('it', 'ToolRegistry') }]);
+  const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
+  refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
   const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
   const registry = new ToolRegistry(around.logger && { logger: around.logger });
   if (named === undefined) return { tools: registry.register(...ownTools(toolbox, around)) };

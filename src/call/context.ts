@@ -1,4 +1,14 @@
-import type { CallScope, HookNote, LogListener, StandingYes } from '../contract/call.js';
+import { createResultChecker } from '../checking/checker.js';
+import { summarizeFaults } from '../checking/faults.js';
+import type {
+  CallJournal,
+  CallScope,
+  HookNote,
+  LogListener,
+  StandingYes,
+  Suspension,
+  Wait,
+} from '../contract/call.js';
 import type { JsonObject, SchemaSource, ValueOf } from '../contract/json-schema.js';
 import type { Message } from '../contract/llm-provider.js';
 import type { InjectionToken, LogFields, Logger, LogLevel, ScopedResolver } from '../contract/ports.js';
@@ -13,14 +23,17 @@ import {
 } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { callListener, type Limits, onAbort } from '../kernel/async.js';
+import { callListener, onAbort } from '../kernel/async.js';
+import { plainJson, withoutUndefined } from '../kernel/json.js';
+import { MILLISECONDS } from '../kernel/options.js';
+import { readSchemaSource } from '../schema/schema-source.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
-import { Replay } from './replay.js';
 import { settleWork } from './result-form.js';
+import { expiryIn } from './waits.js';
 
 const NO_DATA: ToolContextData = Object.freeze({});
 const NO_MESSAGES: readonly Message[] = Object.freeze([]);
@@ -134,7 +147,7 @@ function newKey({ request, scope, tool, hooked, sent }: ReceivedCall): string {
 }
 
 /** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
-export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>): Limits {
+export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>) {
   return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
 }
 
@@ -328,7 +341,8 @@ export class CallContext extends ToolContext {
 
   async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
     // Not noted as a refusal, which would be the call's own result: that is the acknowledgement.
-    if (this.taskId !== undefined) throw new ToolwrightError('NotExecutableHere', this.#tooLateToAsk);
+    if (this.taskId !== undefined)
+      throw new ToolwrightError('NotExecutableHere', tooLateToAsk(this.toolName));
     return (await this.#replaying().ask(question)) as ValueOf<Source>;
   }
 
@@ -342,27 +356,8 @@ export class CallContext extends ToolContext {
   }
 
   #replaying(): Replay {
-    const { request, environment } = this.#call;
-    const { keepOnce } = request;
-    this.#replay ??= new Replay({
-      tool: this.toolName,
-      journal: request.journal,
-      keyOf: (part) => partKey(this.idempotencyKey, part),
-      // Before the tool goes on; without it, what was done once is kept with the suspended run only.
-      keep: keepOnce && ((done) => keepOnce({ ...done, arguments: argumentsBefore(this.#call) })),
-      refusal: () => {
-        if (this.isStopped) return this.#tooLateToAsk;
-        if (environment.canSuspend) return undefined;
-        return `The tool '${this.toolName}' asks a question, and nobody can answer here.`;
-      },
-      onReplay: (of, key) => this.trace?.event({ type: 'replay', of, key }),
-      answerWithinMs: environment.answerWithinMs,
-    });
+    this.#replay ??= new Replay(this.#call);
     return this.#replay;
-  }
-
-  get #tooLateToAsk(): string {
-    return `The tool '${this.toolName}' asks a question, and its call has been answered already.`;
   }
 
   /** Tells the tool to stop, if it listens. For the framework. */
@@ -423,3 +418,166 @@ const silentLogger: Logger = {
   ...{ debug: nothing, info: nothing, warn: nothing, error: nothing },
   isLevelEnabled: () => false,
 };
+
+/**
+ * `context.ask` and `context.once` of one call. What earlier runs of the method left in the journal replays;
+ * what this run adds is kept for the next one. A question is known by its message, and by how often that was
+ * asked before, so that questions asked side by side may come in any order.
+ */
+class Replay {
+  readonly #call: Call;
+  readonly #unused: Set<CallJournal['answers'][number]>;
+  readonly #finished: Map<string, CallJournal['once'][number]>;
+  readonly #works = new Map<string, Promise<unknown>>();
+  readonly #asked = new Map<string, number>();
+  readonly #waits: Wait[] = [];
+  /** The error of a question that could not be asked: the call's result, whatever the method made of it. */
+  refused: ToolwrightError | undefined;
+
+  constructor(call: Call) {
+    this.#call = call;
+    const { journal } = call.request;
+    this.#unused = new Set(journal?.answers);
+    this.#finished = new Map(journal?.once.map((entry) => [entry.key, entry]));
+  }
+
+  /** Whether the method asked what nobody has answered yet. */
+  get isSuspended(): boolean {
+    return this.#waits.length > 0;
+  }
+
+  /** The answer where there is one; otherwise the call is suspended, or fails where nobody can be asked. */
+  async ask(question: Question): Promise<unknown> {
+    const { answerWithinMs } = this.#call.environment;
+    const { message, schema, revive, expiresInMs = answerWithinMs } = readQuestion(question);
+    const index = this.#asked.get(message) ?? 0;
+    this.#asked.set(message, index + 1);
+    const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
+    if (answered === undefined)
+      throw this.#suspend({ kind: 'question', index, message, schema, ...expiryIn(expiresInMs) });
+    this.#unused.delete(answered);
+    // The question may say whose it is: only its number is told.
+    this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
+    return revive(plainJson(answered.value));
+  }
+
+  /**
+   * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
+   * with the first run. Work that failed is not finished.
+   */
+  async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
+    const key = keyOf(given);
+    const finished = this.#finished.get(key);
+    if (finished !== undefined) {
+      if (!this.#works.has(key)) this.#call.trace?.event({ type: 'replay', of: 'once', key });
+      return plainJson(finished.value) as Value;
+    }
+    let running = this.#works.get(key);
+    if (running === undefined) {
+      running = this.#finish(key, work);
+      this.#works.set(key, running);
+      running.catch(() => this.#works.delete(key));
+    }
+    return running as Promise<Value>;
+  }
+
+  /** What the call waits for and what is to be given back; waits itself for `once` work that is under way. */
+  async suspension(args: CallJournal['arguments']): Promise<Suspension> {
+    await Promise.allSettled(this.#works.values());
+    const { name, journal } = this.#call.request;
+    const [lost] = this.#unused;
+    if (lost !== undefined) {
+      throw new ToolwrightError(
+        'InvalidAnswer',
+        `'${name}' asked "${this.#waits[0]?.message}" and no longer "${lost.message}", which was answered; a method that asks must ask the same when it is run again.`,
+      );
+    }
+    const { answers = [], ...known } = journal ?? {};
+    return {
+      waits: this.#waits,
+      journal: { ...known, arguments: args, answers, once: [...this.#finished.values()] },
+    };
+  }
+
+  #suspend({ schema, ...wait }: Wait): Error {
+    const { name } = this.#call.request;
+    const { isStopped } = contextOf(this.#call);
+    if (isStopped || !this.#call.environment.canSuspend) {
+      const why = `The tool '${name}' asks a question, and nobody can answer here.`;
+      this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
+      return this.refused;
+    }
+    this.#waits.push(withoutUndefined({ ...wait, schema }));
+    return new CallSuspended(name);
+  }
+
+  async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
+    if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
+    const { keepOnce } = this.#call.request;
+    const context = contextOf(this.#call);
+    const part: OncePart = {
+      get idempotencyKey() {
+        return partKey(context.idempotencyKey, key);
+      },
+    };
+    const given: unknown = await work(part);
+    const text: string | undefined = JSON.stringify(given);
+    if (given !== undefined && text === undefined)
+      throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
+    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    const done = withoutUndefined({ key, value });
+    this.#finished.set(key, done);
+    // Kept before the tool goes on; without a keeper, with the suspended run only.
+    await keepOnce?.({ ...done, arguments: argumentsBefore(this.#call) });
+    // What the method does to its copy is not what the work gave.
+    return plainJson(value);
+  }
+}
+
+/** Kept with the run, so it is text; another object of the same text would be taken for done. */
+function keyOf(given: unknown): string {
+  if (typeof given === 'string' || typeof given === 'number') return String(given);
+  throw new TypeError(
+    `context.once: its key is a text, not ${given === null ? 'null' : `a ${typeof given}`}`,
+  );
+}
+
+/**
+ * What `context.ask` throws where the answer is not there yet: it ends the method, so that what it holds is
+ * given back by its `finally`s. A method that catches it is suspended all the same.
+ */
+export class CallSuspended extends Error {
+  constructor(tool: string) {
+    super(`The call of '${tool}' is suspended until its question is answered; let this error pass.`);
+  }
+}
+
+/** Reads what a method asks. Throws where its schema is not one: that is the tool's own mistake, and fails the call. */
+function readQuestion(question: Question) {
+  const { message, schema: source, expiresInMs } = Object(question) as Partial<Question>;
+  if (typeof message !== 'string' || message.trim() === '')
+    throw new TypeError('context.ask: a question needs a `message`');
+  if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
+    throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
+  const read = source === undefined ? undefined : readSchemaSource(source);
+  if (read?.ok === false)
+    throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
+  const revive = async (value: unknown): Promise<unknown> => {
+    if (read === undefined) return value;
+    // It was checked when it came, but another version of the method may have asked for something else.
+    const parsed = await read.standard?.['~standard'].validate(value);
+    const faults = parsed === undefined ? createResultChecker(read.schema)(value) : [];
+    if (faults.length === 0 && parsed?.issues === undefined)
+      return parsed === undefined ? value : parsed.value;
+    const problems = parsed?.issues?.map(({ message }) => message) ?? [summarizeFaults(faults)];
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      `The answer does not fit what was asked for: ${problems.join('; ')}`,
+    );
+  };
+  return { message, schema: read?.schema, expiresInMs, revive };
+}
+
+function tooLateToAsk(tool: string): string {
+  return `The tool '${tool}' asks a question, and its call has been answered already.`;
+}

@@ -65,19 +65,6 @@ export function attachmentsText({ content = [] }: ToolResult): string {
 const MAX_IGNORED = 10;
 const MAX_KEY = 64;
 
-/**
- * The last line of a tool message where keys of the arguments were taken away: a model that is not told takes
- * `list({ status: 'paid' })` for a list of what is paid. Nothing where there were none.
- */
-function ignoredText({ name, removed }: Pick<CallRecord, 'name' | 'removed'>): string | undefined {
-  const first = removed[0];
-  if (first === undefined) return undefined;
-  if (removed.length === 1) return `Ignored: ${shown(first)} is not an argument of ${name}.`;
-  const keys = removed.slice(0, MAX_IGNORED).map(shown).join(', ');
-  const more = removed.length > MAX_IGNORED ? ` and ${removed.length - MAX_IGNORED} more` : '';
-  return `Ignored: ${keys}${more} are not arguments of ${name}.`;
-}
-
 /** The text that answers a call: its result's, and what else there is to say of its arguments. */
 export function answerText(record: CallRecord): string {
   return [resultText(record.result), ...notesOf(record)].join('\n\n');
@@ -85,11 +72,18 @@ export function answerText(record: CallRecord): string {
 
 /** What a tool message says below the result: what of the arguments was ignored, and what somebody changed. */
 export function notesOf(record: CallRecord): readonly string[] {
-  if (record.removed.length === 0 && record.edited === undefined) return NONE;
-  return [ignoredText(record), editedText(record)].filter((note) => note !== undefined);
+  const { name, removed, edited } = record;
+  const notes: string[] = [];
+  // A model that is not told takes `list({ status: 'paid' })` for a list of what is paid.
+  if (removed.length > 0) {
+    const keys = removed.slice(0, MAX_IGNORED).map(shown).join(', ');
+    const more = removed.length > MAX_IGNORED ? ` and ${removed.length - MAX_IGNORED} more` : '';
+    const are = removed.length === 1 ? 'is not an argument' : 'are not arguments';
+    notes.push(`Ignored: ${keys}${more} ${are} of ${name}.`);
+  }
+  if (edited !== undefined) notes.push(editedText(edited.original, record.arguments));
+  return notes;
 }
-
-const NONE: readonly string[] = [];
 
 const MAX_EDITS = 4_000;
 
@@ -97,21 +91,15 @@ const MAX_EDITS = 4_000;
  * A line of the tool message where whoever approved the call changed its arguments: the history has those of the
  * model, and a model that is not told takes a result for one of what it had asked for.
  */
-function editedText({ edited, arguments: args = {} }: CallRecord): string | undefined {
-  if (edited === undefined) return undefined;
-  const { original } = edited;
+function editedText(original: JsonObject, args: JsonObject = {}): string {
   const isChanged = (key: string) => canonicalJson(args[key]) !== canonicalJson(original[key]);
-  const changed = Object.keys(args).filter((key) => !Object.hasOwn(original, key) || isChanged(key));
+  const changed = Object.entries(args).filter(([key]) => !Object.hasOwn(original, key) || isChanged(key));
   const left = Object.keys(original).filter((key) => !Object.hasOwn(args, key));
-  const now = changed.length > 0 ? ` They are now ${JSON.stringify(pick(args, changed))}.` : '';
+  const now = changed.length > 0 ? ` They are now ${JSON.stringify(Object.fromEntries(changed))}.` : '';
   const without = left.length > 0 ? ` Left out: ${left.map(shown).join(', ')}.` : '';
   const told = `Whoever approved this call changed its arguments first.${now}${without}`;
   if (told.length <= MAX_EDITS) return told;
   return `${withoutHalf(told.slice(0, MAX_EDITS))}… (${told.length - MAX_EDITS} more characters are not shown)`;
-}
-
-function pick(args: JsonObject, keys: readonly string[]): JsonObject {
-  return Object.fromEntries(keys.map((key) => [key, args[key]]));
 }
 
 /** On one line, whatever a model takes for a key. */
@@ -297,8 +285,6 @@ interface Head {
   readonly head: string;
   /** How many characters of the text it stands for. */
   readonly shown: number;
-  /** The head is JSON, and so was the text. */
-  readonly isJson: boolean;
 }
 
 /**
@@ -311,7 +297,7 @@ export function headOf(text: string, limit: number): Head {
     if (head !== undefined && parsedJson(text) !== undefined) return head;
   }
   const head = withoutHalf(text.slice(0, limit));
-  return { head, shown: head.length, isJson: false };
+  return { head, shown: head.length };
 }
 
 /** Without half a character at its end: lone surrogates are no valid text for an API. */
@@ -345,17 +331,19 @@ function jsonHead(text: string, limit: number): Head | undefined {
     else if (inner !== undefined && (character === ',' || character === inner.closing)) inner.values += 1;
     else continue;
     const shown = closing === undefined ? index : index + 1;
-    if (shown + open.length <= limit && isWhole(open))
+    // No item of a list is shown in part, except for the first one, where there is nothing else to show.
+    const isWhole = ({ closing: end, values }: Open, depth: number): boolean =>
+      end !== ']' || values === 0 || depth === open.length - 1;
+    if (shown + open.length <= limit && open.every(isWhole))
       best = {
         shown,
-        closing: open
-          .map((list) => list.closing)
+        closing: Array.from(open, (list) => list.closing)
           .reverse()
           .join(''),
       };
     if (closing === undefined && character !== ',') open.pop();
   }
-  return best && { head: text.slice(0, best.shown) + best.closing, shown: best.shown, isJson: true };
+  return best && { head: text.slice(0, best.shown) + best.closing, shown: best.shown };
 }
 
 /** Where a string ends, or behind the limit. */
@@ -366,11 +354,4 @@ function endOfString(text: string, start: number, limit: number): number {
     else if (character === '"') return index;
   }
   return limit + 1;
-}
-
-/** Whether no item of a list would be shown in part; the first one may be, where there is nothing else to show. */
-function isWhole(open: readonly Open[]): boolean {
-  return open.every(
-    ({ closing, values }, depth) => closing !== ']' || values === 0 || depth === open.length - 1,
-  );
 }

@@ -331,13 +331,6 @@ export interface Wait
   };
 }
 
-/** A question that was answered, and where in its call it was asked. */
-export interface AnsweredQuestion {
-  readonly index: number;
-  readonly message: string;
-  readonly value: unknown;
-}
-
 /** Arguments of a call that somebody changed when they approved it. */
 export interface EditedCall {
   /** What the model had sent, as the tool would have got it. */
@@ -384,7 +377,8 @@ export interface CallJournal {
   readonly reruns?: number;
   /** How often it was asked about again because its tool took the approved arguments no more. */
   readonly reasks?: number;
-  readonly answers: readonly AnsweredQuestion[];
+  /** Questions that were answered, and where in the call they were asked. */
+  readonly answers: readonly { readonly index: number; readonly message: string; readonly value: unknown }[];
   /** Who gave the answers so far, where that was said. */
   readonly given?: readonly GivenAnswer[];
   /** Values of finished `context.once` work, by key; without `value` where there was none. */

@@ -103,7 +103,7 @@ export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: A
 }
 
 /** How long a call may wait for somebody's decision. */
-export interface Limits {
+interface Limits {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 }

@@ -72,22 +72,12 @@ export function unreadableResult(cause: unknown): TypeError {
     cause,
   });
 }
-/** Whether something is what another copy of the package in the same process calls by the name of this class. */
-export function isOfAnotherCopy(value: unknown, wanted: abstract new (...args: never) => object): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof wanted) return false;
-  return value.constructor?.name === wanted.name;
-}
-
-/** What whoever gave it is told. */
-export function anotherCopy(what: string, name: string): { readonly problem: string; readonly fix: string } {
-  return {
-    problem: `${what} is a ${name}, but one of another copy of toolwright`,
-    fix: 'one copy for all who use it: `npm ls toolwright` lists them',
-  };
-}
-
-/** The same as what explains an option. */
+/** Explains that a value is what another copy of the package in the same process calls by the name of this class. */
 export function ofAnotherCopy(wanted: abstract new (...args: never) => object) {
-  return (value: unknown, option: string) =>
-    isOfAnotherCopy(value, wanted) ? [{ option, ...anotherCopy(option, wanted.name) }] : [];
+  return (value: unknown, option: string) => {
+    if (typeof value !== 'object' || value === null || value instanceof wanted) return [];
+    if (value.constructor?.name !== wanted.name) return [];
+    const problem = `${option} is a ${wanted.name}, but one of another copy of toolwright`;
+    return [{ option, problem, fix: 'one copy for all who use it: `npm ls toolwright` lists them' }];
+  };
 }

@@ -1,10 +1,9 @@
 import { type CanActivate, type ExecutionContext, ForbiddenException, Logger } from '@nestjs/common';
 import { isObservable } from 'rxjs';
-import { CallContext } from '../call/context.js';
+import { CallContext, CallSuspended } from '../call/context.js';
 import { loggedFields } from '../call/log.js';
 import { planOf } from '../call/plan.js';
 import type { Redaction } from '../call/redact.js';
-import { CallSuspended } from '../call/replay.js';
 import { drain, isToolResultLike } from '../call/result-form.js';
 import { type DescribeError, failedResult } from '../call/result-text.js';
 import { listFaults } from '../checking/faults.js';
