@@ -307,7 +307,7 @@ function composeEndings({ plan, environment, hooks, hasTask }: Composed): readon
     hasTask && ((call, outcome) => call.task?.outlive(outcome)),
     hooks &&
       (isRecorded ? (call, outcome) => Promise.resolve().then(() => afterCall(call, outcome)) : afterCall),
-    logger && logOutcome,
+    logger && ((call, outcome) => void logOutcome(call, outcome)),
     hasTask && ((call, outcome) => void call.task?.answered(outcome)),
     opensContext && closeContext,
     onStep && (() => void onStep('write')),

@@ -154,8 +154,16 @@ export class HookedCallLife implements CallHooks {
       },
     );
     return andThen(ended, (end) => {
-      if (end === undefined && args !== read.value) this.#call.request = withArguments(this.#request, args);
-      return end;
+      if (end !== undefined || args === read.value) return end;
+      // As if these arguments had come; what cannot be taken of repaired ones stays so.
+      this.#call.request = {
+        ...this.#request,
+        id: this.#request.id,
+        arguments: args,
+        text: JSON.stringify(args),
+        read: { ok: true, value: args, repairs: read.repairs },
+      };
+      return undefined;
     });
   }
 
@@ -176,9 +184,12 @@ export class HookedCallLife implements CallHooks {
   after(outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
     const { status, result: original } = outcome;
     const { isAnswered } = this;
-    return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) =>
-      result === original ? outcome : { ...outcome, result, status: statusAfter(status, result) },
-    );
+    return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) => {
+      if (result === original) return outcome;
+      // It is an error now, or is none any more; all else that happened stays as it was.
+      const now = result.isError ? 'error' : 'success';
+      return { ...outcome, result, status: status === 'success' || status === 'error' ? now : status };
+    });
   }
 
   completed(original: ToolResult): ToolResult | Promise<ToolResult> {
@@ -270,21 +281,18 @@ export class HookedCallLife implements CallHooks {
   #seen(args = this.#call.checked): HookedCall {
     const { scope, attempt, tool } = this.#call;
     const { id, name, place } = this.#request;
-    const seen: Mutable<HookedCall> = { callId: id, name, scope, attempt, isRepeated: this.#isRepeated };
+    const seen: { -readonly [Key in keyof HookedCall]: HookedCall[Key] } = {
+      callId: id,
+      name,
+      scope,
+      attempt,
+      isRepeated: this.#isRepeated,
+    };
     if (tool !== undefined) seen.tool = tool;
     if (args !== undefined) seen.arguments = copyOfJson(args) as JsonObject;
     if (place !== undefined) seen.runId = place.runId;
     return seen;
   }
-}
-
-type Mutable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
-
-/** The call as if these arguments had come; what cannot be taken of repaired ones stays so. */
-function withArguments(request: CallRequest, args: JsonObject): CallRequest {
-  const repairs = request.read?.ok ? request.read.repairs : [];
-  const text = JSON.stringify(args);
-  return { ...request, id: request.id, arguments: args, text, read: { ok: true, value: args, repairs } };
 }
 
 /** What is told in place of a result that must not be seen: that it was done stays true. */
@@ -298,9 +306,3 @@ function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolRe
 }
 
 const RAN: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'started']);
-
-/** A result that is an error now, or is none any more; all else that happened stays as it was. */
-function statusAfter(status: CallStatus, { isError }: ToolResult): CallStatus {
-  if (status === 'success' && isError) return 'error';
-  return status === 'error' && !isError ? 'success' : status;
-}

@@ -45,7 +45,7 @@ const MOST_KNOWN_KEYS = 1000;
 
 /** Hides `names` as well as what is known to be secret; `customerNo` stands for `customer_no` and `oldCustomerNo` too. */
 export function createRedaction(names: readonly string[] = []): Redaction {
-  const own = names.map(joined).filter((name) => name !== '');
+  const own = names.map((name) => wordsOf(name).join('')).filter((name) => name !== '');
   const parts = [...SECRET_PARTS, ...own.filter((name) => name.length >= MIN_PART)];
   const words = new Set([...SECRET_WORDS, ...own]);
   const test = (key: string): boolean => {
@@ -53,7 +53,7 @@ export function createRedaction(names: readonly string[] = []): Redaction {
     const whole = spelt.join('');
     return (
       words.has(whole) ||
-      spelt.some((word) => hasWord(words, word)) ||
+      spelt.some((word) => words.has(word) || words.has(word.replace(/s$/, ''))) ||
       parts.some((part) => whole.includes(part))
     );
   };
@@ -90,8 +90,10 @@ class RedactedCopy {
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
     if (value instanceof Error) return this.#text(`${value.name}: ${value.message}`);
     if (depth >= MAX_DEPTH || this.#left <= 0) return '…';
-    if (Array.isArray(value)) return this.#some(value, (item) => this.of(item, depth + 1));
-    return this.#object(value, depth);
+    if (!Array.isArray(value)) return this.#object(value, depth);
+    const shown = value.slice(0, MAX_ITEMS).map((item) => this.of(item, depth + 1));
+    const missing = value.length - shown.length;
+    return missing === 0 ? shown : [...shown, `… ${missing} more`];
   }
 
   #text(text: string): string {
@@ -111,20 +113,6 @@ class RedactedCopy {
     const missing = keys.length - entries.length;
     return Object.fromEntries(missing === 0 ? entries : [...entries, ['…', `${missing} more`]]);
   }
-
-  #some(values: readonly unknown[], show: (value: unknown) => unknown): readonly unknown[] {
-    const shown = values.slice(0, MAX_ITEMS).map(show);
-    const missing = values.length - shown.length;
-    return missing === 0 ? shown : [...shown, `… ${missing} more`];
-  }
-}
-
-function hasWord(words: ReadonlySet<string>, word: string): boolean {
-  return words.has(word) || (word.endsWith('s') && words.has(word.slice(0, -1)));
-}
-
-function joined(key: string): string {
-  return wordsOf(key).join('');
 }
 
 /** `customerNo`, `customer_no` and `CUSTOMER-NO` have the same words. */
@@ -191,8 +179,8 @@ function maskValues(text: string, isSecret: (key: string) => boolean): string {
     const [, key = '', quote, separator = '', open = ''] = pair;
     if (!isSecret(key)) continue;
     const from = PAIR.lastIndex;
-    if (open === '' && separator === ':' && quote === undefined && !matchesAt(LIKE_A_VALUE, text, from))
-      continue;
+    LIKE_A_VALUE.lastIndex = from;
+    if (open === '' && separator === ':' && quote === undefined && !LIKE_A_VALUE.test(text)) continue;
     const end = endOfValue(text, { from, open, isBareInJson: separator === ':' });
     if (end === from && open === '') continue;
     const isBracket = open === '[' || open === '{';
@@ -203,14 +191,11 @@ function maskValues(text: string, isSecret: (key: string) => boolean): string {
   return masked + text.slice(copied);
 }
 
-interface ValueStart {
-  readonly from: number;
-  readonly open: string;
-  readonly isBareInJson: boolean;
-}
-
 /** Where a value ends; one that was cut ends with its text. */
-function endOfValue(text: string, { from, open, isBareInJson }: ValueStart): number {
+function endOfValue(
+  text: string,
+  { from, open, isBareInJson }: { from: number; open: string; isBareInJson: boolean },
+): number {
   if (open === '[' || open === '{') return endOfBrackets(text, from);
   if (open !== '') return endOfQuotes(text, from, open);
   const bare = isBareInJson ? BARE_IN_JSON : BARE;
@@ -244,9 +229,4 @@ function endOfBrackets(text: string, from: number): number {
     if (depth === 0) return mark.index + 1;
   }
   return text.length;
-}
-
-function matchesAt(pattern: RegExp, text: string, from: number): boolean {
-  pattern.lastIndex = from;
-  return pattern.test(text);
 }

@@ -58,11 +58,13 @@ export function registerFunction(
   registry.register(Object.freeze({ ...tool, ignoresContext: true }));
 }
 
-/** What is given, whatever TypeScript would have said of it. */
-type Given = Readonly<Record<'registry' | 'name' | 'params' | 'fn', unknown>>;
-
-/** All that is wrong with it. */
-function problemsOf({ registry, name, params, fn }: Given): readonly string[] {
+/** All that is wrong with what is given, whatever TypeScript would have said of it. */
+function problemsOf({
+  registry,
+  name,
+  params,
+  fn,
+}: Readonly<Record<'registry' | 'name' | 'params' | 'fn', unknown>>): readonly string[] {
   const problems: string[] = [];
   if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is no ToolRegistry');
   if (typeof name !== 'string') problems.push('Its name is no string');

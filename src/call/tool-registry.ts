@@ -119,21 +119,6 @@ const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGIST
   tools: 'new ToolRegistry().register(...tools)',
 });
 
-/** The options of a registry whose tools are called within calls of another one: what that forbids and hides holds. */
-function optionsWithin(own: ToolRegistryOptions, outer: ToolRegistryOptions): ToolRegistryOptions {
-  const { policy, hooks = [], redact = [], logArguments } = outer;
-  const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
-  if (own === outer || addsNothing) return own;
-  const both = bothPolicies(policy, own.policy);
-  return {
-    ...own,
-    ...(both ? { policy: both } : {}),
-    hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
-    redact: [...redact, ...(own.redact ?? [])],
-    ...(logArguments === false ? { logArguments } : {}),
-  };
-}
-
 /** What watches a registry. */
 const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
 
@@ -266,10 +251,20 @@ export class ToolRegistry {
 
   /** The same tools, behind what is around another registry, too: where they are called within its calls. */
   within(outer: ToolRegistry): ToolRegistry {
-    const options = optionsWithin(this.#options, outer.#options);
-    return options === this.#options
-      ? this
-      : new ToolRegistry({ ...options, tasks: this.tasks }, this.#table);
+    const { policy, hooks = [], redact = [], logArguments } = outer.#options;
+    const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
+    if (outer.#options === this.#options || addsNothing) return this;
+    const own = this.#options;
+    const both = bothPolicies(policy, own.policy);
+    const options = {
+      ...own,
+      ...(both ? { policy: both } : {}),
+      hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
+      redact: [...redact, ...(own.redact ?? [])],
+      ...(logArguments === false ? { logArguments } : {}),
+      tasks: this.tasks,
+    };
+    return new ToolRegistry(options, this.#table);
   }
 
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
@@ -435,8 +430,9 @@ export class ToolRegistry {
 
   #answer(environment: CallEnvironment, request: CallRequest, origin: CallSource): Promise<ToolResult> {
     const { watcher } = this.#table.root;
-    if (watcher !== undefined) return watchedResult(watcher, { environment, request, ...origin });
-    return Promise.resolve(makeCall(environment, request, origin));
+    if (watcher === undefined) return Promise.resolve(makeCall(environment, request, origin));
+    const recorded = { ...environment, isRecorded: true as const };
+    return makeWatched(watcher, { environment: recorded, request, ...origin }).then(({ result }) => result);
   }
 
   /**
@@ -521,26 +517,14 @@ interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick
 }
 
 /** Makes a call through the watcher of its registry, where it has one. */
-function makeWatched(
+async function makeWatched(
   watcher: CallWatcher | undefined,
   { environment, request, scope, attempt }: CallParts,
-): Invocation | Promise<Invocation> {
+): Promise<Invocation> {
   const make = ({ policy, onStep }: WatcherAdditions = {}): Invocation | Promise<Invocation> => {
     const { policies = [] } = environment;
     const asked = policy === undefined ? {} : { policies: [...policies, policy] };
     return makeCall({ ...environment, ...asked, ...(onStep ? { onStep } : {}) }, request, { scope, attempt });
   };
   return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
-}
-
-/** The same where the record of the call is not wanted. */
-async function watchedResult(
-  watcher: CallWatcher,
-  { environment, ...call }: Omit<CallParts, 'environment'> & { readonly environment: CallEnvironment },
-): Promise<ToolResult> {
-  const { result } = await makeWatched(watcher, {
-    ...call,
-    environment: { ...environment, isRecorded: true },
-  });
-  return result;
 }

@@ -40,11 +40,9 @@ export function optionFaults(given: unknown, table: OptionTable): readonly Optio
 /** The same where anything else may stand beside the options. */
 export function wrongValues(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
   let faults: OptionFault[] | undefined;
-  for (const name of table.rules.keys()) {
+  for (const [name, rule] of table.rules) {
     const value = (given as Readonly<Record<string, unknown>>)[name];
-    const rule = table.rules.get(name);
-    if (rule === undefined || isFine(rule, { value, isGiven: value !== undefined || name in given }))
-      continue;
+    if (isFine(rule, { value, isGiven: value !== undefined || name in given })) continue;
     faults ??= [];
     faults.push(...describeWrong(path + name, value, rule));
   }
@@ -121,24 +119,16 @@ export function areRight(given: unknown, { rules, required }: OptionTable): bool
     if (value === undefined ? rule.isProtecting : !rule.accepts(value)) return false;
   }
   for (const name of required) if (given[name] === undefined) return false;
-  return isPlainObject(given) || wrongGetters(given, rules).length === 0;
+  // A class may give its options by getters, which do not count as keys.
+  return (
+    isPlainObject(given) ||
+    [...rules].every(
+      ([name, rule]) => !(name in given) || isFine(rule, { value: given[name], isGiven: true }),
+    )
+  );
 }
 
-/** A class may give its options by getters, which do not count as keys. */
-function wrongGetters(given: object, rules: OptionTable['rules']): readonly string[] {
-  const options = given as Readonly<Record<string, unknown>>;
-  return Array.from(rules.keys()).filter((name) => {
-    const rule = rules.get(name);
-    return rule !== undefined && name in given && !isFine(rule, { value: options[name], isGiven: true });
-  });
-}
-
-interface Given {
-  readonly value: unknown;
-  readonly isGiven: boolean;
-}
-
-function isFine(rule: OptionRule, { value, isGiven }: Given): boolean {
+function isFine(rule: OptionRule, { value, isGiven }: { value: unknown; isGiven: boolean }): boolean {
   if (value !== undefined) return rule.accepts(value);
   return !rule.isRequired && !(isGiven && rule.isProtecting);
 }
@@ -221,12 +211,10 @@ function inWords(value: unknown): string {
   if (!isPlainObject(value)) return `an instance of ${value.constructor?.name || 'a class'}`;
   const entries = Object.entries(value);
   if (entries.length === 0) return '{}';
-  const parts = entries.slice(0, MOST_ENTRIES).map(([key, inner]) => key + told(inner));
+  const parts = entries
+    .slice(0, MOST_ENTRIES)
+    .map(([key, inner]) => (['boolean', 'number'].includes(typeof inner) ? `${key}: ${inner}` : key));
   return `{ ${parts.join(', ')}${entries.length > MOST_ENTRIES ? ', …' : ''} }`;
-}
-
-function told(inner: unknown): string {
-  return typeof inner === 'boolean' || typeof inner === 'number' ? `: ${inner}` : '';
 }
 
 function hidden(value: unknown): string {
