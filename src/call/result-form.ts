@@ -141,7 +141,7 @@ export class ResultForm {
 
   #object(value: object, around: Around): unknown {
     const bytes = bytesOf(value);
-    if (bytes !== undefined) return this.#file({ bytes });
+    if (bytes !== undefined) return this.#attach({ bytes });
     if (Array.isArray(value) || ArrayBuffer.isView(value))
       return this.#list(Array.from(value as unknown as Iterable<unknown>), around);
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -205,7 +205,7 @@ export class ResultForm {
 
   /** An object, as parameters that are a `Map` take it; pairs where the keys are no names. */
   #map(pairs: readonly (readonly [unknown, unknown])[], around: Around): unknown {
-    const names = pairs.map(([key]) => (isName(key) ? String(key) : undefined));
+    const names = pairs.map(([key]) => (NAMES.has(typeof key) ? String(key) : undefined));
     const isObject = names.every((name) => name !== undefined) && new Set(names).size === names.length;
     if (!isObject) return this.#list(pairs, around);
     return this.#entries(
@@ -225,20 +225,26 @@ export class ResultForm {
     return this.#form(await promise, around);
   }
 
-  #file(named: NamedBytes): string {
-    if (named.bytes.byteLength > MAX_BYTES) return String(this.#fail(TOO_LARGE));
-    const number = this.#files.push(undefined);
-    return this.#attach(named, number);
-  }
-
-  #attach(named: NamedBytes, number: number): string {
-    const part = partOf(named, number);
-    this.#files[number - 1] = part;
-    const name = part.type === 'file' ? part.filename : `image-${number}`;
-    return `[${name}: ${part.type === 'text' ? '' : part.mimeType}, ${named.bytes.byteLength} bytes]`;
+  /** Bytes as a part for the model, and its name in their place. `number` names one that has no name. */
+  #attach({ bytes, mimeType, filename }: NamedBytes, number = this.#files.push(undefined)): string | null {
+    if (bytes.byteLength > MAX_BYTES) return this.#fail(TOO_LARGE);
+    const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+    const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
+    const known = TYPES.find(({ beginning }) => beginning !== undefined && head.startsWith(beginning));
+    const sniffed = isWebp ? 'image/webp' : (known?.type ?? UNKNOWN);
+    const type = (mimeType || sniffed).split(';', 1)[0] ?? UNKNOWN;
+    const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+    const isImage = type.startsWith('image/');
+    const { extension = 'bin' } = TYPES.find((other) => other.type === type) ?? {};
+    const name = isImage ? `image-${number}` : filename || `file-${number}.${extension}`;
+    this.#files[number - 1] = isImage
+      ? { type: 'image', data, mimeType: type }
+      : { type: 'file', data, mimeType: type, filename: name };
+    return `[${name}: ${type}, ${bytes.byteLength} bytes]`;
   }
 
   async #blob(blob: Blob & { readonly name?: string }): Promise<unknown> {
+    // It has its place among the files before it is read.
     const number = this.#files.push(undefined);
     if (blob.size > MAX_BYTES) return this.#fail(TOO_LARGE);
     const bytes = new Uint8Array(await blob.arrayBuffer());
@@ -259,13 +265,11 @@ export class ResultForm {
   async #stream({ chunks, mimeType, filename }: ByteStream): Promise<unknown> {
     const items = await toListLater(chunks, this.#reporter, MAX_BYTES);
     if (items.every((item) => typeof item === 'string')) return items.join('');
-    const pieces = items.map((item) =>
-      typeof item === 'object' && item !== null ? bytesOf(item) : undefined,
-    );
+    const pieces = items.map((item) => bytesOf(Object(item)));
     if (!pieces.every((piece) => piece !== undefined)) return items;
     const bytes = Buffer.concat(pieces);
-    if (mimeType !== undefined && isTextual(mimeType) && filename === undefined) return bytes.toString();
-    return this.#attach({ bytes, mimeType, filename }, this.#files.push(undefined));
+    const isText = filename === undefined && mimeType !== undefined && TEXTUAL.test(mimeType);
+    return isText ? bytes.toString() : this.#attach({ bytes, mimeType, filename });
   }
 
   #fail(problem: string): null {
@@ -283,11 +287,8 @@ function isData([, field]: readonly [string, unknown]): boolean {
   return typeof field !== 'function' && field !== undefined;
 }
 
-function isName(key: unknown): boolean {
-  return (
-    typeof key === 'string' || typeof key === 'number' || typeof key === 'boolean' || typeof key === 'bigint'
-  );
-}
+/** Types of keys that are names in JSON. */
+const NAMES = new Set(['string', 'number', 'boolean', 'bigint']);
 
 /** What is gone through by key and value, as `Headers` and `FormData` are. */
 function isPairs(value: object, list: readonly unknown[]): list is readonly (readonly [unknown, unknown])[] {
@@ -347,66 +348,35 @@ function streamOf(value: object): ByteStream | undefined {
   if (typeof getStream === 'function') {
     const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
     const inner: unknown = getStream.call(value);
-    return isAsyncIterable(inner) ? { chunks: inner, ...headersOf(headers) } : undefined;
+    // What a `StreamableFile` says of its content; Nest's defaults say nothing.
+    const { type, disposition } = (headers ?? {}) as Known;
+    const mimeType = typeof type === 'string' && type !== UNKNOWN ? type : undefined;
+    const [, filename] =
+      /filename="?([^";]+)/i.exec(typeof disposition === 'string' ? disposition : '') ?? [];
+    return isAsyncIterable(inner) ? { chunks: inner, mimeType, filename } : undefined;
   }
   const isStream = typeof pipe === 'function' || typeof pipeTo === 'function';
   return isStream && isAsyncIterable(value) ? { chunks: value } : undefined;
 }
 
-/** What a `StreamableFile` says of its content; Nest's defaults say nothing. */
-function headersOf(headers: unknown): Omit<NamedBytes, 'bytes'> {
-  const { type, disposition } = (headers ?? {}) as Known;
-  const filename =
-    typeof disposition === 'string' ? /filename="?([^";]+)/i.exec(disposition)?.[1] : undefined;
-  return {
-    ...(typeof type === 'string' && type !== UNKNOWN ? { mimeType: type } : {}),
-    ...(filename === undefined ? {} : { filename }),
-  };
-}
-
-/** Bytes as a part for the model. `number` names one that has no name. */
-function partOf({ bytes, mimeType, filename }: NamedBytes, number: number): ContentPart {
-  const type = (mimeType || sniff(bytes)).split(';', 1)[0] ?? UNKNOWN;
-  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
-  if (type.startsWith('image/')) return { type: 'image', data, mimeType: type };
-  return {
-    type: 'file',
-    data,
-    mimeType: type,
-    filename: filename || `file-${number}.${EXTENSIONS[type] ?? 'bin'}`,
-  };
-}
-
 const UNKNOWN = 'application/octet-stream';
 
-/** How files of some types begin. */
-const BEGINNINGS: readonly (readonly [string, string])[] = [
-  ['\x89PNG\r\n\x1a\n', 'image/png'],
-  ['\xff\xd8\xff', 'image/jpeg'],
-  ['GIF8', 'image/gif'],
-  ['%PDF-', 'application/pdf'],
-  ['PK\x03\x04', 'application/zip'],
-];
+/** Content types that say that bytes are text. */
+const TEXTUAL = /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i;
 
-const EXTENSIONS: Readonly<Record<string, string>> = {
-  'application/pdf': 'pdf',
-  'application/zip': 'zip',
-  'application/json': 'json',
-  'text/plain': 'txt',
-  'text/csv': 'csv',
-  'text/html': 'html',
-};
-
-function sniff(bytes: Uint8Array): string {
-  const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
-  if (head.startsWith('RIFF') && head.startsWith('WEBP', 8)) return 'image/webp';
-  return BEGINNINGS.find(([beginning]) => head.startsWith(beginning))?.[1] ?? UNKNOWN;
-}
-
-/** Whether a content type says that bytes are text. */
-function isTextual(mimeType: string): boolean {
-  return /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i.test(mimeType);
-}
+/** How files of some types begin, and what their names end with. */
+const TYPES: readonly { readonly type: string; readonly beginning?: string; readonly extension?: string }[] =
+  [
+    { type: 'image/png', beginning: '\x89PNG\r\n\x1a\n' },
+    { type: 'image/jpeg', beginning: '\xff\xd8\xff' },
+    { type: 'image/gif', beginning: 'GIF8' },
+    { type: 'application/pdf', beginning: '%PDF-', extension: 'pdf' },
+    { type: 'application/zip', beginning: 'PK\x03\x04', extension: 'zip' },
+    { type: 'application/json', extension: 'json' },
+    { type: 'text/plain', extension: 'txt' },
+    { type: 'text/csv', extension: 'csv' },
+    { type: 'text/html', extension: 'html' },
+  ];
 
 /** Hears what a call has to report, as long as anybody waits for it: its context. */
 interface Reporter {
@@ -470,17 +440,13 @@ async function toListLater(
   let bytes = 0;
   for await (const value of values) {
     list.push(value);
-    bytes += sizeOf(value);
+    if (typeof value === 'string') bytes += value.length;
+    else if (ArrayBuffer.isView(value)) bytes += value.byteLength;
     if (reporter.isStopped) break;
     if (list.length > MAX_VALUES || bytes > maxBytes)
       throw tooMuch(`${MAX_VALUES} values or ${maxBytes} bytes`);
   }
   return list;
-}
-
-function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  return ArrayBuffer.isView(value) ? value.byteLength : 0;
 }
 
 function tooMuch(limit: string): ToolwrightError {
@@ -514,20 +480,19 @@ function write(tool: WritingTool, value: unknown, describe: DescribeError | unde
   // Plain objects, which most results are, need not be asked for their class.
   if (Object.getPrototypeOf(value) !== Object.prototype) {
     if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
-    if (value instanceof ResultForm) return writeForm(value);
+    if (value instanceof ResultForm) {
+      const { json, files, problem } = value;
+      if (problem !== undefined) return unwritable(problem);
+      const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
+      if (files.length === 0) return toolResult(text);
+      return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
+    }
     if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool.name, value, describe);
   }
   if (isResultFields(value)) return saneResult(value);
   if (hasContent(value, tool))
     return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
   return toolResult(jsonText(value) as string);
-}
-
-function writeForm({ json, files, problem }: ResultForm): ToolResult {
-  if (problem !== undefined) return unwritable(problem);
-  const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
-  if (files.length === 0) return toolResult(text);
-  return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
 }
 
 function unwritable(problem: string): ToolResult {
@@ -600,13 +565,9 @@ function hasContent(
     'content' in value &&
     Array.isArray(value.content) &&
     value.content.every(isPart) &&
-    (tool?.returnsContent === true || isOnlyContent(value))
+    (tool?.returnsContent === true ||
+      (value.content.length > 0 && Object.keys(value).every((key) => key === 'content' || key === 'details')))
   );
-}
-
-function isOnlyContent(value: { readonly content: unknown }): boolean {
-  const isFilled = Array.isArray(value.content) && value.content.length > 0;
-  return isFilled && Object.keys(value).every((key) => key === 'content' || key === 'details');
 }
 
 /** What a part lacks without which no model and no client can be sent it. */
