@@ -8,7 +8,14 @@ import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest } from './i
 import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { isToolResultLike, ResultForm, writeResult } from './result-form.js';
-import { cutResult, failedResult, takeOutFiles, unendedText, writeFailure } from './result-text.js';
+import {
+  cutResult,
+  failedResult,
+  SHORTEST_WITH_FILES,
+  takeOutFiles,
+  unendedText,
+  writeFailure,
+} from './result-text.js';
 
 /** What the writing of a result depends on. */
 interface WrittenCall {
@@ -27,8 +34,10 @@ interface WrittenCall {
 export function writeOutcome(call: WrittenCall, end: BodyOutcome): CallOutcome {
   const written = end.type === 'returned' ? writeReturned(call, end.value) : writeUnreturned(call, end);
   const limit = call.tool.maxResultChars ?? call.environment.maxResultChars ?? MAX_RESULT_CHARS;
-  const result = cutResult(takeOutFiles(written.result), limit);
-  return result === written.result ? written : { ...written, result };
+  const { length } = written.result.forLLM;
+  // Most results are short.
+  if (length < SHORTEST_WITH_FILES && length <= limit) return written;
+  return { ...written, result: cutResult(takeOutFiles(written.result), limit) };
 }
 
 /** Characters of a result that the model sees, where nothing else is said: some 25,000 tokens. */

@@ -190,7 +190,7 @@ export function describeThrown(tool: string, thrown: unknown, describe: Describe
 }
 
 /** Texts shorter than this may have a small picture in them. */
-const SHORTEST = 4_000;
+export const SHORTEST_WITH_FILES = 4_000;
 /** Pictures that models look at; of others, and of more, only a note stays. */
 const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
 const MOST_PICTURES = 8;
@@ -209,7 +209,7 @@ const NO_BASE64 = /[^A-Za-z0-9+/_-]/g;
  */
 export function takeOutFiles(result: ToolResult): ToolResult {
   const { forLLM, content } = result;
-  if (forLLM.length < SHORTEST) return result;
+  if (forLLM.length < SHORTEST_WITH_FILES) return result;
   const pictures: ContentPart[] = [];
   const text = withoutFiles(forLLM, (mimeType, data) => {
     if (!PICTURES.test(mimeType) || pictures.length >= MOST_PICTURES || data.length > MOST_CHARS) return '';
