@@ -99,13 +99,19 @@ function asksForRetry(thrown: unknown): thrown is RetryToolCall {
 }
 
 function writeReturned(call: WrittenCall, value: unknown): CallOutcome {
-  const { tool, plan, environment, log } = call;
+  const { tool, plan, environment } = call;
   const result = writeResult(tool, value, environment.describeError);
   if (result.isError) return { status: 'error', result };
   const success: CallOutcome = { status: 'success', result };
-  // Most tools declare no output; a misfit of one that is only inferred is a warning, which only a log reads.
-  if (plan?.checkResult === undefined || result.async || (tool.isOutputInferred && !log.isRead))
-    return success;
+  // Most tools declare no output.
+  return plan?.checkResult === undefined ? success : checkedOutcome(call, value, success);
+}
+
+function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome): CallOutcome {
+  const { tool, plan, log } = call;
+  const { result } = success;
+  // A misfit of an output that is only inferred is a warning, which only a log reads.
+  if (plan === undefined || result.async || (tool.isOutputInferred && !log.isRead)) return success;
   const faults = resultFaults(call, value, result);
   if (faults.length === 0) return success;
   if (tool.isOutputInferred) {

@@ -134,11 +134,15 @@ export function makeCall(
   origin: CallSource,
 ): MaybeLater<ToolResult>;
 export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {
+  // What most calls pass by is apart: an engine inlines short functions only.
+  if (environment.telemetry?.isOn) return makeTraced(environment, request, origin);
+  return pipelineFor(environment, request).make(request, origin);
+}
+
+function makeTraced(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {
   const { telemetry } = environment;
-  if (telemetry === undefined || !telemetry.isOn)
-    return pipelineFor(environment, request).make(request, origin);
   const { id, name, journal, startedBy, mcp } = request;
-  const trace = telemetry.startCall({
+  const trace = telemetry?.startCall({
     id,
     name,
     tool: environment.find(name)?.offered,
@@ -149,7 +153,8 @@ export function makeCall(environment: CallEnvironment, request: CallRequest, ori
     mcp,
     redaction: redactionIn(environment),
   });
-  return trace.within(() => pipelineFor(environment, request).make(request, origin, trace));
+  const make = (): Answer => pipelineFor(environment, request).make(request, origin, trace);
+  return trace === undefined ? make() : trace.within(make);
 }
 
 /** Step "find": the pipeline of a tool, composed when the tool is first called in this environment. */
