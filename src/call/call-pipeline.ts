@@ -58,7 +58,8 @@ class Pipeline {
     const { environment, plan, hooks, steps, stepsAgain } = this.parts;
     const call = newCall(environment, request, { scope, plan, attempt, trace });
     if (hooks !== undefined) call.hooked = new HookedCallLife(hooks, call);
-    return this.#advance(call as Call, isRepeated(request) ? stepsAgain() : steps);
+    const isAgain = request.journal !== undefined || request.hasBegun;
+    return this.#advance(call as Call, isAgain ? stepsAgain() : steps);
   }
 
   /** Goes on with the steps of a call, and settles it: at once, or with a promise if a step has to wait. */
@@ -184,7 +185,9 @@ function compose(plan: CallPlan, environment: CallEnvironment): Pipeline {
   const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
   const composed = { plan, environment, hooks, hasTask };
   return new Pipeline({
-    ...composed,
+    plan,
+    environment,
+    hooks,
     steps: composeSteps(composed, false),
     stepsAgain: () => composeSteps(composed, true),
     run: runOf(plan, environment),
