@@ -21,7 +21,7 @@ import { redactionIn } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
 import { notFoundResult } from './result-text.js';
-import { blockedResult, outcomeOf, runBody } from './run-body.js';
+import { blockedResult, outcomeOfBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
 
@@ -85,7 +85,7 @@ class Pipeline {
   readonly #endBody: OnBodyEnd = (call, body) => {
     try {
       call.environment.onStep?.('run');
-      const outcome = outcomeOf(call, body);
+      const outcome = outcomeOfBody(call, body);
       if (!(outcome instanceof Promise)) return this.#settle(call, outcome);
       return outcome.then(
         (later) => this.#settle(call, later),
@@ -124,20 +124,16 @@ class Pipeline {
 }
 
 /** Makes a call: find ▸ read ▸ check ▸ allow ▸ run ▸ write. Synchronous if all of its steps are. Never throws or rejects. */
-export function makeCall(
-  environment: RecordedEnvironment,
+export function makeCall<Environment extends CallEnvironment>(
+  environment: Environment,
   request: CallRequest,
-  origin: CallSource,
-): MaybeLater<Invocation>;
-export function makeCall(
-  environment: CallEnvironment,
-  request: CallRequest,
-  origin: CallSource,
-): MaybeLater<ToolResult>;
-export function makeCall(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {
+  source: CallSource,
+): MaybeLater<Environment extends RecordedEnvironment ? Invocation : ToolResult> {
   // What most calls pass by is apart: an engine inlines short functions only.
-  if (environment.telemetry?.isOn) return makeTraced(environment, request, origin);
-  return pipelineFor(environment, request).make(request, origin);
+  const answer = environment.telemetry?.isOn
+    ? makeTraced(environment, request, source)
+    : pipelineFor(environment, request).make(request, source);
+  return answer as ReturnType<typeof makeCall<Environment>>;
 }
 
 function makeTraced(environment: CallEnvironment, request: CallRequest, origin: CallSource): Answer {

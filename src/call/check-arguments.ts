@@ -40,7 +40,7 @@ export function acceptedArguments({ accept }: CallPlan, request: CallRequest): J
 }
 
 /** Reads, checks and hydrates the arguments of a call. Synchronous unless a class has asynchronous rules. */
-export function checkArguments(
+export function prepareArguments(
   tool: ToolDefinition,
   plan: CallPlan,
   call: CallRequest,

@@ -3,7 +3,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import { andThen, withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
 import { writeOutcome } from './call-outcome.js';
-import { acceptedArguments, checkArguments, copyOfSent, type ReadyArguments } from './check-arguments.js';
+import { acceptedArguments, copyOfSent, prepareArguments, type ReadyArguments } from './check-arguments.js';
 import type { Call, ReceivedCall } from './context.js';
 import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
 import { planOf } from './plan.js';
@@ -33,7 +33,7 @@ export function readyArguments(
   call: Call,
   request: CallRequest,
 ): ReadyArguments | CallOutcome | Promise<ReadyArguments | CallOutcome> {
-  const ready = checkArguments(call.tool, call.plan, request);
+  const ready = prepareArguments(call.tool, call.plan, request);
   if (!(ready instanceof Promise)) return ready;
   return awaitWork<ReadyArguments | CallOutcome>(call, ready, {
     onEnd: (end) => {
@@ -82,7 +82,7 @@ export async function checkOnly(
     const found = find(request.name);
     if (found === undefined) return { ok: false, problem: `there is no tool '${request.name}'` };
     const tool = found.open();
-    const checking = checkArguments(tool, planOf(tool, coerce), request);
+    const checking = prepareArguments(tool, planOf(tool, coerce), request);
     const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
     const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
     if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };

@@ -26,12 +26,12 @@ interface EffectFacts {
 export function effectKey(effect: EffectFacts): string {
   const { of, tool, arguments: args } = effect;
   const place = typeof of === 'string' ? [of] : [of.runId, of.step, of.index];
-  return digestOf([...place, tool, args]);
+  return jsonDigest([...place, tool, args]);
 }
 
 /** The key of one thing among those that a call does. */
 export function partKey(effect: string, part: string): string {
-  return digestOf([effect, part]);
+  return jsonDigest([effect, part]);
 }
 
 /** The ids of the runs that one call begins: made again, the call has the same for them. */
@@ -76,7 +76,7 @@ export class RunIds {
 
   #first(asked: unknown): string {
     try {
-      return digestOf([this.#effect, 'run', asked]);
+      return jsonDigest([this.#effect, 'run', asked]);
     } catch {
       // What cannot be written as JSON is refused later, or left out.
       return partKey(this.#effect, 'run');
@@ -85,6 +85,6 @@ export class RunIds {
 }
 
 /** The same for the same JSON, in whatever order its keys are. */
-export function digestOf(value: unknown): string {
+export function jsonDigest(value: unknown): string {
   return nodeCrypto().hash('sha256', canonicalJson(value), 'base64url');
 }

@@ -10,7 +10,7 @@ import {
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { isAsyncIterable, isThenable } from '../kernel/async.js';
 import { errorMessage, unreadableResult } from '../kernel/error-message.js';
-import { isPlainData, jsonText } from '../kernel/json.js';
+import { isPlainData, textOfJson } from '../kernel/json.js';
 import type { CallEnvironment } from './invocation.js';
 import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
 
@@ -486,7 +486,7 @@ function write(tool: WritingTool, value: unknown, describe: DescribeError | unde
   if (isResultFields(value)) return saneResult(value);
   if (hasContent(value, tool))
     return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
-  return toolResult(jsonText(value) as string);
+  return toolResult(textOfJson(value) as string);
 }
 
 function writeForm({ json, files, problem }: ResultForm): ToolResult {

@@ -207,7 +207,7 @@ export function suspended(tool: string, suspension: Suspension): CallOutcome {
  * The outcome of a call whose body asked a question that has no answer yet, or began a run that waits: the call waits,
  * whatever the body returned. Work of `once` that is under way then has the same limits as a body.
  */
-export function outcomeOf(call: Call, body: BodyOutcome): CallOutcome | Promise<CallOutcome> {
+export function outcomeOfBody(call: Call, body: BodyOutcome): CallOutcome | Promise<CallOutcome> {
   const { tool, task, scope, environment } = call;
   const replay = call.context?.replay;
   const waiting = environment.innerWaits?.() ?? NO_WAITS;

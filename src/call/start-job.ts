@@ -5,7 +5,7 @@ import { asyncResult, type ToolResult } from '../contract/tool-result.js';
 import { callListener, onAbort } from '../kernel/async.js';
 import { plainJson, withoutUndefined } from '../kernel/json.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
-import { digestOf } from './effect-key.js';
+import { jsonDigest } from './effect-key.js';
 import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { writeFailure } from './result-text.js';
@@ -183,7 +183,7 @@ export function fingerprintOf(tool: ToolDefinition): string {
   if (known !== undefined) return known;
   const { parameters, output, background, timeoutMs, sequential, annotations } = tool;
   const options = { output, background, timeoutMs, sequential, annotations };
-  const fingerprint = `${digestOf(parameters)}.${digestOf(plainJson(options))}`;
+  const fingerprint = `${jsonDigest(parameters)}.${jsonDigest(plainJson(options))}`;
   fingerprints.set(tool, fingerprint);
   return fingerprint;
 }

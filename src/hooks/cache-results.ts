@@ -1,4 +1,4 @@
-import { digestOf } from '../call/effect-key.js';
+import { jsonDigest } from '../call/effect-key.js';
 import { isCutDetails, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
 import type { CallScope } from '../contract/call.js';
@@ -107,5 +107,5 @@ function keyOf({ tool, arguments: args }: HookedCall, owner: unknown): string | 
   const whose = shared ? undefined : plainJson(owner);
   if (!shared && (whose === undefined || whose === null)) return undefined;
   const facts = [shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args];
-  return digestOf(facts);
+  return jsonDigest(facts);
 }

@@ -139,7 +139,7 @@ function written(value: unknown): string {
 /** A copy of what JSON shows of a value, big integers as their digits; `undefined` where JSON cannot say it. */
 export function plainJson(value: unknown): unknown {
   try {
-    const text = jsonText(value);
+    const text = textOfJson(value);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
@@ -147,7 +147,7 @@ export function plainJson(value: unknown): unknown {
 }
 
 /** A value as JSON, big integers as their digits. Without a replacer first: values with big integers are rare. */
-export function jsonText(value: unknown): string | undefined {
+export function textOfJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
