@@ -390,13 +390,13 @@ export {
   resumeStoredRun,
   type StoredRun,
 } from './loop/stored-run.js';
+export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/strict-schema.js';
 export {
   type NoStrictForm,
   type StrictForm,
   type StrictSchema,
   strictSchema,
 } from './schema/strict/strict-schema.js';
-export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/write-strict.js';
 export type { ToolEmbedder } from './search/embedded-tools.js';
 export { type SearchedTool, ToolIndex, type ToolQuery } from './search/tool-index.js';
 export {

@@ -1,6 +1,5 @@
 import type { ToolRegistry } from '../call/tool-registry.js';
-import type { ChatOptions } from '../chat/chat-options.js';
-import type { ChatHandler } from '../chat/create-chat-handler.js';
+import type { ChatHandler, ChatOptions } from '../chat/create-chat-handler.js';
 import type { Answer, CallScope } from '../contract/call.js';
 import type { LLMProvider, Message, UserMessage } from '../contract/llm-provider.js';
 import type { RunState } from '../contract/run-state.js';

@@ -44,10 +44,11 @@ export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown>
  * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
  */
 export function settled(value: unknown, of: WorkOf): unknown {
-  if (typeof value !== 'object' || value === null || isReady(value)) return value;
+  if (typeof value !== 'object' || value === null) return value;
   const { tool, environment } = of;
   try {
-    if (isToolResultLike(value, tool) || value instanceof Error || types.isNativeError(value)) return value;
+    if (isPlainData(value) || isToolResultLike(value, tool)) return value;
+    if (value instanceof Error || types.isNativeError(value)) return value;
   } catch (error) {
     throw unreadableResult(error);
   }

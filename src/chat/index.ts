@@ -5,7 +5,7 @@ export type {
   ChatOptions,
   ConversationsChatOptions,
   LoopChatOptions,
-} from './chat-options.js';
+} from './create-chat-handler.js';
 export { type ChatHandler, createChatHandler } from './create-chat-handler.js';
 export {
   type AgUiResponseOptions,
@@ -15,4 +15,4 @@ export {
   toUIMessageResponse,
   type UIMessageResponseOptions,
   uiMessageAnswers,
-} from './run-responses.js';
+} from './protocols.js';

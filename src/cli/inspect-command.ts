@@ -5,10 +5,10 @@ import { RUN_STORE } from '../contract/run-state.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../inspector/index.js';
 import { isRecord } from '../kernel/json.js';
-import { personOf } from './answer-run.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
+import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
 
 const OPTIONS = {

@@ -7,8 +7,7 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import { type PlannedTool, planToolset, schemaOrigins, type ToolsetPlan } from '../discovery/plan-toolset.js';
 import { type AuthorFault, ToolDeclarationError } from '../errors/author-fault.js';
-import { strictSchema } from '../schema/strict/strict-schema.js';
-import type { StrictNote } from '../schema/strict/write-strict.js';
+import { type StrictNote, strictSchema } from '../schema/strict/strict-schema.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
 

@@ -11,7 +11,7 @@ import { misspeltName } from '../kernel/nearest-name.js';
 import { serverAddress } from '../kernel/server-address.js';
 import type { PostgresOptions } from '../postgres/index.js';
 import { SqliteRunStore } from '../stores/index.js';
-import { checkRunsFile } from '../stores/sqlite-tables.js';
+import { checkRunsFile } from '../stores/sqlite-driver.js';
 import { type CommandSurroundings, UserFault } from './command.js';
 
 /** A store that the user named. */

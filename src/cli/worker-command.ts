@@ -14,8 +14,7 @@ import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
 import { plainLogger } from '../jobs/engine-trouble.js';
-import { jobWork } from '../jobs/queue-workers.js';
-import type { RunJobsOptions } from '../jobs/run-jobs.js';
+import { jobWork, type RunJobsOptions } from '../jobs/run-jobs.js';
 import {
   COUNT,
   FUNCTION,

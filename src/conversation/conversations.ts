@@ -19,7 +19,6 @@ import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
-import { checkAnswers } from './check-answers.js';
 import { ConversationLease } from './conversation-lease.js';
 import {
   type AnswersOptions,
@@ -35,7 +34,14 @@ import {
 } from './conversations-options.js';
 import type { NumberedEvent } from './events.js';
 import { CONTENT } from './options.js';
-import { type ConversationView, checkReplaced, StoredTurns, type TurnDeps, viewOf } from './stored-turns.js';
+import {
+  type ConversationView,
+  checkAnswers,
+  checkReplaced,
+  StoredTurns,
+  type TurnDeps,
+  viewOf,
+} from './stored-turns.js';
 import { processInbox } from './turn-queue.js';
 
 const DEFAULT_LEASE_MS = 30_000;

@@ -5,8 +5,8 @@ import { CONVERSATION_LOG, type ConversationLog } from '../contract/conversation
 import type { LLMProvider } from '../contract/llm-provider.js';
 import type { CheckpointStore } from '../contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
-import { checkAnswers, enterAnswers } from '../conversation/check-answers.js';
 import { keepsConversations } from '../conversation/conversations-options.js';
+import { checkAnswers, enterAnswers } from '../conversation/stored-turns.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import type { ResumeConfig } from '../loop/options.js';
 import { resumeToolLoop } from '../loop/run.js';

@@ -16,7 +16,7 @@ import { LIST, optionTable, RECORD, required, SIGNAL, TEXT } from '../kernel/opt
 import { numberCalls } from './ask-model.js';
 import { historyFaults } from './given-history.js';
 import { SentMessages } from './messages.js';
-import { askRecorded } from './trace-run.js';
+import { askRecorded } from './request.js';
 
 /** A tool as `complete` takes it: only what a model is offered. */
 export interface BareTool {

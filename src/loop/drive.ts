@@ -34,12 +34,11 @@ import {
 import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
 import { onlyKnown } from './offered-tools.js';
 import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
-import { RequestHooks, requestReply } from './request.js';
+import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
 import { budgetOf } from './run-budget.js';
 import { ownerOfRun } from './run-owner.js';
 import { standingLookup } from './standing-approvals.js';
 import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
-import { driveTraced, traceOfRun } from './trace-run.js';
 
 /** The one loop: ask, run the calls, answer them, ask again. */
 export async function driveLoop(

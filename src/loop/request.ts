@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { hooksWith, type NamedHook, type SaidWord, wordOf } from '../call/hooked-call.js';
 import { SafeLog } from '../call/log.js';
+import { KNOWN_SECRETS } from '../call/redact.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { HookMoment, HookNote } from '../contract/call.js';
 import type { HookedRequest, Hooks } from '../contract/hooks.js';
@@ -11,7 +12,8 @@ import type {
   RequestMetadata,
   ToolChoice,
 } from '../contract/llm-provider.js';
-import type { RequestTrace } from '../contract/telemetry.js';
+import type { TracePlace } from '../contract/ports.js';
+import type { RequestTrace, RunTrace, Telemetry, TracedRequestEnd } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { unlessAborted } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -20,17 +22,18 @@ import {
   askModel,
   type Failure,
   normalizeResponse,
+  type PartListener,
   type Question,
   type Reply,
   tellWhole,
 } from './ask-model.js';
+import type { ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import { keptFrom } from './keep-recent.js';
-import { addUsage, HistoryScope, type LoopRun, type Writable } from './loop-run.js';
+import { addUsage, HistoryScope, type LoopRun, usageSince, type Writable } from './loop-run.js';
 import { offeredDefinitions } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
-import { requestEnd, tracedParts } from './trace-run.js';
 
 /** What a hook returned, or the reply that ends the request instead. */
 type Asked = { readonly said: SaidWord } | { readonly said?: undefined; readonly reply: Reply };
@@ -445,4 +448,80 @@ function waitBefore(tries: number, cause: unknown): number | undefined {
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS);
   // Clients that failed together would come back together.
   return longest * (0.5 + Math.random() / 2);
+}
+
+/** Records a run that begins or goes on, if anybody records. */
+export function traceOfRun(
+  telemetry: Telemetry | undefined,
+  run: Pick<LoopRun, 'runId' | 'config' | 'scope'> & { readonly before: TracePlace | undefined },
+): RunTrace | undefined {
+  if (!telemetry?.isOn) return undefined;
+  const { runId, config, scope, before } = run;
+  const { agentName: agent, model } = config;
+  return telemetry.startRun({ runId, model, agent, conversationId: scope.conversationId, before });
+}
+
+/** Drives a run as a part of its trace, which ends with it. */
+export async function driveTraced(
+  run: LoopRun,
+  trace: RunTrace,
+  drive: () => Promise<ToolLoopResult>,
+): Promise<ToolLoopResult> {
+  const { iterations, usage, record } = run;
+  const calls = run.toolCalls.length;
+  const callIds = (record?.open?.calls ?? []).flatMap((call) =>
+    call.status === 'settled' ? [call.record.id] : [],
+  );
+  if (callIds.length > 0) trace.event({ type: 'settled-before', callIds });
+  const costBefore = run.budget?.spending.cost ?? 0;
+  const counts = () => {
+    const cost = run.budget?.spending.cost;
+    const { inputTokens, outputTokens, totalTokens } = usageSince(usage, run.usage);
+    return {
+      requests: run.iterations - iterations,
+      calls: run.toolCalls.length - calls,
+      usage: { inputTokens, outputTokens, totalTokens },
+      ...(cost === undefined ? {} : { cost: cost - costBefore }),
+    };
+  };
+  try {
+    const result = await trace.within(drive);
+    const { status, error, pending } = result;
+    trace.end({ status, error, waits: pending?.map(({ kind }) => kind), ...counts() });
+    return result;
+  } catch (error) {
+    trace.end({ status: 'failed', error, ...counts() });
+    throw error;
+  }
+}
+
+/** Tells the trace of each part of a streamed reply. */
+function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): PartListener | undefined {
+  if (onPart === undefined) return undefined;
+  return (part) => {
+    trace.part();
+    return onPart(part);
+  };
+}
+
+/** One request that belongs to no run, recorded if anybody records. */
+export async function askRecorded(
+  telemetry: Telemetry | undefined,
+  { provider, request, onPart }: Question,
+): Promise<Reply> {
+  if (!telemetry?.isOn) return askModel(provider, request, { onPart });
+  const isStreamed = onPart !== undefined;
+  const trace = telemetry.startRequest({ provider, request, isStreamed, redaction: KNOWN_SECRETS });
+  trace.sent(request);
+  const listeners = { onPart: tracedParts(trace, onPart) };
+  const reply = await trace.within(() => askModel(provider, request, listeners));
+  trace.end(requestEnd(reply));
+  return reply;
+}
+
+function requestEnd(reply: Reply): TracedRequestEnd {
+  if (reply.ok) return { how: 'replied', response: reply.response, cost: reply.cost };
+  return reply.reason === 'aborted'
+    ? { how: 'aborted' }
+    : { how: 'failed', error: reply.error.cause ?? reply.error };
 }

@@ -22,7 +22,7 @@ import {
   ToolDeclarationError,
 } from '../errors/author-fault.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { jobWork } from '../jobs/queue-workers.js';
+import { jobWork } from '../jobs/run-jobs.js';
 import {
   type NodeRequest,
   rawResponseOf,
@@ -34,7 +34,6 @@ import {
 import { optionTable } from '../kernel/options.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { RunningCalls } from './calls.js';
-import { nestLogger } from './error-texts.js';
 import {
   ANSWERS_FOR_NOBODY,
   CHAT_RULES,
@@ -43,6 +42,7 @@ import {
   type OwnerScope,
   type ToolwrightModuleOptions,
 } from './options.js';
+import { nestLogger } from './pipeline.js';
 import { asNestResponse } from './requests.js';
 
 const heldBack = new AsyncLocalStorage<true>();

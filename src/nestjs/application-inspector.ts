@@ -7,8 +7,8 @@ import { type InspectorOptions, mayInspect, type ToolSurrounding } from '../insp
 import { isHeldBack } from './application-fleet.js';
 import type { ApplicationRuns } from './application-runs.js';
 import type { Enhancers } from './enhancers.js';
-import { nestLogger } from './error-texts.js';
 import type { ToolwrightModuleOptions } from './options.js';
+import { nestLogger } from './pipeline.js';
 
 /** What an application's inspector is made from. */
 interface InspectorParts {

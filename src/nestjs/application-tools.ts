@@ -10,7 +10,6 @@ import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf, toolOfMethod } from '../discovery/discover-tools.js';
 import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../errors/author-fault.js';
 import { lineage, loadedToolClasses, toolMethods } from '../metadata/class-record.js';
-import { createErrorDescriber, nestLogger } from './error-texts.js';
 import {
   type CallTarget,
   type PlannedHandler,
@@ -21,6 +20,7 @@ import {
 } from './handlers.js';
 import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
+import { createErrorDescriber, nestLogger } from './pipeline.js';
 import { ToolContainer } from './requests.js';
 import type { ToolCaller } from './tool-caller.js';
 

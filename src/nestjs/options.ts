@@ -1,7 +1,7 @@
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
 import type { RegisteredTool } from '../call/registration.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../call/tool-registry.js';
-import type { ChatOptions } from '../chat/chat-options.js';
+import type { ChatOptions } from '../chat/create-chat-handler.js';
 import { type CallScope, SCOPE, SCOPE_RULES } from '../contract/call.js';
 import type { Job } from '../contract/job-engine.js';
 import { MODEL, PROVIDER } from '../contract/llm-provider.js';

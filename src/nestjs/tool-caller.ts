@@ -7,11 +7,10 @@ import type { ToolDefinition } from '../contract/tool.js';
 import type { ToolContext } from '../contract/tool-context.js';
 import { type RunningCalls, ToolCallInfo } from './calls.js';
 import type { Enhancers } from './enhancers.js';
-import { LogEntry } from './error-texts.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
 import { instanceOf, isStatic } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
-import type { Awaitable, CallPipeline, OpenedCall } from './pipeline.js';
+import { type Awaitable, type CallPipeline, LogEntry, type OpenedCall } from './pipeline.js';
 import type { CallOrigin, RequestContexts } from './requests.js';
 
 /** What the calls of an application are made with. */

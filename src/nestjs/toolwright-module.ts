@@ -35,7 +35,6 @@ import { ApplicationRuns } from './application-runs.js';
 import { ApplicationTools, createApplicationTools, FeatureTools } from './application-tools.js';
 import { RunningCalls } from './calls.js';
 import { Enhancers } from './enhancers.js';
-import { createErrorDescriber } from './error-texts.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';
 import {
@@ -48,7 +47,7 @@ import {
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
 } from './options.js';
-import { CallPipeline } from './pipeline.js';
+import { CallPipeline, createErrorDescriber } from './pipeline.js';
 import { RequestContexts, RequestInterceptor } from './requests.js';
 import { ToolCaller, ToolVisibility } from './tool-caller.js';
 import { ToolwrightService } from './toolwright-service.js';

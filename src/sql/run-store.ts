@@ -48,8 +48,7 @@ import {
 } from '../contract/schedule-store.js';
 import type { ApprovalStore, StandingApproval, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { pageAfter, readQuery } from '../errors/list-pages.js';
-import { applyRetention } from '../errors/retention.js';
-import { checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
+import { applyRetention, checkAge, expiryOf, refusedBegin, refusedSave } from '../errors/store-checks.js';
 import { SqlConversationLog } from './conversation-log.js';
 import {
   type Outcome,

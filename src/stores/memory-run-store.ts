@@ -63,8 +63,14 @@ import {
 import type { ApprovalStore, StandingApproval, StoreWithApprovals } from '../contract/standing-approvals.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { jobPage, pageAfter, readJobQuery, readQuery } from '../errors/list-pages.js';
-import { applyRetention } from '../errors/retention.js';
-import { checkAge, expiryOf, refusedBegin, refusedSave, turnMark } from '../errors/store-checks.js';
+import {
+  applyRetention,
+  checkAge,
+  expiryOf,
+  refusedBegin,
+  refusedSave,
+  turnMark,
+} from '../errors/store-checks.js';
 import { plainJson } from '../kernel/json.js';
 import { FUNCTION, optionTable } from '../kernel/options.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';

@@ -3,8 +3,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { FUNCTION, optionTable, PAUSE } from '../kernel/options.js';
 import { SqlRunStore } from '../sql/run-store.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
-import { SqliteDriver } from './sqlite-driver.js';
-import { prepareTables } from './sqlite-tables.js';
+import { prepareTables, SqliteDriver } from './sqlite-driver.js';
 
 /** Where a {@link SqliteRunStore} keeps its runs. */
 export interface SqliteRunStoreOptions {

@@ -25,7 +25,7 @@ export {
   type ProviderConformanceOptions,
   providerConformance,
 } from './conformance/provider-conformance.js';
-export type { JobEngineBackend, WorkerProcess } from './engines/engine-bench.js';
+export type { JobEngineBackend, WorkerProcess } from './engines/engine-conformance.js';
 export { holdJobs, type JobEngineCase, jobEngineConformance } from './engines/engine-conformance.js';
 export {
   type FaultPlan,

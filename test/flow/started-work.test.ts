@@ -669,13 +669,13 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     const { engine: first } = started(bullmqEngine({ connection, queue }));
     const old = await working({ engine: first, store, tools: [other] });
     const { engine: second } = started(bullmqEngine({ connection, queue }));
-    const { completed } = await working({ engine: second, store, tools: [tool], concurrency: 1 });
+    const { completed } = await working({ engine: second, store, tools: [tool] });
     const config = { model: 'm', tools: [tool], engine, store };
     await Promise.all(
-      Array.from({ length: 8 }, () => runToolLoop({ ...config, provider: calling('work', {}) }, USER)),
+      Array.from({ length: 3 }, () => runToolLoop({ ...config, provider: calling('work', {}) }, USER)),
     );
-    const texts = (await completed(8)).map(({ result }) => result.forLLM);
-    expect(texts).toEqual(Array.from({ length: 8 }, () => 'done'));
+    const texts = (await completed(3)).map(({ result }) => result.forLLM);
+    expect(texts).toEqual(Array.from({ length: 3 }, () => 'done'));
     expect(old.completions).toEqual([]);
   });
 });

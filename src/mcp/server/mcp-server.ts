@@ -31,8 +31,7 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { createSdkServer, principalOf, type RegistryMcpServer } from './sdk-server.js';
-import type { ServedTools } from './serve-call.js';
+import { createSdkServer, principalOf, type RegistryMcpServer, type ServedTools } from './serve-call.js';
 import { ToolLists } from './tool-lists.js';
 
 const DEFAULTS: Required<McpSessionOptions> = {

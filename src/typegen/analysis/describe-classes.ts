@@ -1,6 +1,6 @@
 import type { CompilerView, SourceText, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import { type CodeReference, definedParts } from '../types/type-walk.js';
-import { listDataProperties } from '../types/write-properties.js';
+import { listDataProperties } from '../types/write-type.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
 import {
   allDecorators,

@@ -25,8 +25,7 @@ import {
   type TypeWalk,
   type Written,
 } from '../types/type-walk.js';
-import { writeDecorated } from '../types/write-properties.js';
-import { writeType } from '../types/write-type.js';
+import { writeDecorated, writeType } from '../types/write-type.js';
 import {
   type Finding,
   lineOf,
