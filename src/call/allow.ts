@@ -154,7 +154,7 @@ async function hasStanding(call: Call): Promise<boolean> {
 async function askedBy(call: Call): Promise<Wait> {
   const { tool, checked, environment, log } = call;
   const wait = approvalWait(tool.approval, {
-    arguments: checked,
+    args: checked,
     answerWithinMs: environment.answerWithinMs,
     onError: (error) => log.ignored('The description of an approval could not be written', { error }),
   });

@@ -70,7 +70,7 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
   const args = edited?.original ?? journal.arguments;
   const reasks = before + 1;
   const wait = approvalWait(tool?.approval, {
-    arguments: args,
+    args,
     answerWithinMs: environment.answerWithinMs,
     onError: (error) => log.ignored('The description of an approval could not be written', { error }),
   });

@@ -112,11 +112,11 @@ export function withoutApproval(journal: CallJournal): CallJournal {
 export function approvalWait(
   approval: Approval | undefined,
   {
-    arguments: args,
+    args,
     answerWithinMs,
     onError,
   }: {
-    readonly arguments: JsonObject;
+    readonly args: JsonObject;
     readonly answerWithinMs?: number | undefined;
     readonly onError: (error: unknown) => void;
   },

@@ -350,7 +350,7 @@ function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefin
   return {
     ...(message === undefined ? {} : { message }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...approvalWait(tool.approval, { arguments: journal.arguments, onError: () => {} }),
+    ...approvalWait(tool.approval, { args: journal.arguments, onError: () => {} }),
   };
 }
 
