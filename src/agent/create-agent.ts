@@ -44,7 +44,7 @@ import {
   type Toolbox,
   type ToolboxSettings,
 } from './agent-options.js';
-import { type OpenStore, openProvider, openStore, openTelemetryOf, readNamed } from './open-parts.js';
+import { type OpenedStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
 
 interface ToolboxSurroundings {
@@ -522,7 +522,7 @@ async function addToolboxes(
 async function addStore(
   { options, faults, baseOf }: ReadOptions,
   opened: Closers,
-): Promise<OpenStore['store'] | undefined> {
+): Promise<OpenedStore['store'] | undefined> {
   const { store: given, engine, conversations } = options;
   if (engine === undefined && conversations?.jobConcurrency !== undefined)
     faults.add('conversations.jobConcurrency', {
@@ -537,7 +537,11 @@ async function addStore(
       });
     return undefined;
   }
-  const open = await faults.of('store', () => openStore(withPath(given, faults), baseOf('store')), given);
+  const open = await faults.of(
+    'store',
+    () => openAgentStore(withPath(given, faults), baseOf('store')),
+    given,
+  );
   if (open?.close !== undefined) opened.push(open.close);
   if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
     faults.add('store', {
@@ -553,7 +557,7 @@ function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
-function addBudgetFaults({ options, faults }: ReadOptions, store: OpenStore['store'] | undefined): void {
+function addBudgetFaults({ options, faults }: ReadOptions, store: OpenedStore['store'] | undefined): void {
   const { budget, model, fallback = [] } = options;
   if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
     return;

@@ -9,7 +9,7 @@ import type { OptionRule } from '../kernel/options.js';
 import { type AgentOptions, NAMES, type ProviderSettings, type StoreSettings } from './agent-options.js';
 
 /** A store, and what closes it where it was opened here. */
-export interface OpenStore {
+export interface OpenedStore {
   readonly store: ConversationsStore;
   readonly close?: () => void | Promise<void>;
 }
@@ -34,7 +34,10 @@ export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry
 }
 
 /** The store that is given, or named; a path begins at `base`. */
-export async function openStore(given: NonNullable<AgentOptions['store']>, base: string): Promise<OpenStore> {
+export async function openAgentStore(
+  given: NonNullable<AgentOptions['store']>,
+  base: string,
+): Promise<OpenedStore> {
   const named = readNamed(given, { names: NAMES.store, of: 'store' });
   if (named === undefined) return { store: checked(given, STORE, 'a store') };
   switch (named.name as keyof StoreSettings) {

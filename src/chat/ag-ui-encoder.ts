@@ -3,7 +3,7 @@ import type { JsonObject } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
 import {
   approvalDescriptor,
-  type DescribeError,
+  type DescribeTurnError,
   NOT_ENDED,
   NOT_MADE,
   type ShownCall,
@@ -36,7 +36,7 @@ type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; r
 interface AgUiEncoderOptions {
   /** Begins the ids of what a run says that is no turn of a conversation. */
   readonly runId?: string;
-  readonly describeError: DescribeError;
+  readonly describeError: DescribeTurnError;
   /** The client's own messages, for snapshots. */
   readonly messages: readonly AgUiMessage[];
   /** The client's own state, for snapshots. */

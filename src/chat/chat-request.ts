@@ -57,7 +57,7 @@ interface ChatAddress {
 }
 
 /** What a client asks for. Of its messages only the last ones count: what was said is the server's to know. */
-export type ChatRequest =
+export type IncomingChat =
   | { readonly kind: 'post'; readonly chatId: string; readonly posted: PostedChat }
   | ({ readonly kind: 'reconnect'; readonly lastEvent: number | undefined } & ChatAddress)
   | { readonly kind: 'history'; readonly chatId: string }
@@ -67,7 +67,7 @@ export type ChatRequest =
 export async function readChatRequest(
   request: Request,
   { protocol, maxRequestBytes }: { readonly protocol: ChatProtocol; readonly maxRequestBytes: number },
-): Promise<ChatRequest> {
+): Promise<IncomingChat> {
   switch (request.method) {
     case 'POST': {
       const posted = protocol.readPost(await readJson(request, maxRequestBytes));

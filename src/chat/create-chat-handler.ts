@@ -33,8 +33,8 @@ import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import {
   type ChatProtocol,
-  type ChatRequest,
   HttpFault,
+  type IncomingChat,
   type PostedChat,
   readChatRequest,
   type WriteFrames,
@@ -390,7 +390,7 @@ class ChatService {
       : new HttpFault(409, ANSWERED_ALREADY);
   }
 
-  async #reconnect(asked: Asked, wanted: Extract<ChatRequest, { kind: 'reconnect' }>): Promise<Response> {
+  async #reconnect(asked: Asked, wanted: Extract<IncomingChat, { kind: 'reconnect' }>): Promise<Response> {
     const { isHelper, view, request } = asked;
     const { frames, isWhole } = this.#protocol.reconnect(wanted);
     const seen = isWhole ? undefined : wanted.lastEvent;

@@ -20,7 +20,7 @@ import type { ToolLoopStream } from '../loop/events.js';
 import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiAnswersIn, agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
 import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
-import type { DescribeError } from './turn-encoder.js';
+import type { DescribeTurnError } from './turn-encoder.js';
 import type { AskedChat, ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { clientAnswers, readUiMessageRequest } from './ui-message-request.js';
@@ -29,7 +29,7 @@ import { messageIdOf } from './user-messages.js';
 /** How a run is told to one reader. */
 export interface RunResponseOptions {
   /** What the reader is told of a run that failed; default: nothing but that it failed. */
-  readonly describeError?: DescribeError;
+  readonly describeError?: DescribeTurnError;
   /** Milliseconds of silence after which the reader gets a sign of life; default 15,000. */
   readonly heartbeatMs?: number;
 }
@@ -419,7 +419,7 @@ const SSE_HEADERS = {
 
 const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
 
-export function protocolOf(name: ProtocolName, describeError: DescribeError): ChatProtocol {
+export function protocolOf(name: ProtocolName, describeError: DescribeTurnError): ChatProtocol {
   switch (name) {
     case 'ui-messages':
       return uiMessages(UI_HEADERS, (events, { goesOn }) =>
@@ -442,7 +442,7 @@ function uiMessages(headers: ChatProtocol['headers'], frames: WriteFrames): Chat
   };
 }
 
-function agUi(describeError: DescribeError): ChatProtocol {
+function agUi(describeError: DescribeTurnError): ChatProtocol {
   return {
     headers: SSE_HEADERS,
     readPost: (body) => {
@@ -471,7 +471,7 @@ function agUi(describeError: DescribeError): ChatProtocol {
 /** The events of a turn as the AI SDK's UI message stream, in frames of server-sent events. */
 async function* uiMessageFrames(
   events: AsyncIterable<ReadEvent>,
-  { describeError, greets }: { readonly describeError: DescribeError; readonly greets: boolean },
+  { describeError, greets }: { readonly describeError: DescribeTurnError; readonly greets: boolean },
 ): AsyncGenerator<string, undefined> {
   const encoder = new UiMessageEncoder(describeError);
   let isGreeted = !greets;
@@ -552,7 +552,7 @@ const PROTOCOL_VERSION = '1.0';
 interface AgUiRun {
   readonly threadId: string;
   readonly runId: string;
-  readonly describeError: DescribeError;
+  readonly describeError: DescribeTurnError;
   readonly messages: readonly AgUiMessage[];
   readonly state?: unknown;
   /** Calls whose results the client has: they are not told it. */

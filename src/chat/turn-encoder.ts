@@ -44,7 +44,7 @@ export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject |
 }
 
 /** Words for the error of a turn that failed. */
-export type DescribeError = (error: JsonObject) => string;
+export type DescribeTurnError = (error: JsonObject) => string;
 
 /** Results of calls that a step or a turn leaves behind. */
 export const NOT_MADE = 'This call was not made.';
@@ -68,13 +68,13 @@ export interface ShownCall {
  * chunks, in every process.
  */
 export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
-  protected readonly describeError: DescribeError;
+  protected readonly describeError: DescribeTurnError;
   /** By the ids that the model gave them. */
   protected readonly calls = new Map<string, Call>();
   protected place: CallPlace = {};
   protected step: { readonly iteration: unknown; isOpen: boolean } | undefined;
 
-  constructor(describeError: DescribeError) {
+  constructor(describeError: DescribeTurnError) {
     this.describeError = describeError;
   }
 

@@ -22,7 +22,7 @@ import { configOfModule, type OpenModule, openModule, registryOfModule } from '.
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
 /** What an answer is made from. */
-export const ANSWER_OPTIONS = {
+export const ANSWER_FLAGS = {
   to: { type: 'string' },
   approve: { type: 'boolean' },
   refuse: { type: 'boolean' },
@@ -38,7 +38,7 @@ export const ANSWER_OPTIONS = {
   by: { type: 'string' },
 } as const;
 
-type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_OPTIONS }>>['values'];
+type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_FLAGS }>>['values'];
 
 /** A run, and what is said to it. */
 interface AnswerCall {
@@ -319,7 +319,7 @@ const OPTIONS = {
   limit: { type: 'string' },
   after: { type: 'string' },
   json: { type: 'boolean' },
-  ...ANSWER_OPTIONS,
+  ...ANSWER_FLAGS,
   'on-unknown': { type: 'string' },
 } as const;
 
@@ -341,7 +341,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
   show: { to: RUN, takes: ['json'], run: showRun },
   answer: {
     to: RUN,
-    takes: Object.keys(ANSWER_OPTIONS) as (keyof typeof ANSWER_OPTIONS)[],
+    takes: Object.keys(ANSWER_FLAGS) as (keyof typeof ANSWER_FLAGS)[],
     run: async (call) => answerRun({ ...call, run: await readRun(call) }),
   },
   cancel: { to: RUN, takes: ['reason'], run: cancel },

@@ -212,7 +212,7 @@ const EVENTS = 500;
 const MAX_WAITING = 64;
 
 /** A conversation that belongs to this process while it renews its lease, which it does at every third of it. */
-export class ConversationLease {
+export class ConversationClaim {
   /** As it was when it was last read. */
   conversation: KeptConversation;
   readonly #log: ConversationLog;
@@ -251,12 +251,12 @@ export class ConversationLease {
   static async acquire(
     log: ConversationLog,
     { conversationId, leaseMs }: Pick<LeaseRequest, 'conversationId' | 'leaseMs'>,
-  ): Promise<ConversationLease | undefined> {
+  ): Promise<ConversationClaim | undefined> {
     const request = { conversationId, claim: crypto.randomUUID(), leaseMs };
     const since = performance.now();
     const outcome = await log.hold(request);
     if (outcome.status !== 'held') return undefined;
-    const lease = new ConversationLease(log, request, outcome.conversation);
+    const lease = new ConversationClaim(log, request, outcome.conversation);
     lease.#renewal.begin(since);
     return lease;
   }

@@ -19,7 +19,7 @@ import { plainJson } from '../kernel/json.js';
 import { LIST } from '../kernel/options.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
-import { ConversationLease } from './conversation-lease.js';
+import { ConversationClaim } from './conversation-lease.js';
 import {
   type AnswersOptions,
   type ConversationDeleteOptions,
@@ -71,7 +71,7 @@ export class Conversations {
   readonly #deps: TurnDeps;
   /** Conversations whose turns run in this process. */
   readonly #active = new Map<string, Promise<void>>();
-  readonly #leases = new Set<ConversationLease>();
+  readonly #leases = new Set<ConversationClaim>();
   /** Conversations to look at again, or as soon as there is room. */
   readonly #wanted = new Set<string>();
   /** Of conversations whose answers come too late from some time on. */
@@ -219,7 +219,7 @@ export class Conversations {
         }
         // Asked again, it would be news by itself.
         if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
-        const lease = await ConversationLease.acquire(log, { conversationId, leaseMs });
+        const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
         if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) {
           await eraseHidden();
           return true;
@@ -233,7 +233,7 @@ export class Conversations {
   }
 
   /** False if it has to be tried again: a turn has begun since its abort was asked for. */
-  async #remove(lease: ConversationLease, how: 'hide' | 'erase'): Promise<boolean> {
+  async #remove(lease: ConversationClaim, how: 'hide' | 'erase'): Promise<boolean> {
     let isRemoved = false;
     try {
       // What waits behind the aborted turn is left.
@@ -348,7 +348,7 @@ export class Conversations {
   async #process(conversationId: string): Promise<void> {
     try {
       const { leaseMs } = this.#deps;
-      const lease = await ConversationLease.acquire(this.#log, { conversationId, leaseMs });
+      const lease = await ConversationClaim.acquire(this.#log, { conversationId, leaseMs });
       // Another holder hears of what has entered, too.
       if (lease === undefined) return;
       // Until all is done, the conversation is due: if something fails, the next look finds it again.

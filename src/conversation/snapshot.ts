@@ -8,7 +8,7 @@ import type { BackgroundTask } from '../contract/tool-context.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { historyFaults } from '../loop/given-history.js';
 import type { RunProgress } from '../loop/loop-run.js';
-import { COUNT, list, MESSAGES, object, PROGRESS, TEXT } from '../loop/run-state-schema.js';
+import { COUNT_SCHEMA, list, MESSAGES, object, PROGRESS, TEXT_SCHEMA } from '../loop/run-state-schema.js';
 import { isSignedWith, validateState } from '../loop/suspend.js';
 import type { TurnOrigin } from './events.js';
 
@@ -117,7 +117,7 @@ const ORIGIN: JsonSchema = {
   type: 'object',
   anyOf: [
     object({ kind: { const: 'prompt' }, content: { type: ['string', 'array'] } }),
-    object({ kind: { const: 'completion' }, tool: TEXT, callId: TEXT, text: TEXT }),
+    object({ kind: { const: 'completion' }, tool: TEXT_SCHEMA, callId: TEXT_SCHEMA, text: TEXT_SCHEMA }),
     object({ kind: { const: 'continue' } }),
   ],
 };
@@ -139,15 +139,22 @@ const STATUS: JsonSchema = {
   ],
 };
 
-const TURN = object({ number: COUNT, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
+const TURN = object({ number: COUNT_SCHEMA, origin: ORIGIN, isAborted: FLAG, standing: STATUS });
 
 const SNAPSHOT = object({
   version: { enum: [1, 2] },
-  id: TEXT,
+  id: TEXT_SCHEMA,
   messages: MESSAGES,
-  turns: COUNT,
+  turns: COUNT_SCHEMA,
   inbox: list(ORIGIN),
-  tasks: list(object({ id: TEXT, callId: TEXT, tool: TEXT, status: { enum: ['waiting', 'running'] } })),
+  tasks: list(
+    object({
+      id: TEXT_SCHEMA,
+      callId: TEXT_SCHEMA,
+      tool: TEXT_SCHEMA,
+      status: { enum: ['waiting', 'running'] },
+    }),
+  ),
 });
 
 /** The form of a conversation's snapshot: snapshots come from outside. */

@@ -31,7 +31,7 @@ import { driveRun } from '../loop/run.js';
 import { isSameOwner } from '../loop/run-owner.js';
 import { driveStoredRun, endStoredRun, saveAskedAnew } from '../loop/stored-run.js';
 import { openWaits } from '../loop/suspend.js';
-import type { ConversationLease } from './conversation-lease.js';
+import type { ConversationClaim } from './conversation-lease.js';
 import {
   type ConversationsConfig,
   type ConversationsOptions,
@@ -78,14 +78,14 @@ interface SettledEntries {
 
 /** Takes the turns of a conversation out of its log; their runs are in a store, so that any process goes on with them. */
 export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
-  readonly #lease: ConversationLease;
+  readonly #lease: ConversationClaim;
   readonly #deps: TurnDeps;
   /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
   /** What readers were told since the turn last paused, that pause first. */
   #told: readonly JsonObject[] = [];
 
-  constructor(lease: ConversationLease, deps: TurnDeps) {
+  constructor(lease: ConversationClaim, deps: TurnDeps) {
     this.#lease = lease;
     this.#deps = deps;
   }

@@ -13,8 +13,8 @@ import { handleIn, storeIfLarge } from './kept-results.js';
 import { abortedRun, type Checkpointer, HistoryScope, type LoopEnd, type LoopRun } from './loop-run.js';
 import {
   assistantMessage,
+  type CallEnding,
   type CallingMessage,
-  type CallOutcome,
   isUnanswered,
   keyOfCall,
   openMessage,
@@ -67,7 +67,7 @@ function isDecided({ journal }: ParsedCall): boolean {
 
 /** Makes every call of a message, and goes on with one outcome for each, in call order, whatever happens. */
 function makeCalls(run: LoopRun, message: CallingMessage): MaybePromise<LoopEnd | undefined> {
-  const withOutcomes = (outcomes: readonly CallOutcome[]) => answerOrSuspend(run, message, outcomes);
+  const withOutcomes = (outcomes: readonly CallEnding[]) => answerOrSuspend(run, message, outcomes);
   if (isTruncated(message)) return answerTruncated(run, truncatedCalls(message)).then(withOutcomes);
   const { calls } = message;
   const scope = new HistoryScope(run.scope, run.messages);
@@ -96,8 +96,8 @@ async function makeInGroups(
   run: LoopRun,
   scope: CallScope,
   calls: readonly ParsedCall[],
-): Promise<readonly CallOutcome[]> {
-  const outcomes: CallOutcome[] = [];
+): Promise<readonly CallEnding[]> {
+  const outcomes: CallEnding[] = [];
   for (let from = 0, to = 0; from < calls.length; from = to) {
     const next = calls.findIndex((call, index) => index >= from && isSequential(run, call));
     to = next === from ? from + 1 : next < 0 ? calls.length : next;
@@ -116,14 +116,14 @@ function makeParallel(
   run: LoopRun,
   scope: CallScope,
   calls: readonly ParsedCall[],
-): MaybePromise<readonly CallOutcome[]> {
+): MaybePromise<readonly CallEnding[]> {
   const most = maxConcurrencyOf(run);
   if (calls.length <= most) {
     const outcomes = calls.map((call) => makeUnlessMade(run, scope, call));
     const isLater = outcomes.some((outcome) => outcome instanceof Promise);
-    return isLater ? Promise.all(outcomes) : (outcomes as CallOutcome[]);
+    return isLater ? Promise.all(outcomes) : (outcomes as CallEnding[]);
   }
-  const outcomes = new Array<CallOutcome>(calls.length);
+  const outcomes = new Array<CallEnding>(calls.length);
   const queue = calls.entries();
   const work = async (): Promise<void> => {
     for (const [index, call] of queue) outcomes[index] = await makeUnlessMade(run, scope, call);
@@ -131,13 +131,13 @@ function makeParallel(
   return Promise.all(Array.from({ length: most }, work)).then(() => outcomes);
 }
 
-function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
+function makeUnlessMade(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
   if (call.record !== undefined) return call.record;
   if (call.suspension !== undefined) return waiting(call);
   return run.sink === undefined ? makeCall(run, scope, call) : watchCall(run, run.sink, call);
 }
 
-function waiting(call: ParsedCall): CallOutcome {
+function waiting(call: ParsedCall): CallEnding {
   return { call, suspension: call.suspension, inner: call.inner };
 }
 
@@ -165,7 +165,7 @@ async function answerTruncated(
   return records;
 }
 
-async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<CallOutcome> {
+async function watchCall(run: LoopRun, sink: EventSink, call: ParsedCall): Promise<CallEnding> {
   const { scope, messages } = run;
   const { id: callId, name: tool, arguments: args } = call;
   await sink({ type: 'call-start', callId, tool, arguments: args });
@@ -190,7 +190,7 @@ function emitEnd(sink: EventSink | undefined, record: CallRecord): void | Promis
   return sink?.({ type: 'call-end', callId, tool, result, record });
 }
 
-function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
+function makeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
   return run.checkpointer === undefined
     ? invokeCall(run, scope, call)
     : makeSaved(run, run.checkpointer, { scope, call });
@@ -201,7 +201,7 @@ async function makeSaved(
   run: LoopRun,
   checkpointer: Checkpointer,
   { scope, call }: { readonly scope: CallScope; readonly call: ParsedCall },
-): Promise<CallOutcome> {
+): Promise<CallEnding> {
   if (canRun(run, call)) await checkpointer.start(call);
   const keepOnce = (done: OnceValue): Promise<void> => checkpointer.saveOnce(call, done);
   const outcome = await invokeCall(run, scope, checkpointer.savesOnce ? { ...call, keepOnce } : call);
@@ -210,7 +210,7 @@ async function makeSaved(
   return outcome;
 }
 
-function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallOutcome> {
+function invokeCall(run: LoopRun, scope: CallScope, call: ParsedCall): MaybePromise<CallEnding> {
   // An answer to a call, as that it was done, counts for a run that ends, too.
   if (scope.signal?.aborted && !isDecided(call)) return abortedCall(run, call);
   const { invoke, retries, synchronous } = run;
@@ -233,7 +233,7 @@ function outcomeOf(
   run: LoopRun,
   call: ParsedCall,
   { invocation, children }: { readonly invocation: Invocation; readonly children: ChildRuns | undefined },
-): MaybePromise<CallOutcome> {
+): MaybePromise<CallEnding> {
   if (invocation.status === 'suspended')
     return { call, suspension: invocation.suspension, inner: children?.close() ?? call.inner };
   let record = children ? children.finish(invocation.record) : invocation.record;
@@ -251,7 +251,7 @@ function givenAnswers({ journal }: ParsedCall): Pick<CallRecord, 'answeredBy' | 
 function answerOrSuspend(
   run: LoopRun,
   message: CallingMessage,
-  outcomes: readonly CallOutcome[],
+  outcomes: readonly CallEnding[],
 ): MaybePromise<LoopEnd | undefined> {
   if (!outcomes.some(isUnanswered)) return addAnswers(run, outcomes as readonly CallRecord[]);
   const closed = closedCall(run, outcomes);
@@ -295,7 +295,7 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
 /** The answers to unanswered calls of a run that ends anyway, so that nobody needs to be asked; `undefined` if it does not. */
 function closedCall(
   run: LoopRun,
-  outcomes: readonly CallOutcome[],
+  outcomes: readonly CallEnding[],
 ): ((call: ParsedCall) => CallRecord) | undefined {
   const { signal, retries, budget } = run;
   if (signal?.aborted) return (call) => abortedCall(run, call);
@@ -312,12 +312,12 @@ function closedCall(
 function suspended(
   run: LoopRun,
   message: CallingMessage,
-  outcomes: readonly CallOutcome[],
+  outcomes: readonly CallEnding[],
 ): LoopEnd | undefined {
   const { messages, toolCalls } = run;
   // The history of a suspended run ends before the message that is not answered yet.
   const open = messages.splice(-1);
-  const stored = openMessage(message, (call, index) => storedCall(outcomes[index] as CallOutcome, call));
+  const stored = openMessage(message, (call, index) => storedCall(outcomes[index] as CallEnding, call));
   const state = suspendRun(run, run.budget === undefined ? stored : withQuestion(run, stored));
   if (state === undefined) {
     messages.push(...open);
@@ -327,14 +327,14 @@ function suspended(
   return { status: 'suspended', state };
 }
 
-function recordsAmong(outcomes: readonly CallOutcome[]): readonly CallRecord[] {
+function recordsAmong(outcomes: readonly CallEnding[]): readonly CallRecord[] {
   return outcomes.filter((outcome): outcome is CallRecord => !isUnanswered(outcome));
 }
 
 /** The sink receives the end of every call, also of those that are answered for. */
 async function answerForUnanswered(
   run: LoopRun,
-  outcomes: readonly CallOutcome[],
+  outcomes: readonly CallEnding[],
   answerFor: (call: ParsedCall) => CallRecord,
 ): Promise<LoopEnd | undefined> {
   const { sink } = run;

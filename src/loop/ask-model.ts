@@ -51,7 +51,7 @@ interface AskListeners {
 }
 
 /** A request to a provider, and who is informed about the reply. */
-export interface Question extends AskListeners {
+export interface ModelQuestion extends AskListeners {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
   readonly trace?: RequestTrace;

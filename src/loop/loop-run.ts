@@ -6,13 +6,13 @@ import type { ResultStore } from '../contract/result-store.js';
 import type { RunState, RunStore } from '../contract/run-state.js';
 import type { RunTrace } from '../contract/telemetry.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { hasUsageParts, type Question, type Reply } from './ask-model.js';
+import { hasUsageParts, type ModelQuestion, type Reply } from './ask-model.js';
 import type { EventSink, LoopEvent, LoopStatus, ToolLoopResult } from './events.js';
 import type { FinalAnswer } from './final-answer.js';
 import type { FoldedRun } from './fold-run.js';
 import type { GivenHistory } from './given-history.js';
 import type { LoopGuard, RetryBudget } from './guard.js';
-import type { CallingMessage, CallOutcome, ParsedCall, SentMessages } from './messages.js';
+import type { CallEnding, CallingMessage, ParsedCall, SentMessages } from './messages.js';
 import type { OfferedTools } from './offered-tools.js';
 import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import type { RunBudget } from './run-budget.js';
@@ -26,7 +26,7 @@ export interface Checkpointer {
   /** A message was taken, and is the last of the history; its calls at these indices begin. */
   open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void>;
   start(call: ParsedCall): Promise<void>;
-  save(call: ParsedCall, outcome: CallOutcome): Promise<void>;
+  save(call: ParsedCall, outcome: CallEnding): Promise<void>;
   /** A value of `context.once`; rejects if the run is lost. */
   saveOnce(call: ParsedCall, done: OnceValue): Promise<void>;
   /** The run has ended or is suspended; gives the result, with the error of the store if there was one. */
@@ -87,7 +87,7 @@ export type RunRecord = RunProgress &
 
 /** The hooks that see the requests of a run. */
 interface RunHooks {
-  ask(run: LoopRun, question: Question): Promise<Reply>;
+  ask(run: LoopRun, question: ModelQuestion): Promise<Reply>;
   /** What was done about requests since the last call. */
   takeNotes(): readonly HookNote[];
 }

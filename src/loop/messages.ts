@@ -141,9 +141,9 @@ interface UnansweredCall {
   readonly inner?: readonly StoredInnerRun[] | undefined;
 }
 
-export type CallOutcome = CallRecord | UnansweredCall;
+export type CallEnding = CallRecord | UnansweredCall;
 
-export function isUnanswered(outcome: CallOutcome): outcome is UnansweredCall {
+export function isUnanswered(outcome: CallEnding): outcome is UnansweredCall {
   return 'call' in outcome;
 }
 

@@ -21,9 +21,9 @@ import { isRecord, plainJson } from '../kernel/json.js';
 import {
   askModel,
   type Failure,
+  type ModelQuestion,
   normalizeResponse,
   type PartListener,
-  type Question,
   type Reply,
   tellWhole,
 } from './ask-model.js';
@@ -62,7 +62,10 @@ export class RequestHooks {
     return notes;
   }
 
-  async ask(run: LoopRun, { provider, request: given, onPart, onFailure, trace }: Question): Promise<Reply> {
+  async ask(
+    run: LoopRun,
+    { provider, request: given, onPart, onFailure, trace }: ModelQuestion,
+  ): Promise<Reply> {
     const scope = new HistoryScope(run.scope, run.messages);
     const about = { runId: run.runId, step: run.iterations, scope };
     const before = await this.#beforeRequest(run, about, given);
@@ -227,14 +230,18 @@ function send(run: LoopRun, offer: Offer): Promise<Reply> {
   run.iterations += 1;
   const { sink, hasReader } = run;
   const onPart = sink !== undefined && hasReader?.() !== false ? sink : undefined;
-  const asked: Question = { provider: targetOf(run).provider, request: buildRequest(run, offer), onPart };
+  const asked: ModelQuestion = {
+    provider: targetOf(run).provider,
+    request: buildRequest(run, offer),
+    onPart,
+  };
   const trace = run.trace && startTrace(run, asked);
   const onFailure = (failure: Failure) => askAgain(run, { failure, offer, onPart, trace });
   const asking = ask(run, trace, { ...asked, onFailure });
   return trace === undefined ? asking : endTrace(trace, asking);
 }
 
-function startTrace({ trace, tools }: LoopRun, { provider, request, onPart }: Question) {
+function startTrace({ trace, tools }: LoopRun, { provider, request, onPart }: ModelQuestion) {
   const isStreamed = onPart !== undefined;
   return trace?.startRequest({ provider, request, isStreamed, redaction: tools.redaction });
 }
@@ -251,7 +258,7 @@ async function endTrace(trace: RequestTrace, asking: Promise<Reply>): Promise<Re
 }
 
 /** Asks the provider once, within the budget and the hooks of the run. The trace goes on: it may be asked again. */
-function ask(run: LoopRun, trace: RequestTrace | undefined, question: Question): Promise<Reply> {
+function ask(run: LoopRun, trace: RequestTrace | undefined, question: ModelQuestion): Promise<Reply> {
   if (trace !== undefined) {
     const onPart = tracedParts(trace, question.onPart);
     return trace.within(() => askWithin(run, { ...question, onPart, trace }));
@@ -259,9 +266,9 @@ function ask(run: LoopRun, trace: RequestTrace | undefined, question: Question):
   return askWithin(run, question);
 }
 
-function askWithin(run: LoopRun, question: Question): Promise<Reply> {
+function askWithin(run: LoopRun, question: ModelQuestion): Promise<Reply> {
   const { budget, hooks } = run;
-  const once = (asked: Question): Promise<Reply> => {
+  const once = (asked: ModelQuestion): Promise<Reply> => {
     if (hooks !== undefined) return hooks.ask(run, asked);
     asked.trace?.sent(asked.request);
     return askModel(asked.provider, asked.request, asked);
@@ -383,7 +390,7 @@ const LONGEST_PAUSE_MS = 8_000;
 /** A server that asks for a longer wait than this is not waited for. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-interface FailedRequest extends Pick<Question, 'onPart'> {
+interface FailedRequest extends Pick<ModelQuestion, 'onPart'> {
   readonly failure: Failure;
   readonly offer: Offer;
   readonly trace: RequestTrace | undefined;
@@ -507,7 +514,7 @@ function tracedParts(trace: RequestTrace, onPart: PartListener | undefined): Par
 /** One request that belongs to no run, recorded if anybody records. */
 export async function askRecorded(
   telemetry: Telemetry | undefined,
-  { provider, request, onPart }: Question,
+  { provider, request, onPart }: ModelQuestion,
 ): Promise<Reply> {
   if (!telemetry?.isOn) return askModel(provider, request, { onPart });
   const isStreamed = onPart !== undefined;

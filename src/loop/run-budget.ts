@@ -16,7 +16,7 @@ import { InvalidOptionsError } from '../errors/author-fault.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
-import type { Question, Reply } from './ask-model.js';
+import type { ModelQuestion, Reply } from './ask-model.js';
 import {
   type Account,
   askingFaults,
@@ -194,7 +194,11 @@ export class RunBudget {
   }
 
   /** Makes a request as far as the budget reaches; `ask` makes it, with what else surrounds it. */
-  async ask(run: AskingRun, question: Question, ask: (question: Question) => Promise<Reply>): Promise<Reply> {
+  async ask(
+    run: AskingRun,
+    question: ModelQuestion,
+    ask: (question: ModelQuestion) => Promise<Reply>,
+  ): Promise<Reply> {
     const { provider, onPart, onFailure, trace } = question;
     let before: ReservedRequest | undefined;
     try {
@@ -530,7 +534,7 @@ function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): numb
 }
 
 /** The request was counted as one of the run before it was clear that it cannot be made. */
-function notMade(run: AskingRun, { onFailure }: Question, error: ToolwrightError): Reply {
+function notMade(run: AskingRun, { onFailure }: ModelQuestion, error: ToolwrightError): Reply {
   if (onFailure !== undefined) run.iterations -= 1;
   return { ok: false, reason: 'failed', error, isFinal: true };
 }

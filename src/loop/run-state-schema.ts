@@ -1,95 +1,101 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 
-export const TEXT: JsonSchema = { type: 'string' };
-export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
+export const TEXT_SCHEMA: JsonSchema = { type: 'string' };
+export const COUNT_SCHEMA: JsonSchema = { type: 'integer', minimum: 0 };
 const COUNTS: JsonSchema = {
   type: 'array',
-  items: { type: 'array', prefixItems: [TEXT, COUNT], minItems: 2, maxItems: 2 },
+  items: { type: 'array', prefixItems: [TEXT_SCHEMA, COUNT_SCHEMA], minItems: 2, maxItems: 2 },
 };
 
 const RESULT = object({
-  forLLM: TEXT,
+  forLLM: TEXT_SCHEMA,
   silent: { type: 'boolean' },
   isError: { type: 'boolean' },
   async: { type: 'boolean' },
 });
 
 const RECORD = object({
-  id: TEXT,
-  name: TEXT,
-  repairs: list(TEXT),
-  removed: list(TEXT),
-  attempts: COUNT,
+  id: TEXT_SCHEMA,
+  name: TEXT_SCHEMA,
+  repairs: list(TEXT_SCHEMA),
+  removed: list(TEXT_SCHEMA),
+  attempts: COUNT_SCHEMA,
   durationMs: { type: 'number' },
-  status: TEXT,
+  status: TEXT_SCHEMA,
   result: RESULT,
 });
 
 // Arguments are what the model sent, which may be anything.
-const CALL = { id: TEXT, name: TEXT, arguments: {} };
-const ITEMS = { providerItems: { type: 'object' }, wire: object({ name: TEXT, text: TEXT }) };
+const CALL = { id: TEXT_SCHEMA, name: TEXT_SCHEMA, arguments: {} };
+const ITEMS = { providerItems: { type: 'object' }, wire: object({ name: TEXT_SCHEMA, text: TEXT_SCHEMA }) };
 
 const KIND = { enum: ['client', 'approval', 'question', 'outcome'] };
 
 const WAIT = object(
-  { kind: KIND, index: COUNT },
+  { kind: KIND, index: COUNT_SCHEMA },
   {
-    message: TEXT,
+    message: TEXT_SCHEMA,
     decisions: list({ enum: ['approve', 'edit', 'refuse'] }),
     approver: { enum: ['not-the-owner', 'function'] },
-    expiresAt: TEXT,
-    inner: object({ run: COUNT, id: TEXT, callId: TEXT, tool: TEXT, arguments: { type: 'object' } }),
+    expiresAt: TEXT_SCHEMA,
+    inner: object({
+      run: COUNT_SCHEMA,
+      id: TEXT_SCHEMA,
+      callId: TEXT_SCHEMA,
+      tool: TEXT_SCHEMA,
+      arguments: { type: 'object' },
+    }),
   },
 );
 
 const JOURNAL = object(
   {
     arguments: { type: 'object' },
-    answers: list(object({ index: COUNT, message: TEXT })),
-    once: list(object({ key: TEXT })),
+    answers: list(object({ index: COUNT_SCHEMA, message: TEXT_SCHEMA })),
+    once: list(object({ key: TEXT_SCHEMA })),
   },
   {
-    given: list(object({ kind: KIND, index: COUNT })),
+    given: list(object({ kind: KIND, index: COUNT_SCHEMA })),
     edited: object({ original: { type: 'object' } }),
-    standing: object({ id: TEXT }),
-    remember: object({ scope: TEXT }),
-    reruns: COUNT,
-    reasks: COUNT,
+    standing: object({ id: TEXT_SCHEMA }),
+    remember: object({ scope: TEXT_SCHEMA }),
+    reruns: COUNT_SCHEMA,
+    reasks: COUNT_SCHEMA,
   },
 );
 
 /** A history, as far as the loop relies on its form. */
-export const MESSAGES: JsonSchema = list(object({ role: TEXT }));
+export const MESSAGES: JsonSchema = list(object({ role: TEXT_SCHEMA }));
 
 const PROGRESS_PARTS = {
   toolCalls: list(RECORD),
-  iterations: COUNT,
-  usage: object({ inputTokens: COUNT, outputTokens: COUNT, totalTokens: COUNT }),
-  retries: object({ byTool: COUNTS, unknown: COUNT }, { total: COUNT }),
+  iterations: COUNT_SCHEMA,
+  usage: object({ inputTokens: COUNT_SCHEMA, outputTokens: COUNT_SCHEMA, totalTokens: COUNT_SCHEMA }),
+  retries: object({ byTool: COUNTS, unknown: COUNT_SCHEMA }, { total: COUNT_SCHEMA }),
 };
 
 /** States of version 1 know nothing of what a run is allowed; without a loop guard there is none. */
 const OPTIONAL_PARTS = {
-  turnOf: TEXT,
-  tools: list(TEXT),
-  model: TEXT,
+  turnOf: TEXT_SCHEMA,
+  tools: list(TEXT_SCHEMA),
+  model: TEXT_SCHEMA,
   spent: object({
-    tokens: COUNT,
-    calls: COUNT,
-    steps: COUNT,
+    tokens: COUNT_SCHEMA,
+    calls: COUNT_SCHEMA,
+    steps: COUNT_SCHEMA,
     timeMs: { type: 'number', minimum: 0 },
     tools: { type: 'object' },
   }),
-  granted: list(object({ account: TEXT, part: TEXT, amount: COUNT })),
-  guard: object({ seen: list(TEXT), counts: COUNTS }),
-  trace: object({ traceparent: TEXT }, { tracestate: TEXT, at: { type: 'number' } }),
+  granted: list(object({ account: TEXT_SCHEMA, part: TEXT_SCHEMA, amount: COUNT_SCHEMA })),
+  guard: object({ seen: list(TEXT_SCHEMA), counts: COUNTS }),
+  trace: object({ traceparent: TEXT_SCHEMA }, { tracestate: TEXT_SCHEMA, at: { type: 'number' } }),
 };
 
 /** How far a run has come, without its messages. */
 export const PROGRESS: JsonSchema = object(PROGRESS_PARTS, OPTIONAL_PARTS);
 
 /** Their states are checked where they are gone on with. */
-const INNER = list(object({ run: COUNT }, { state: { type: 'object' }, result: { type: 'object' } }));
+const INNER = list(object({ run: COUNT_SCHEMA }, { state: { type: 'object' }, result: { type: 'object' } }));
 
 const CALLS = list({
   type: 'object',
@@ -97,7 +103,7 @@ const CALLS = list({
     object({ status: { const: 'settled' }, record: RECORD }, ITEMS),
     object(
       { status: { const: 'waiting' }, ...CALL, waits: list(WAIT), journal: JOURNAL },
-      { ...ITEMS, inner: INNER, asks: object({ account: TEXT, part: TEXT }) },
+      { ...ITEMS, inner: INNER, asks: object({ account: TEXT_SCHEMA, part: TEXT_SCHEMA }) },
     ),
     object({ status: { const: 'held' }, ...CALL }, ITEMS),
   ],
@@ -108,11 +114,11 @@ export const RUN_STATE_SCHEMA: JsonSchema = {
   ...object(
     {
       version: { enum: [1, 2, 3, 4, 5] },
-      runId: TEXT,
-      revision: COUNT,
+      runId: TEXT_SCHEMA,
+      revision: COUNT_SCHEMA,
       messages: MESSAGES,
-      open: object({ content: TEXT, calls: CALLS }, { reasoning: TEXT, ...ITEMS }),
-      pending: list(object({ id: TEXT })),
+      open: object({ content: TEXT_SCHEMA, calls: CALLS }, { reasoning: TEXT_SCHEMA, ...ITEMS }),
+      pending: list(object({ id: TEXT_SCHEMA })),
       ...PROGRESS_PARTS,
     },
     OPTIONAL_PARTS,

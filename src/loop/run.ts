@@ -20,7 +20,7 @@ import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
 import { driveLoop } from './drive.js';
 import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
 import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
-import { type CallingMessage, type CallOutcome, openMessage, type ParsedCall } from './messages.js';
+import { type CallEnding, type CallingMessage, openMessage, type ParsedCall } from './messages.js';
 import {
   checkRun,
   type ResumeConfig,
@@ -29,7 +29,7 @@ import {
   type ToolLoopConfig,
 } from './options.js';
 import { askedAnew, resumeWith } from './resume.js';
-import { progressOf, storedCall, versionOf } from './suspend.js';
+import { progressOf, stateVersion, storedCall } from './suspend.js';
 
 /** A run begins, goes on from its suspended state, or from the entries of a process that died. */
 type RunOrigin = 'new' | 'suspended' | 'lost';
@@ -111,7 +111,7 @@ class StepCheckpointer implements Checkpointer {
     const open = openMessage(message, (call, index) => this.#unsettledCall(call, index));
     const saved = messages.length - 1;
     if (!this.#isUnderWay) {
-      const checkpoint = { ...checkpointOf(run, saved), open, version: versionOf(open) };
+      const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion(open) };
       await this.#write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
       this.#isUnderWay = true;
     } else if (message.reply !== record?.open) {
@@ -131,7 +131,7 @@ class StepCheckpointer implements Checkpointer {
     await this.#commit();
   }
 
-  async save(call: ParsedCall, outcome: CallOutcome): Promise<void> {
+  async save(call: ParsedCall, outcome: CallEnding): Promise<void> {
     const { index } = call.place;
     if (this.#settled.has(index)) return;
     this.#settled.add(index);
@@ -271,7 +271,7 @@ function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoi
 }
 
 /** The outcome of a call, in any case as JSON: fields that JSON cannot represent are left out, and the others are not. */
-function jsonCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
+function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const stored = storedCall(outcome, call);
   // The store writes it as JSON at once.
   const plain = isPlainData(stored) ? stored : plainJson(stored);

@@ -9,7 +9,7 @@ import { canonicalJson, isPlainData, plainJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 import { historyFaults } from './given-history.js';
 import type { LoopRun, RunProgress } from './loop-run.js';
-import { type CallOutcome, isUnanswered, type ParsedCall, parseCall } from './messages.js';
+import { type CallEnding, isUnanswered, type ParsedCall, parseCall } from './messages.js';
 import { sentNames } from './offered-tools.js';
 import { RUN_STATE_SCHEMA } from './run-state-schema.js';
 
@@ -32,7 +32,7 @@ export function suspendRun(
   const { config, record, owner, runId, iterations } = run;
   try {
     const written: RunState = {
-      version: versionOf(open),
+      version: stateVersion(open),
       runId,
       revision: (record?.revision ?? 0) + 1,
       ...progressOf(run),
@@ -49,7 +49,7 @@ export function suspendRun(
 }
 
 /** Older versions know neither runs inside calls (4) nor budgets that ask (5). */
-export function versionOf({ calls }: RunState['open']): 3 | 4 | 5 {
+export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 {
   if (calls.some((call) => 'asks' in call)) return 5;
   return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
 }
@@ -76,7 +76,7 @@ export function progressOf(run: LoopRun): RunProgress {
 }
 
 /** The outcome of a call, as the state of a run contains it. */
-export function storedCall(outcome: CallOutcome, call: ParsedCall): StoredCall {
+export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
   const { id, name, providerItems, wire, text } = call;
   // As the model sent them, whatever the tool has done to the object since. What JSON cannot represent is left out.
   const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
@@ -149,7 +149,7 @@ export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>
 }
 
 /** What a call of a run under way waits for; nothing if JSON cannot represent it, because then it cannot wait. */
-export function pendingOf(run: LoopRun, outcome: CallOutcome, call: ParsedCall): readonly PendingCall[] {
+export function pendingOf(run: LoopRun, outcome: CallEnding, call: ParsedCall): readonly PendingCall[] {
   try {
     const open = { content: '', calls: [storedCall(outcome, call)] };
     return openWaits({ ...run, open }).map(({ pending }) => pending);

@@ -26,7 +26,7 @@ import {
   type RunOptions,
   type ToolwrightModuleOptions,
 } from './options.js';
-import { type RequestContexts, ToolContainer } from './requests.js';
+import { RequestContainer, type RequestContexts } from './requests.js';
 import type { ToolVisibility } from './tool-caller.js';
 
 /** Who asks for a run. */
@@ -124,7 +124,7 @@ export class ApplicationRuns {
     const { request: ownerRequest, ...own } = await this.#owners.scopeFor(run, answerer);
     const { signal, onUpdate, onLog } = scope;
     const ears = { ...(signal && { signal }), ...(onUpdate && { onUpdate }), ...(onLog && { onLog }) };
-    const container = new ToolContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
+    const container = new RequestContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
     const onBehalf = { owner: run.owner, ...ears, ...this.#withData(ownerRequest, own), container };
     return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
   }
@@ -137,7 +137,7 @@ export class ApplicationRuns {
   /** The scope of such work; nothing of a request that is being handled is found in it. */
   scopeApart({ request, ...own }: OwnerScope): CallScope {
     const { modules, running } = this.#parts;
-    const container = new ToolContainer(modules, { request, isForOther: true });
+    const container = new RequestContainer(modules, { request, isForOther: true });
     return { signal: running.signal, ...this.#withData(request, own), container };
   }
 
@@ -160,7 +160,7 @@ export class ApplicationRuns {
     const owner = this.#owners.of(request, scope);
     const owned = owner === undefined ? scope : { ...scope, owner };
     if (request === undefined) return owned;
-    return { container: new ToolContainer(modules, { request }), ...this.#withData(request, owned) };
+    return { container: new RequestContainer(modules, { request }), ...this.#withData(request, owned) };
   }
 
   /** The names of the tools that a request sees. */

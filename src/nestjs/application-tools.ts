@@ -21,7 +21,7 @@ import {
 import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
 import { createErrorDescriber, nestLogger } from './pipeline.js';
-import { ToolContainer } from './requests.js';
+import { RequestContainer } from './requests.js';
 import type { ToolCaller } from './tool-caller.js';
 
 /** A tool of a provider, and the provider. */
@@ -357,7 +357,7 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
     caller,
     finder: new ToolFinder(discovery),
     host: () => hostOf(modules, RegisteredTools),
-    container: new ToolContainer(moduleRef),
+    container: new RequestContainer(moduleRef),
     options: {
       logger: nestLogger(),
       // Nest's own logger prints every level unless it is told otherwise.

@@ -62,7 +62,7 @@ export interface ToolHost {
 }
 
 /** The instance that serves a call: the one there is, or one made in the call's injection context. */
-export async function instanceOf({ wrapper, module }: ToolHost, contextId: ContextId): Promise<object> {
+export async function instanceIn({ wrapper, module }: ToolHost, contextId: ContextId): Promise<object> {
   if (isStatic(wrapper)) return wrapper.instance;
   const modules = module.getProviderByKey<ModuleRef>(ModuleRef).instance;
   return modules.resolve<object>(wrapper.token as symbol, contextId, { strict: true });

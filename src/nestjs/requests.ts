@@ -65,14 +65,14 @@ export class RequestContexts {
     return provider.isTransient ? contextWithin(contextId, provider) : contextId;
   }
 
-  #given(context: ToolContext): ToolContainer | undefined {
+  #given(context: ToolContext): RequestContainer | undefined {
     // The error of one that has none would cost more than all the rest of a call.
     if (context instanceof CallContext && !context.hasContainer) return undefined;
     try {
-      const container: unknown = context.resolve(ToolContainer);
+      const container: unknown = context.resolve(RequestContainer);
       // A container of another make may promise what it does not have, such as a `ModuleRef`.
       if (container instanceof Promise) container.catch(() => {});
-      return container instanceof ToolContainer ? container : undefined;
+      return container instanceof RequestContainer ? container : undefined;
     } catch {
       // A container of another make was given with the call.
       return undefined;
@@ -135,7 +135,7 @@ interface ContainerOf {
  * What `context.resolve` asks in a Nest application: the providers of all its modules. Knows the request that
  * it was made for, and gives itself to whoever asks for it: so the pipeline finds the request of a call.
  */
-export class ToolContainer {
+export class RequestContainer {
   readonly request: object | undefined;
   /** It is for somebody else than the request that is being handled: nothing of that one may be found. */
   readonly isForOther: boolean;
@@ -149,7 +149,7 @@ export class ToolContainer {
 
   /** Throws for request-scoped and transient providers, which only injection can make. */
   resolve<Instance>(token: InjectionToken<Instance>): Instance {
-    if (token === ToolContainer) return this as unknown as Instance;
+    if (token === RequestContainer) return this as unknown as Instance;
     return this.#modules.get<Instance>(token, { strict: false });
   }
 }

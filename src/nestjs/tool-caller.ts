@@ -8,7 +8,7 @@ import type { ToolContext } from '../contract/tool-context.js';
 import { type RunningCalls, ToolCallInfo } from './calls.js';
 import type { Enhancers } from './enhancers.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
-import { instanceOf, isStatic } from './nest-internals.js';
+import { instanceIn, isStatic } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
 import { type Awaitable, type CallPipeline, LogEntry, type OpenedCall } from './pipeline.js';
 import type { CallOrigin, RequestContexts } from './requests.js';
@@ -149,7 +149,7 @@ export class ToolCaller {
   }
 
   async #make(at: TargetInContext, call: ToolCallInfo): Promise<OpenedCall> {
-    const instance = await instanceOf(at.target, at.contextId);
+    const instance = await instanceIn(at.target, at.contextId);
     const around = await this.#parts.enhancers.around(at);
     return { at, around, call, args: handlerArguments(call), instance };
   }

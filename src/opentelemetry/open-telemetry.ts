@@ -26,7 +26,6 @@ import {
   COMMON,
   createInstruments,
   EXCEPTION,
-  type Failure,
   GEN_AI,
   given,
   type Instruments,
@@ -34,6 +33,7 @@ import {
   OpenSpan,
   OWN,
   type Recorder,
+  type SpanFailure,
   typeOfError,
 } from './spans.js';
 
@@ -64,7 +64,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     if (this.span.isRecording()) this.span.setAttributes(mcpAttributes(facts));
   }
 
-  protected conclude(end: TracedCallEnd, seconds: number): Failure | undefined {
+  protected conclude(end: TracedCallEnd, seconds: number): SpanFailure | undefined {
     const { status, cost } = end;
     const { tool } = this.#call;
     if (cost && tool !== undefined)
@@ -79,7 +79,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     return failure;
   }
 
-  #measure(seconds: number, failure: Failure | undefined): void {
+  #measure(seconds: number, failure: SpanFailure | undefined): void {
     const { toolDuration, mcpServerDuration } = this.recorder.instruments;
     const { tool, mcp } = this.#call;
     const name = tool === undefined ? 'unknown' : tool.name;
@@ -111,7 +111,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
       this.span.setAttribute(GEN_AI.callResult, writer.result(result));
   }
 
-  #failureOf({ status, result }: TracedCallEnd): Failure | undefined {
+  #failureOf({ status, result }: TracedCallEnd): SpanFailure | undefined {
     const type = failureType({ status, result }, this.#call.mcp !== undefined);
     if (type === undefined) return undefined;
     // What the model is told may repeat what was given.
@@ -187,7 +187,7 @@ class TaskSpan extends OpenSpan<ToolResult> {
     this.#tool = tool;
   }
 
-  protected conclude(result: ToolResult, seconds: number): Failure | undefined {
+  protected conclude(result: ToolResult, seconds: number): SpanFailure | undefined {
     const failure = result.isError ? { type: typeOfResult(result) } : undefined;
     const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
     const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
@@ -232,7 +232,7 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
     this.#message = message;
   }
 
-  protected conclude({ error, isToolError }: TracedMessageEnd, seconds: number): Failure | undefined {
+  protected conclude({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
     const type = error === undefined ? undefined : typeOfMcpError(error);
     const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
     if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
@@ -359,7 +359,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     this.#lastPart = now;
   }
 
-  protected conclude(end: TracedRequestEnd, seconds: number): Failure | undefined {
+  protected conclude(end: TracedRequestEnd, seconds: number): SpanFailure | undefined {
     const failure = failureOf(end);
     const { inferenceDuration, timeToFirstChunk } = this.recorder.instruments;
     const attributes = this.#metricAttributes;
@@ -403,7 +403,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
 }
 
 /** Provider errors have messages that repeat what was sent: only the type is told. */
-function failureOf(end: TracedRequestEnd): Failure | undefined {
+function failureOf(end: TracedRequestEnd): SpanFailure | undefined {
   if (end.how === 'replied') return undefined;
   if (end.how === 'aborted') return { type: 'aborted' };
   return { type: typeOfError(end.error), event: EXCEPTION.request };
@@ -644,7 +644,7 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
     return this.#last;
   }
 
-  protected conclude(end: TracedRunEnd, seconds: number): Failure | undefined {
+  protected conclude(end: TracedRunEnd, seconds: number): SpanFailure | undefined {
     const { status, error, requests, calls, cost } = end;
     const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
     const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;

@@ -118,7 +118,7 @@ interface SpanStart {
 }
 
 /** Why something failed: its type for `error.type`, words for people, and the event that tells what was thrown. */
-export interface Failure {
+export interface SpanFailure {
   readonly type: string;
   readonly message?: string | undefined;
   readonly event?: string | undefined;
@@ -203,7 +203,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
   }
 
   /** Records how it ended, and says why where that is a failure. */
-  protected abstract conclude(end: End, seconds: number): Failure | undefined;
+  protected abstract conclude(end: End, seconds: number): SpanFailure | undefined;
 }
 
 /** A link to work elsewhere; none where its place is not one. */

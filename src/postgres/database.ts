@@ -362,7 +362,7 @@ const LOST_MESSAGES =
   /^(Connection terminated|Connection ended|Client has encountered a connection error|timeout exceeded when trying to connect)/;
 
 /** Whether another connection may do better. */
-export function isConnectionLost(error: unknown): boolean {
+export function isDatabaseConnectionLost(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
@@ -386,7 +386,7 @@ export function withPlace(error: unknown, place: string | undefined): unknown {
   const told = ` (PostgreSQL at ${place})`;
   // One error may be told to several who waited for the same connection.
   if (typeof message !== 'string' || message.endsWith(told)) return error;
-  if (isConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
+  if (isDatabaseConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
     Object.assign(error, { message: `${errorMessage(error)}${told}` });
   return error;
 }
@@ -620,7 +620,7 @@ export class Database implements SqlDriver {
         return await work(isRepeated);
       } catch (error) {
         isRepeated ||= mayHaveExecuted(error);
-        if (!isConnectionLost(error) || performance.now() + pauseMs > end)
+        if (!isDatabaseConnectionLost(error) || performance.now() + pauseMs > end)
           throw withPlace(error, this.#place);
       }
       await delay(pauseMs);

@@ -12,7 +12,7 @@ import {
 import { type ApiProperty, apiProperties, apiProperty, withApiProperty } from './api-property.js';
 import { applicableKeywords, misplacedFault } from './applicable-keywords.js';
 import {
-  isStandard,
+  isStandardRule,
   type PropertyRules,
   propertyRules,
   type TypeHint,
@@ -404,7 +404,7 @@ function acceptsInitial(
     if (rule.role === 'defined') return value !== null;
     // class-validator refuses plain objects, and finds nothing in an empty list.
     if (rule.role === 'nested') return Array.isArray(value) && value.length === 0;
-    return !isStandard(rule) || rule.passes(value, {});
+    return !isStandardRule(rule) || rule.passes(value, {});
   });
 }
 

@@ -556,12 +556,12 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
     isNested: rules.some(({ role }) => role === 'nested'),
     acceptsMissing,
     inexact,
-    needsValidator: isConditional || !inexact.every(({ rule }) => isStandard(rule)) || isContradiction,
+    needsValidator: isConditional || !inexact.every(({ rule }) => isStandardRule(rule)) || isContradiction,
   };
 }
 
 /** One of class-validator's own rules, which are synchronous and depend on the value only. */
-export function isStandard({ name, conditional }: ValidationRule): boolean {
+export function isStandardRule({ name, conditional }: ValidationRule): boolean {
   return !conditional && name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
 }
 

@@ -1,5 +1,6 @@
 import { parseExactJson } from '../checking/exact-json.js';
 import { readRelaxedJson, type Span } from '../checking/relaxed-json.js';
+import { escapePattern } from '../kernel/escape-pattern.js';
 
 /** A JSON value that was read; `members` only where it was no strict JSON. */
 export interface ReadJson {
@@ -171,11 +172,6 @@ function literalsOf(all: Iterable<string>): Literals {
     beginnings: new Set(literals.flatMap((literal) => beginningsOf(literal))),
     longest: literals[0]?.length ?? 0,
   };
-}
-
-/** A literal as part of a pattern. */
-export function escapePattern(literal: string): string {
-  return literal.replace(/[^\w\s]/gu, '\\$&');
 }
 
 function beginningsOf(literal: string): string[] {

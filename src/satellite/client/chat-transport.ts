@@ -48,7 +48,7 @@ export class ChatTransport {
   }
 
   /** `after` is the turn that a result answers: where the conversation has gone on, it is refused. */
-  post(request: ChatRequest, after: string | undefined, listener: ReplyListener): Promise<Reply> {
+  post(request: ChatRequest, after: string | undefined, listener: ReplyListener): Promise<ServerReply> {
     const headers = {
       accept: 'text/event-stream',
       'content-type': 'application/json',
@@ -59,11 +59,11 @@ export class ChatTransport {
     return this.#send(this.#address, { method: 'POST', headers, body }, listener);
   }
 
-  get(conversationId: string, listener: ReplyListener): Promise<Reply> {
+  get(conversationId: string, listener: ReplyListener): Promise<ServerReply> {
     return this.#send(`${this.#address}/${encodeURIComponent(conversationId)}`, {}, listener);
   }
 
-  async #send(address: string, request: RequestInit, listener: ReplyListener): Promise<Reply> {
+  async #send(address: string, request: RequestInit, listener: ReplyListener): Promise<ServerReply> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#sendOnce(address, request, listener);
@@ -78,7 +78,11 @@ export class ChatTransport {
     }
   }
 
-  async #sendOnce(address: string, request: RequestInit, { signal, onText }: ReplyListener): Promise<Reply> {
+  async #sendOnce(
+    address: string,
+    request: RequestInit,
+    { signal, onText }: ReplyListener,
+  ): Promise<ServerReply> {
     const { token, headers, timeoutMs, maxReplyBytes } = this.#options;
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
     const late = new AbortController();
@@ -125,7 +129,7 @@ function toAssistantError(thrown: unknown): AssistantError {
 }
 
 /** A reply, and the name of the turn that it ended, where the server told it. */
-export interface Reply {
+export interface ServerReply {
   readonly turnId?: string;
   readonly response: ChatResponse;
 }
@@ -138,7 +142,7 @@ interface ReplyReading {
 type Body = AsyncIterable<Uint8Array>;
 
 /** What a response says, be it one body or events. Throws an {@link AssistantError} where it is no reply. */
-async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<Reply> {
+async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<ServerReply> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
   const body = atMost(maxBytes, response.body ?? []);
   if (response.ok && isStream) return readStream(body, onText);
@@ -166,7 +170,7 @@ async function readText(body: Body): Promise<string> {
   return parts.join('') + decoder.decode();
 }
 
-async function readStream(body: Body, onText?: (text: string) => void): Promise<Reply> {
+async function readStream(body: Body, onText?: (text: string) => void): Promise<ServerReply> {
   for await (const { event, data, id } of readEvents(body)) {
     if (event === 'response') return { turnId: id, response: checkReply(parsedJson(data)) };
     if (event === 'error') throw readError(data);

@@ -26,7 +26,7 @@ import {
 import type { LoopEvent } from '../../loop/events.js';
 import type { ToolRequest } from '../../text/tool-call-parser.js';
 import type { ChatMessage } from '../chat-protocol.js';
-import { ChatTransport, type Reply } from './chat-transport.js';
+import { ChatTransport, type ServerReply } from './chat-transport.js';
 
 /** What one `send` or `resume` brings along; tools find it in their context. */
 export interface SatelliteRunOptions extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
@@ -209,7 +209,7 @@ class SatelliteRun {
     return this.#finish(() => transport.get(conversationId, this.#listener()));
   }
 
-  async #finish(first: () => Promise<Reply>): Promise<SatelliteOutcome> {
+  async #finish(first: () => Promise<ServerReply>): Promise<SatelliteOutcome> {
     const { conversationId, signal } = this.#services;
     this.#emit({ type: 'run-start', conversationId });
     let outcome: SatelliteOutcome;
@@ -225,7 +225,7 @@ class SatelliteRun {
     return outcome;
   }
 
-  async #answerRequests(first: Reply): Promise<SatelliteOutcome> {
+  async #answerRequests(first: ServerReply): Promise<SatelliteOutcome> {
     const { client, signal } = this.#services;
     const { maxIterations = 20 } = client;
     let reply = first;
@@ -248,7 +248,7 @@ class SatelliteRun {
     }
   }
 
-  async #post(message: ChatMessage, answered?: Reply): Promise<Reply> {
+  async #post(message: ChatMessage, answered?: ServerReply): Promise<ServerReply> {
     const { transport, conversationId } = this.#services;
     this.#emit({ type: 'step-start', iteration: this.#iterations + 1 });
     const request = { conversation_id: conversationId, messages: [message] };

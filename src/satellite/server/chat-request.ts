@@ -47,7 +47,7 @@ export type RateLimitDecision = boolean | { readonly allow: boolean; readonly re
 /** Decides about a request by its method, address and headers; its body is not read yet. */
 export type RateLimit = (request: Request) => RateLimitDecision | Promise<RateLimitDecision>;
 
-/** Throws an {@link HttpFault} unless the hook says yes. */
+/** Throws an {@link AssistantFault} unless the hook says yes. */
 export async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefined): Promise<void> {
   if (rateLimit === undefined) return;
   // The hook may look at everything, and must not use up the body.
@@ -58,7 +58,7 @@ export async function enforceRateLimit(request: Request, rateLimit: RateLimit | 
   const retryAfter: Readonly<Record<string, string>> = Number.isFinite(seconds)
     ? { 'retry-after': String(Math.max(0, Math.ceil(seconds))) }
     : {};
-  throw new HttpFault('rate_limited', 'too many requests', retryAfter);
+  throw new AssistantFault('rate_limited', 'too many requests', retryAfter);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -68,7 +68,7 @@ const FIELDS: Readonly<Record<ChatMessage['role'], readonly string[]>> = {
   tool_result: ['role', 'name', 'content'],
 };
 
-export function readChatRequest(body: unknown): ChatRequest {
+export function readAssistantRequest(body: unknown): ChatRequest {
   const { conversation_id: id, messages } = object(body, 'the body');
   refuseOthers(body as Fields, ['conversation_id', 'messages'], 'the body');
   if (!Array.isArray(messages) || messages.length === 0)
@@ -80,7 +80,7 @@ export function readChatRequest(body: unknown): ChatRequest {
   };
 }
 
-/** The id of a conversation. Throws an {@link HttpFault} where it is not one. */
+/** The id of a conversation. Throws an {@link AssistantFault} where it is not one. */
 export function checkConversationId(value: unknown): string {
   if (isConversationId(value)) return value;
   const rule = '1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
@@ -114,21 +114,21 @@ function refuseOthers(fields: Fields, known: readonly string[], where: string): 
     throw wrong(`${where} has an unknown field ${JSON.stringify(other.slice(0, 100))}`);
 }
 
-function wrong(problem: string): HttpFault {
-  return new HttpFault('invalid_request', problem);
+function wrong(problem: string): AssistantFault {
+  return new AssistantFault('invalid_request', problem);
 }
 
-/** The JSON of a request's body. Throws an {@link HttpFault} where it is not JSON, or too much. */
+/** The JSON of a request's body. Throws an {@link AssistantFault} where it is not JSON, or too much. */
 export async function readBody(request: Request, maxBytes: number): Promise<unknown> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
   // Only JSON: what a form of a foreign page can send without asking must not count as a request.
   if (type.trim().toLowerCase() !== 'application/json')
-    throw new HttpFault('unsupported_media_type', 'the content type must be application/json');
+    throw new AssistantFault('unsupported_media_type', 'the content type must be application/json');
   const text = decode(await readBytes(request, maxBytes));
   try {
     return JSON.parse(text);
   } catch {
-    throw new HttpFault('invalid_json', 'the body is no JSON');
+    throw new AssistantFault('invalid_json', 'the body is no JSON');
   }
 }
 
@@ -137,17 +137,17 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   const bytes = isTooLarge
     ? undefined
     : await bytesOf(request, maxBytes).catch(() => {
-        throw new HttpFault('invalid_request', 'the body broke off');
+        throw new AssistantFault('invalid_request', 'the body broke off');
       });
   if (bytes !== undefined) return bytes;
-  throw new HttpFault('body_too_large', `the body has more than ${maxBytes} bytes`);
+  throw new AssistantFault('body_too_large', `the body has more than ${maxBytes} bytes`);
 }
 
 function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new HttpFault('invalid_json', 'the body is no UTF-8');
+    throw new AssistantFault('invalid_json', 'the body is no UTF-8');
   }
 }
 
@@ -169,7 +169,7 @@ const STATUS: Readonly<Record<ChatErrorCode, number>> = {
 };
 
 /** A request that gets no reply, in words for whoever sent it. */
-export class HttpFault extends Error {
+export class AssistantFault extends Error {
   readonly code: ChatErrorCode;
   readonly headers: Readonly<Record<string, string>>;
 

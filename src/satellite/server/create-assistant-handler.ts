@@ -17,13 +17,13 @@ import { parseToolRequest, type ToolRequest } from '../../text/tool-call-parser.
 import { type ChatMessage, type ChatRequest, type ChatResponse, isConversationId } from '../chat-protocol.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import {
+  AssistantFault,
   checkConversationId,
   corsHeaders,
   enforceRateLimit,
-  HttpFault,
   preflightResponse,
+  readAssistantRequest,
   readBody,
-  readChatRequest,
 } from './chat-request.js';
 import { MemoryConversationStore } from './conversation-store.js';
 
@@ -63,14 +63,14 @@ interface TurnServices {
  * model is asked once at most. Everything is stored at the end and at once, so that a failure leaves the
  * conversation as it was, with its pending request.
  *
- * Throws an {@link HttpFault}, or the signal's reason.
+ * Throws an {@link AssistantFault}, or the signal's reason.
  */
 async function takeTurn(request: TurnRequest, services: TurnServices): Promise<TurnReply> {
   const { conversationId: id, turnId = randomUUID() } = request;
   const conversation = ownConversation(await services.store.load(id), request.owner);
   if (conversation?.turnId === turnId) return replayed(request, conversation);
   if (request.after !== undefined && request.after !== conversation?.turnId)
-    throw new HttpFault('conversation_changed', 'the conversation has gone on, or has expired');
+    throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
   const added = honoured(request.messages, conversation);
   if (added.length === 0) {
     // Only results that nobody waits for: the model is not asked, and what it said last still stands.
@@ -80,7 +80,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
   }
   const messages = [...(conversation?.messages ?? []), ...added];
   if (messages.length >= services.maxMessages)
-    throw new HttpFault('conversation_full', 'the conversation has too many messages; begin a new one');
+    throw new AssistantFault('conversation_full', 'the conversation has too many messages; begin a new one');
   const gate = request.onText && new TextGate(request.onText);
   const reply = await ask({ ...request, gate }, messages, services);
   const { content, finishReason } = reply;
@@ -103,7 +103,7 @@ function ownConversation(
   owner: unknown,
 ): StoredConversation | undefined {
   if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
-  throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
+  throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
 }
 
 /** Items of a reply with calls may speak of them, and nobody will answer those. */
@@ -122,7 +122,7 @@ async function overtaken(request: TurnRequest, { store }: TurnServices): Promise
   const conversation = ownConversation(await store.load(request.conversationId), request.owner);
   if (conversation !== undefined && conversation.turnId === request.turnId)
     return replayed({ ...request, onText: undefined }, conversation);
-  throw new HttpFault('conflict', 'the conversation was changed by another request meanwhile');
+  throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
 }
 
 /** The same request again: its answer got lost on the way. */
@@ -166,7 +166,7 @@ async function ask(
   }
   if (reply.reason === 'aborted') throw signal.reason;
   log.error('Provider failed', { conversationId, error: reply.error.cause });
-  throw new HttpFault('provider_failed', 'the model gave no usable reply');
+  throw new AssistantFault('provider_failed', 'the model gave no usable reply');
 }
 
 /**
@@ -331,12 +331,12 @@ async function route(
   const { pathname } = new URL(request.url);
   const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : '';
   const [, id] = /^\/v1\/chat(?:\/([^/]+))?$/.exec(path) ?? [undefined, null];
-  if (id === null) throw new HttpFault('not_found', 'there is nothing at this path');
+  if (id === null) throw new AssistantFault('not_found', 'there is nothing at this path');
   const preflight = preflightResponse(request, cors);
   if (preflight !== undefined) return preflight;
   const method = id === undefined ? 'POST' : 'GET';
   if (request.method !== method)
-    throw new HttpFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
+    throw new AssistantFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
   checkToken(request, token);
   await enforceRateLimit(request, rateLimit);
   if (id === undefined) return service.post(request);
@@ -344,7 +344,7 @@ async function route(
   try {
     decoded = decodeURIComponent(id);
   } catch {
-    throw new HttpFault('invalid_request', 'the path is not encoded as it should be');
+    throw new AssistantFault('invalid_request', 'the path is not encoded as it should be');
   }
   return service.get(decoded, request);
 }
@@ -370,7 +370,7 @@ class ChatService {
 
   async post(request: Request): Promise<Response> {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
-    const body = readChatRequest(await readBody(request, maxBodyBytes));
+    const body = readAssistantRequest(await readBody(request, maxBodyBytes));
     const turn = await this.#turnRequest(request, body);
     const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
     if (!isStream) return jsonReply(await this.#take(turn));
@@ -394,17 +394,17 @@ class ChatService {
     const owner = await this.#ownerOf(request);
     const conversation = ownConversation(await this.#store.load(id), owner);
     if (conversation === undefined)
-      throw new HttpFault('conversation_not_found', 'there is no such conversation, or it has expired');
+      throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
     return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
   }
 
   /** What a client is told of anything that was thrown. */
-  faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): HttpFault {
-    if (thrown instanceof HttpFault) return thrown;
+  faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): AssistantFault {
+    if (thrown instanceof AssistantFault) return thrown;
     // Nobody hears of it, and nothing went wrong here.
-    if (signal.aborted) return new HttpFault('internal_error', 'the client went away');
+    if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
     this.log.error('Request failed', { error: thrown });
-    return new HttpFault('internal_error', 'something went wrong here');
+    return new AssistantFault('internal_error', 'something went wrong here');
   }
 
   async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
@@ -436,7 +436,7 @@ class ChatService {
 function turnIdOf(value: string | null | undefined, header: string): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (isConversationId(value)) return value;
-  throw new HttpFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
+  throw new AssistantFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
 }
 
 function jsonReply({ turnId, response }: TurnReply): Response {
@@ -545,12 +545,12 @@ const EVENT_STREAM = {
   'x-accel-buffering': 'no',
 };
 
-/** Throws an {@link HttpFault} unless the request brings the token; takes as long for every wrong one. */
+/** Throws an {@link AssistantFault} unless the request brings the token; takes as long for every wrong one. */
 function checkToken({ headers }: Request, token: string | undefined): void {
   if (token === undefined) return;
   const [, sent = ''] = /^bearer +(.*)$/i.exec(headers.get('authorization') ?? '') ?? [];
   // Digests have one length, whatever was sent.
   const digest = (text: string) => createHash('sha256').update(text).digest();
   if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
-  throw new HttpFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
+  throw new AssistantFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
 }

@@ -26,7 +26,7 @@ export const LOOK_UP = offer('look_up', 'Look up the weather of a city', {
   days: { type: 'integer', description: 'Number of days' },
 });
 const NOTE: ToolSchema = offer('note', 'Keep a note', { text: { type: 'string' } });
-export const TOOLS: readonly ToolSchema[] = [LOOK_UP, NOTE];
+export const SAMPLE_TOOLS: readonly ToolSchema[] = [LOOK_UP, NOTE];
 
 function offer(name: string, description: string, properties: Record<string, JsonSchema>): ToolSchema {
   const parameters = { type: 'object', properties, required: Object.keys(properties) };
@@ -129,7 +129,7 @@ export class Bench {
 
   #requestOf(draft: RequestDraft): LLMRequest {
     const { model, options = {} } = this.#backend;
-    return { model, options, messages: [QUESTION], tools: TOOLS, ...draft };
+    return { model, options, messages: [QUESTION], tools: SAMPLE_TOOLS, ...draft };
   }
 }
 

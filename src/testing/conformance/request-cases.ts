@@ -9,7 +9,7 @@ import type {
 } from '../../contract/llm-provider.js';
 import type { ContentPart } from '../../contract/tool-result.js';
 import { canonicalJson, isRecord, plainJson } from '../../kernel/json.js';
-import { type Bench, type CaseDraft, LOOK_UP, QUESTION, TOOLS } from './bench.js';
+import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
 import { expectSame, expectThat } from './expectations.js';
 
 const { name } = LOOK_UP.function;
@@ -64,7 +64,7 @@ const SENT_CASES: readonly CaseDraft[] = [
     needs: ['sent'],
     async run(bench) {
       await bench.reply({ text: 'Done' });
-      for (const { function: tool } of TOOLS) expectSent(bench, tool.name);
+      for (const { function: tool } of SAMPLE_TOOLS) expectSent(bench, tool.name);
       expectThat(
         placeIn(bench.lastSent, LOOK_UP.function.description) >= 0,
         'the model is not sent the description of a tool',
@@ -177,7 +177,7 @@ const SENT_CASES: readonly CaseDraft[] = [
     async run(bench) {
       const reply = await bench.reply({ calls: CALLS });
       const messages = [QUESTION, ...historyAfter(reply)];
-      const tools = structuredClone(TOOLS);
+      const tools = structuredClone(SAMPLE_TOOLS);
       const before = canonicalJson({ messages, tools });
       await bench.reply({ text: 'Done' }, { messages, tools });
       expectThat(

@@ -8,7 +8,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { LEASE, openedCases } from './store-bench.js';
+import { LEASE_MS, openedCases } from './store-bench.js';
 
 /** A ledger under test, with nothing in it. */
 export interface OpenedLedger {
@@ -52,7 +52,7 @@ class LedgerBench {
   }
 
   async reserve(id: string, count: number, accounts: readonly BudgetAccount[] = [tenant]): Promise<string> {
-    const outcome = await this.ledger.reserve({ id, accounts, amounts: tokens(count), leaseMs: LEASE });
+    const outcome = await this.ledger.reserve({ id, accounts, amounts: tokens(count), leaseMs: LEASE_MS });
     return outcome.status === 'reserved' ? 'reserved' : `${outcome.key} ${outcome.part} ${outcome.left}`;
   }
 
@@ -94,8 +94,8 @@ const CASES: readonly LedgerCase[] = [
     async run({ ledger }) {
       const accounts = [{ key: 'k', limits: { calls: 1, cost: 3_000_000_000_000 } }];
       const amounts = { tokens: 1e12, cost: 2_999_999_999_999, calls: 1, steps: 7, timeMs: 0 };
-      const first = await ledger.reserve({ id: 'a', accounts, amounts, leaseMs: LEASE });
-      const second = await ledger.reserve({ id: 'b', accounts, amounts, leaseMs: LEASE });
+      const first = await ledger.reserve({ id: 'a', accounts, amounts, leaseMs: LEASE_MS });
+      const second = await ledger.reserve({ id: 'b', accounts, amounts, leaseMs: LEASE_MS });
       expectSame('the first', first, { status: 'reserved' });
       expectSame('the second', second, { status: 'spent', key: 'k', part: 'cost', left: 1 });
       expectSame('what is reserved', (await ledger.balance({ key: 'k' })).reserved, amounts);
@@ -127,7 +127,7 @@ const CASES: readonly LedgerCase[] = [
     async run(bench) {
       await bench.reserve('a', 100);
       expectSame('while it holds', await bench.reserve('b', 1), 'tenant:t tokens 0');
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       expectSame('when it has run out', await bench.reserve('b', 60), 'reserved');
       expectSame('settling it late', await bench.ledger.settle('a', tokens(50)), true);
       expectSame('what is held', await bench.held(), [50, 60]);
@@ -137,12 +137,12 @@ const CASES: readonly LedgerCase[] = [
     title: 'renewReservation lengthens one, and is refused where it is settled',
     async run(bench) {
       await bench.reserve('a', 100);
-      await bench.advance(LEASE / 2);
-      expectSame('renewing', await bench.ledger.renewReservation('a', LEASE), true);
-      await bench.advance(LEASE / 2 + 60_000);
+      await bench.advance(LEASE_MS / 2);
+      expectSame('renewing', await bench.ledger.renewReservation('a', LEASE_MS), true);
+      await bench.advance(LEASE_MS / 2 + 60_000);
       expectSame('what is held', await bench.held(), [0, 100]);
       await bench.ledger.settle('a', tokens(1));
-      expectSame('renewing what is settled', await bench.ledger.renewReservation('a', LEASE), false);
+      expectSame('renewing what is settled', await bench.ledger.renewReservation('a', LEASE_MS), false);
     },
   },
   {
@@ -180,7 +180,7 @@ const CASES: readonly LedgerCase[] = [
           Array.from({ length: 12 }, async (_, index) => {
             const ledger = index % 2 === 0 ? bench.ledger : bench.other;
             const id = `${key} ${index}`;
-            const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE });
+            const outcome = await ledger.reserve({ id, accounts, amounts: tokens(30), leaseMs: LEASE_MS });
             if (outcome.status === 'reserved' && index % 3 === 0) await ledger.settle(id, tokens(30));
             return outcome.status;
           }),
@@ -197,9 +197,9 @@ const CASES: readonly LedgerCase[] = [
       await bench.reserve('a', 10);
       await bench.ledger.settle('a', tokens(10));
       await bench.reserve('b', 10);
-      expectSame('too early', await bench.ledger.removeOlderThan(LEASE), 0);
-      await bench.advance(3 * LEASE);
-      expectSame('accounts forgotten', await bench.ledger.removeOlderThan(LEASE), 1);
+      expectSame('too early', await bench.ledger.removeOlderThan(LEASE_MS), 0);
+      await bench.advance(3 * LEASE_MS);
+      expectSame('accounts forgotten', await bench.ledger.removeOlderThan(LEASE_MS), 1);
       expectSame('what is held', await bench.held(), [0, 0]);
       expectSame('settling what is forgotten', await bench.ledger.settle('b', tokens(1)), false);
     },

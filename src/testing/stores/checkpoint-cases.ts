@@ -6,7 +6,7 @@ import {
   expectRefused,
   expectStatus,
   heldBy,
-  LEASE,
+  LEASE_MS,
   leaseOf,
   MINUTE,
   NO_JSON,
@@ -41,7 +41,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
         state: sampleCheckpoint('r', ['hello']),
       });
       expectSoonAfter('changedAt', changedAt, createdAt);
-      expectSoonAfter('leaseEnd', leaseEnd, createdAt + LEASE);
+      expectSoonAfter('leaseEnd', leaseEnd, createdAt + LEASE_MS);
       expectSame('load', await bench.store.load('r'), undefined);
       expectSame('claim', await bench.claim('b'), { status: 'taken' });
       expectSame('read of another', await bench.store.read('s'), undefined);
@@ -84,7 +84,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     async run(bench) {
       await bench.begin('a');
       await bench.append(heldBy('a'), 'one');
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       expectStatus('claimLost', await bench.claimLost('b', bench.other), 'claimed');
       const before = await bench.store.read('r');
       expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(7).fill(false));
@@ -97,7 +97,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'append lets a holder who is late, but whom nobody has replaced, go on',
     async run(bench) {
       await bench.begin('a');
-      await bench.advance(10 * LEASE);
+      await bench.advance(10 * LEASE_MS);
       expectSame('append', await bench.append(heldBy('a'), 'one'), true);
       expectSame('renew', await bench.store.renew(leaseOf('a')), true);
       expectStatus('claimLost', await bench.claimLost('b'), 'missing');
@@ -115,7 +115,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'claim gives no lost run to who wants a suspended one',
     async run(bench) {
       await bench.begin('a');
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       expectSame('claim', await bench.claim('b'), { status: 'lost' });
       expectSame('append', await bench.append(heldBy('a'), 'one'), true);
     },
@@ -124,13 +124,13 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'claimLost gives out the run that was lost first, with what it had done',
     async run(bench) {
       await bench.begin('a', 'later');
-      await bench.store.renew(leaseOf('a', 'later', 3 * LEASE));
+      await bench.store.renew(leaseOf('a', 'later', 3 * LEASE_MS));
       await bench.begin('b', 'first');
       await bench.append(heldBy('b', 'first'), 'one');
       await bench.begin('c', 'alive');
       await bench.save(sampleState('suspended', 1));
       expectStatus('claimLost', await bench.claimLost('x'), 'missing');
-      await bench.advance(3 * LEASE);
+      await bench.advance(3 * LEASE_MS);
       await bench.store.renew(leaseOf('c', 'alive'));
       const first = await bench.claimLost('x');
       const run = await bench.store.read('first');
@@ -207,7 +207,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
       expectSoonAfter('changedAt', changedAt, createdAt + MINUTE);
       expectSame('load', await bench.store.load('r'), undefined);
       expectSame('claim', await bench.claim('b'), { status: 'missing' });
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       expectSame('claimLost', await bench.claimLost('b'), { status: 'missing' });
       await expectRefused('a state of it', () => bench.save(sampleState('r', 9)), 'RunClaimed');
     },
@@ -216,7 +216,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'save takes no state of a run that is under way, held or lost',
     async run(bench) {
       await bench.begin('a');
-      for (const ms of [0, LEASE]) {
+      for (const ms of [0, LEASE_MS]) {
         await bench.advance(ms);
         await expectRefused('a state', () => bench.save(sampleState('r', 9)), 'RunClaimed');
       }
@@ -230,7 +230,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
       expectSame('seize', await bench.seize('b', 'nobody'), { status: 'taken' });
       expectStatus('seize', await bench.seize('b', 'anybody', bench.other), 'claimed');
       expectSame('append', await bench.append(heldBy('a'), 'one'), false);
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       expectStatus('seize', await bench.seize('c', 'nobody'), 'claimed');
       expectSame('generation', (await bench.store.read('r'))?.generation, 3);
       await bench.store.end(heldBy('c'), [sampleEnd('stopped')]);
@@ -258,25 +258,25 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
           expiresAt: new Date(now + ms).toISOString(),
         })),
       });
-      await bench.save(waiting('later', 3 * LEASE, 2 * LEASE));
-      await bench.save(waiting('first', LEASE, 5 * LEASE));
-      await bench.save({ ...waiting('turn', LEASE), turnOf: 'c' });
+      await bench.save(waiting('later', 3 * LEASE_MS, 2 * LEASE_MS));
+      await bench.save(waiting('first', LEASE_MS, 5 * LEASE_MS));
+      await bench.save({ ...waiting('turn', LEASE_MS), turnOf: 'c' });
       for (const runId of ['held', 'over', 'on']) {
         await bench.begin(runId, runId);
         // A moment after the first: of two that expire at the same time, either may come first.
-        await store.release(heldBy(runId, runId), waiting(runId, LEASE + 1));
+        await store.release(heldBy(runId, runId), waiting(runId, LEASE_MS + 1));
         await bench.claim(runId, runId);
       }
       await store.end(heldBy('over', 'over'), []);
       await store.checkpoint(heldBy('on', 'on'), sampleCheckpoint('on'));
       await store.release(heldBy('on', 'on'));
       expectSame('at first', [await expired(), await expired('turns')], [[], []]);
-      await bench.advance(LEASE - MINUTE);
+      await bench.advance(LEASE_MS - MINUTE);
       await store.renew(leaseOf('held', 'held'));
       await bench.advance(2 * MINUTE);
       expectSame('what expired', await expired(), [{ runId: 'first' }]);
       expectSame('the turns', await expired('turns'), [{ runId: 'turn', conversationId: 'c' }]);
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       const all = [{ runId: 'first' }, { runId: 'held' }, { runId: 'later' }];
       expectSame('what expired then', await expired(), all);
       expectSame('no more than wanted', await expired('others', 1), all.slice(0, 1));
@@ -359,12 +359,12 @@ const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
       await bench.store.end(heldBy('a', 'ended'), []);
       for (const runId of ['suspended', 'claimed'])
         await bench.store.release(heldBy('a', runId), sampleState(runId, 1));
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       await bench.store.renew(leaseOf('a', 'running'));
       await bench.claim('b', 'claimed');
       await bench.store.end(heldBy('a', 'late'), []);
-      expectSame('removeOlderThan', await bench.store.removeOlderThan(2 * LEASE), 0);
-      expectSame('removeOlderThan', await bench.store.removeOlderThan(LEASE), 2);
+      expectSame('removeOlderThan', await bench.store.removeOlderThan(2 * LEASE_MS), 0);
+      expectSame('removeOlderThan', await bench.store.removeOlderThan(LEASE_MS), 2);
       const left = [...ids((await bench.store.list()).runs)].sort();
       expectSame('what is left', left, ['claimed', 'late', 'lost', 'running']);
     },
@@ -379,16 +379,20 @@ const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
       for (const runId of ['running', 'ended', 'suspended', 'late', 'held']) await bench.begin('a', runId);
       for (const runId of ['ended', 'held']) await bench.store.end(heldBy('a', runId), []);
       await bench.store.release(heldBy('a', 'suspended'), sampleState('suspended', 1));
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       await bench.store.end(heldBy('a', 'late'), []);
       await bench.store.seize({ ...leaseOf('b', 'held'), from: 'nobody' });
       const nothing = { runs: 0, jobs: 0, events: 0, conversations: 0 };
       expectSame('without an age', await remove({}), nothing);
-      expectSame('too early', await remove({ runs: 2 * LEASE }), nothing);
-      expectSame('removed', await remove({ runs: LEASE, jobs: LEASE, events: LEASE, conversations: LEASE }), {
-        ...nothing,
-        runs: 1,
-      });
+      expectSame('too early', await remove({ runs: 2 * LEASE_MS }), nothing);
+      expectSame(
+        'removed',
+        await remove({ runs: LEASE_MS, jobs: LEASE_MS, events: LEASE_MS, conversations: LEASE_MS }),
+        {
+          ...nothing,
+          runs: 1,
+        },
+      );
       const left = [...ids((await bench.store.list()).runs)].sort();
       expectSame('what is left', left, ['held', 'late', 'running', 'suspended']);
       for (const age of [-1, '1', Number.NaN])

@@ -16,7 +16,7 @@ import {
   hold,
   ID,
   keysOf,
-  LEASE,
+  LEASE_MS,
   lease,
   MINUTE,
   ODD_TEXT,
@@ -24,7 +24,7 @@ import {
   type OpenedConversationLog,
   openedCases,
   PROMPT,
-  readKept,
+  readConversation,
 } from './store-bench.js';
 
 const ODD_NAMES = [
@@ -54,7 +54,7 @@ const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       expectSame('the first again', again, { position: 1, isNew: false });
       const elsewhere = await log.enter({ conversationId: 'c2', key: 'a', content: PROMPT });
       expectSame('the same key elsewhere', elsewhere, { position: 1, isNew: true });
-      const { revision: _, ...kept } = await readKept(log);
+      const { revision: _, ...kept } = await readConversation(log);
       expectSame('read', kept, {
         ...{ conversationId: ID, turns: 0, messages: [], lastEvent: 0, isAbortAsked: false, isHeld: false },
         inbox: ['a', 'b'].map((key, index) => ({ position: index + 1, key, content: PROMPT })),
@@ -77,11 +77,11 @@ const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
         );
       }
       for (const name of ODD_NAMES) {
-        const { inbox } = await readKept(log, name);
+        const { inbox } = await readConversation(log, name);
         const content = { kind: 'prompt', content: `${name}${ODD_TEXT}` };
         expectSame('the inbox', inbox, [{ position: 1, key: name, content }]);
       }
-      expectSame('the keys', keysOf(await readKept(log, 'keys')), ODD_NAMES);
+      expectSame('the keys', keysOf(await readConversation(log, 'keys')), ODD_NAMES);
     },
   },
   {
@@ -111,7 +111,7 @@ const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       for (const other of [{ user: 'é' }, 'é', undefined])
         for (const key of ['a', 'c'])
           expectSame('another owner', await log.enter(entry(key, other)), undefined);
-      const kept = await readKept(log);
+      const kept = await readConversation(log);
       expectSame('read', [kept.owner, keysOf(kept)], [owner, ['a', 'b']]);
     },
   },
@@ -122,9 +122,9 @@ const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       await log.hold(lease('x'));
       await log.commit(hold('x'), { done: [1] });
       expectSame('the key again', await enter(log, 'a'), { position: 1, isNew: false });
-      expectSame('the inbox', keysOf(await readKept(log)), []);
-      await advance(LEASE);
-      await log.removeEventsOlderThan(LEASE);
+      expectSame('the inbox', keysOf(await readConversation(log)), []);
+      await advance(LEASE_MS);
+      await log.removeEventsOlderThan(LEASE_MS);
       expectSame('the key in the end', await enter(log, 'a'), { position: 2, isNew: true });
     },
   },
@@ -187,14 +187,14 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       expectSame('what is not there', await log.hold(lease('x')), { status: 'missing' });
       await enter(log, 'a');
       const held = await log.hold(lease('x'));
-      expectSame('hold', held, { status: 'held', conversation: await readKept(other) });
-      expectSame('isHeld', (await readKept(other)).isHeld, true);
+      expectSame('hold', held, { status: 'held', conversation: await readConversation(other) });
+      expectSame('isHeld', (await readConversation(other)).isHeld, true);
       expectSame('hold of another', await other.hold(lease('y')), { status: 'taken' });
-      await advance(LEASE / 2);
+      await advance(LEASE_MS / 2);
       expectSame('renew', await log.renew(lease('x')), { holds: true, isAbortAsked: false });
-      await advance(LEASE / 2 + MINUTE);
+      await advance(LEASE_MS / 2 + MINUTE);
       expectSame('hold while renewed', await other.hold(lease('y')), { status: 'taken' });
-      await advance(LEASE / 2);
+      await advance(LEASE_MS / 2);
       expectSame('hold when it is over', (await other.hold(lease('y'))).status, 'held');
     },
   },
@@ -210,7 +210,7 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
         );
         const statuses = outcomes.map(({ status }) => status).sort();
         expectSame('the outcomes', statuses, ['held', ...Array(5).fill('taken')]);
-        await advance(LEASE);
+        await advance(LEASE_MS);
       }
     },
   },
@@ -220,15 +220,15 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
     async run({ log, other = log, advance }) {
       await enter(log, 'a');
       await log.hold(lease('x'));
-      await advance(LEASE);
+      await advance(LEASE_MS);
       await other.hold(lease('y'));
-      const before = await readKept(log);
+      const before = await readConversation(log);
       expectSame('renew', await log.renew(lease('x')), { holds: false });
       const change = { done: [1], events: [{ type: 'odd' }], history: { keep: 0, messages: [] } };
       expectSame('commit', await log.commit(hold('x'), change), false);
       expectSame('tell', await log.tell(hold('x'), [{ type: 'odd' }]), undefined);
       expectSame('letGo', await log.letGo(hold('x'), before.revision), false);
-      expectSame('read', await readKept(log), before);
+      expectSame('read', await readConversation(log), before);
       expectSame('tell of who holds it', await other.tell(hold('y'), [{ type: 'right' }]), 1);
     },
   },
@@ -237,7 +237,7 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
     async run({ log, advance }) {
       await enter(log, 'a');
       await log.hold(lease('x'));
-      await advance(5 * LEASE);
+      await advance(5 * LEASE_MS);
       expectSame('commit', await log.commit(hold('x'), { done: [1] }), true);
     },
   },
@@ -247,11 +247,11 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       await enter(log, 'a');
       await enter(log, 'b');
       await log.hold(lease('x'));
-      const [entry] = (await readKept(log)).inbox;
+      const [entry] = (await readConversation(log)).inbox;
       const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
       const begun = await log.commit(hold('x'), { turn, done: [1], events: [{ type: 'turn-start' }] });
       expectSame('commit', begun, true);
-      const open = await readKept(other);
+      const open = await readConversation(other);
       const said = [
         { role: 'user', content: ODD_TEXT },
         { role: 'assistant', content: 'Hello' },
@@ -259,13 +259,13 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       expectSame('the turn', [open.turn, open.turns, open.lastEvent], [turn, 1, 1]);
       expectSame('the inbox', [keysOf(open), open.messages], [['b'], []]);
       await log.commit(hold('x'), { turn: null, history: { keep: 0, messages: said } });
-      const ended = await readKept(other);
+      const ended = await readConversation(other);
       expectSame('when it has ended', [ended.turn, ended.turns, ended.messages], [undefined, 1, said]);
       const another = { role: 'assistant', content: 'Good day' } as const;
       await log.commit(hold('x'), { history: { keep: 1, messages: [another] } });
-      expectSame('the history', (await readKept(other)).messages, [said[0], another]);
+      expectSame('the history', (await readConversation(other)).messages, [said[0], another]);
       await log.commit(hold('x'), { history: { keep: 1, messages: [] } });
-      const left = await readKept(other);
+      const left = await readConversation(other);
       expectSame('what is left', [left.messages, keysOf(left), left.lastEvent], [[said[0]], ['b'], 1]);
     },
   },
@@ -284,7 +284,7 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       expectSame('the first page', await page(other, 0, 2), first);
       expectSame('the second page', await page(other, 2, 2), [{ number: 3, event: { type: 'three' } }]);
       expectSame('the page behind it', await page(other, 3, 2), []);
-      expectSame('lastEvent', (await readKept(other)).lastEvent, 3);
+      expectSame('lastEvent', (await readConversation(other)).lastEvent, 3);
     },
   },
   {
@@ -293,9 +293,9 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       await enter(log, 'a');
       await log.hold(lease('x'));
       await log.tell(hold('x'), [{ type: 'one' }, { type: 'two' }]);
-      await advance(LEASE);
+      await advance(LEASE_MS);
       await log.tell(hold('x'), [{ type: 'three' }]);
-      expectSame('forgotten', await log.removeEventsOlderThan(LEASE), 2);
+      expectSame('forgotten', await log.removeEventsOlderThan(LEASE_MS), 2);
       expectSame('the next', await log.tell(hold('x'), [{ type: 'four' }]), 4);
       expectSame('what is left', typesOf(await page(log, 0)), ['3 three', '4 four']);
     },
@@ -316,11 +316,11 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       expectSame('letGo', await log.letGo(hold('x'), seen), true);
       expectSame('with more than was seen', [...(await other.due(10))].sort(), [ID, 'c2']);
       await log.hold(lease('x'));
-      await log.letGo(hold('x'), (await readKept(log)).revision);
+      await log.letGo(hold('x'), (await readConversation(log)).revision);
       expectSame('when all was seen', await other.due(10), ['c2']);
       await log.hold(lease('z', 'c2'));
       expectSame('while it is held', await other.due(10), []);
-      await advance(LEASE);
+      await advance(LEASE_MS);
       expectSame('when its holder has died', await other.due(10), ['c2']);
     },
   },
@@ -329,13 +329,13 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
     async run({ log, other = log, advance }) {
       await enter(log, 'a');
       await log.hold(lease('x'));
-      await log.letGo(hold('x'), (await readKept(log)).revision);
+      await log.letGo(hold('x'), (await readConversation(log)).revision);
       expectSame('when all was seen', await other.due(10), []);
       await log.hold(lease('y'));
-      await advance(LEASE);
+      await advance(LEASE_MS);
       expectSame('when its holder has died', await other.due(10), [ID]);
       await other.hold(lease('z'));
-      await other.letGo(hold('z'), (await readKept(other)).revision);
+      await other.letGo(hold('z'), (await readConversation(other)).revision);
       expectSame('when it was let go', await log.due(10), []);
     },
   },
@@ -349,7 +349,7 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       await beginTurn(log, 'x');
       expectSame('askAbort', await other.askAbort(ID), true);
       expectSame('renew', await log.renew(lease('x')), { holds: true, isAbortAsked: true });
-      expectSame('isAbortAsked', (await readKept(other)).isAbortAsked, true);
+      expectSame('isAbortAsked', (await readConversation(other)).isAbortAsked, true);
       await log.commit(hold('x'), { turn: null });
       expectSame('renew after it', await log.renew(lease('x')), { holds: true, isAbortAsked: false });
       expectSame('after the turn', await other.askAbort(ID), false);
@@ -361,7 +361,7 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
       await enter(log, 'a');
       await log.hold(lease('x'));
       await beginTurn(log, 'x');
-      await log.letGo(hold('x'), (await readKept(log)).revision);
+      await log.letGo(hold('x'), (await readConversation(log)).revision);
       expectSame('before', await other.due(10), []);
       await other.askAbort(ID);
       expectSame('due', await log.due(10), [ID]);
@@ -420,7 +420,7 @@ export function conversationLogConformance(
 
 /** Begins the first turn with what entered first. */
 async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
-  const [entry] = (await readKept(log)).inbox;
+  const [entry] = (await readConversation(log)).inbox;
   const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };
   expectSame('commit of a turn', await log.commit(hold(claim), { turn }), true);
   return turn;

@@ -6,7 +6,7 @@ import { checkOptions } from '../../errors/author-fault.js';
 import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../kernel/options.js';
 import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
-import { expectRefused, LEASE, MINUTE, ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
+import { expectRefused, LEASE_MS, MINUTE, ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
 
 /** Started work under test: none so far. */
 export interface OpenedJobStore {
@@ -86,7 +86,7 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
     title: 'unsentJobs gives what nobody has sent, and what was sent and then was silent',
     async run({ jobs, advance }) {
       const unsent = async (): Promise<readonly string[]> => {
-        const query = { olderThanMs: MINUTE, silentForMs: LEASE, limit: 10 };
+        const query = { olderThanMs: MINUTE, silentForMs: LEASE_MS, limit: 10 };
         return [...idsOf(await jobs.unsentJobs(query))].sort();
       };
       await add(jobs, 'added', 'begun', 'done', 'sent');
@@ -96,7 +96,7 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
       await jobs.completeJob('done', RESULT);
       await advance(MINUTE);
       expectSame('after a while', await unsent(), ['added']);
-      await advance(LEASE);
+      await advance(LEASE_MS);
       expectSame('after a silence', await unsent(), ['added', 'begun', 'sent']);
       const all = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: 2 });
       expectSame('the length of a page', all.length, 2);
@@ -202,9 +202,9 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
     async run({ jobs, advance }) {
       await add(jobs, 'open', 'old', 'new');
       await jobs.completeJob('old', RESULT);
-      await advance(2 * LEASE);
+      await advance(2 * LEASE_MS);
       await jobs.completeJob('new', RESULT);
-      expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE), 1);
+      expectSame('forgotten', await jobs.removeJobsOlderThan(LEASE_MS), 1);
       expectSame('what is left', [...idsOf((await jobs.listJobs()).jobs)].sort(), ['new', 'open']);
       expectSame('a late beginning', await jobs.beginJob('old', 2), { status: 'missing' });
       await expectRefused('an age that is no number', () => jobs.removeJobsOlderThan(Number.NaN));

@@ -18,7 +18,7 @@ import {
   expectRefused,
   expectStatus,
   heldBy,
-  LEASE,
+  LEASE_MS,
   leaseOf,
   MINUTE,
   NO_JSON,
@@ -99,7 +99,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       await bench.save(sampleState('r', 1));
       expectStatus('claim', await bench.claim('a'), 'claimed');
       for (const who of ['b', 'a']) expectSame('claim', await bench.claim(who), { status: 'taken' });
-      await bench.advance(LEASE - MINUTE);
+      await bench.advance(LEASE_MS - MINUTE);
       expectSame('claim before the lease has ended', await bench.claim('b'), { status: 'taken' });
       await bench.advance(MINUTE);
       const state = sampleState('r', 1);
@@ -132,9 +132,9 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
     async run(bench) {
       await bench.save(sampleState('r', 1));
       await bench.claim('a');
-      await bench.advance(LEASE - MINUTE);
-      expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE)), true);
-      await bench.advance(3 * LEASE - MINUTE);
+      await bench.advance(LEASE_MS - MINUTE);
+      expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
+      await bench.advance(3 * LEASE_MS - MINUTE);
       expectSame('claim', await bench.claim('b'), { status: 'taken' });
       await bench.advance(MINUTE);
       expectStatus('claim', await bench.claim('b'), 'claimed');
@@ -180,7 +180,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
     async run(bench) {
       await bench.save(sampleState('r', 1));
       await bench.claim('a');
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       await bench.claim('b', 'r', bench.other);
       expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
       expectSame('claim', await bench.claim('c'), { status: 'taken' });
@@ -193,10 +193,10 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
     async run(bench) {
       await bench.save(sampleState('r', 1));
       await bench.claim('a');
-      await bench.advance(10 * LEASE);
+      await bench.advance(10 * LEASE_MS);
       expectSame('renew', await bench.store.renew(leaseOf('a')), true);
       expectSame('claim', await bench.claim('b'), { status: 'taken' });
-      await bench.advance(10 * LEASE);
+      await bench.advance(10 * LEASE_MS);
       expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 2)), true);
       expectSame('revision', await bench.revisionKept(), 2);
     },
@@ -227,7 +227,7 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
       await expectRefused('a state of a claimed run', () => bench.save(sampleState('r', 2)), 'RunClaimed');
       expectSame('claim', await bench.claim('b'), { status: 'taken' });
       expectSame('revision', await bench.revisionKept(), 1);
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       await bench.save(sampleState('r', 2));
       expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
       expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
@@ -490,7 +490,7 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'claimLost gives each lost run to one of many who look for one at once',
     async run(bench) {
       for (const runId of ['r', 's', 't']) await bench.begin('a', runId);
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       const taken = await Promise.all(
         Array.from({ length: 10 }, (_, index) =>
           bench.claimLost(`c${index}`, index % 2 === 0 ? bench.store : bench.other),
@@ -505,7 +505,7 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
       for (let round = 0; round < ROUNDS; round += 1) {
         const runId = `r${round}`;
         await bench.begin('a', runId);
-        const lease = { runId, claim: 'b', leaseMs: LEASE, from: 'anybody' } as const;
+        const lease = { runId, claim: 'b', leaseMs: LEASE_MS, from: 'anybody' } as const;
         const [told, taken] = await Promise.all([appendInTurn(bench.store, runId), bench.other.seize(lease)]);
         const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
         expectSame('what who seized it sees', seen, told);
@@ -520,7 +520,7 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
       for (let round = 0; round < ROUNDS; round += 1) {
         const runId = `r${round}`;
         await bench.begin('a', runId);
-        await bench.advance(LEASE);
+        await bench.advance(LEASE_MS);
         const [isEnded, taken] = await Promise.all([
           bench.store.end(heldBy('a', runId), [sampleEnd('ended')]),
           bench.claimLost('b', bench.other),
@@ -551,10 +551,10 @@ const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'removeOlderThan counts each run once where two forget at once',
     async run(bench) {
       for (let index = 0; index < 30; index += 1) await bench.save(sampleState(`r${index}`, 1));
-      await bench.advance(LEASE);
+      await bench.advance(LEASE_MS);
       const counts = await Promise.all([
-        bench.store.removeOlderThan(LEASE),
-        bench.other.removeOlderThan(LEASE),
+        bench.store.removeOlderThan(LEASE_MS),
+        bench.other.removeOlderThan(LEASE_MS),
       ]);
       expectSame('the runs forgotten', counts[0] + counts[1], 30);
       expectSame('what is left', (await bench.store.list()).runs, []);

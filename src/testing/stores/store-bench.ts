@@ -30,7 +30,7 @@ export interface OpenedStore<Store extends RunStore = RunStore> {
 }
 
 /** Long beside what a case takes, so that the clock of the store may be a real one. */
-export const LEASE = 3_600_000;
+export const LEASE_MS = 3_600_000;
 export const MINUTE = 60_000;
 
 /** The store of one case, and what its claimers do with it. */
@@ -61,7 +61,7 @@ export class StoreBench<Store extends RunStore = RunStore> {
   /** What a claim that may be lost is told by every method. */
   async attempts({ runId, claim }: RunClaim): Promise<readonly boolean[]> {
     return [
-      await this.store.renew({ runId, claim, leaseMs: LEASE }),
+      await this.store.renew({ runId, claim, leaseMs: LEASE_MS }),
       await this.store.release({ runId, claim }),
       await this.store.release({ runId, claim }, sampleState(runId, 9)),
       await this.store.remove({ runId, claim }),
@@ -80,7 +80,7 @@ export class CheckpointBench extends StoreBench<CheckpointStore> {
   }
 
   async claimLost(who: string, store: CheckpointStore = this.store): Promise<TakenRun> {
-    return store.claimLost({ claim: who, leaseMs: LEASE });
+    return store.claimLost({ claim: who, leaseMs: LEASE_MS });
   }
 
   async seize(who: string, from: SeizeLease['from'], store: CheckpointStore = this.store): Promise<TakenRun> {
@@ -102,7 +102,7 @@ export class CheckpointBench extends StoreBench<CheckpointStore> {
   }
 }
 
-export function leaseOf(who: string, runId = 'r', leaseMs = LEASE): RunLease {
+export function leaseOf(who: string, runId = 'r', leaseMs = LEASE_MS): RunLease {
   return { runId, claim: who, leaseMs };
 }
 
@@ -189,7 +189,7 @@ export const ID = 'c1';
 export const PROMPT: InboxContent = { kind: 'prompt', content: 'Hi' };
 
 export function lease(claim: string, conversationId = ID): ConversationLease {
-  return { conversationId, claim, leaseMs: LEASE };
+  return { conversationId, claim, leaseMs: LEASE_MS };
 }
 
 export function hold(claim: string): ConversationHold {
@@ -201,7 +201,7 @@ export function enter(log: ConversationLog, key: string, content = PROMPT) {
 }
 
 /** A conversation that has to be there. */
-export async function readKept(log: ConversationLog, id = ID): Promise<KeptConversation> {
+export async function readConversation(log: ConversationLog, id = ID): Promise<KeptConversation> {
   const kept = await log.read(id);
   if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
   return kept;

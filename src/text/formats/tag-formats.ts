@@ -1,8 +1,9 @@
 import { readRelaxedJson } from '../../checking/relaxed-json.js';
 import type { JsonSchema } from '../../contract/json-schema.js';
+import { escapePattern } from '../../kernel/escape-pattern.js';
 import type { DraftCall, KnownTools, TextCallFormat } from '../known-tools.js';
 import { REASONING_CLOSERS, REASONING_OPENERS } from '../reasoning-marks.js';
-import { escapePattern, type TextCursor } from '../text-cursor.js';
+import type { TextCursor } from '../text-cursor.js';
 import { markedCall } from './json-formats.js';
 
 const WRAPPERS = ['<tool_call>', '<seed:tool_call>'];

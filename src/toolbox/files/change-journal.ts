@@ -216,7 +216,7 @@ function contentsOf(step: ChangeStep | undefined): readonly string[] {
 }
 
 /** What tells one content from another. */
-export function digestOf(bytes: Uint8Array): string {
+export function contentDigest(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex');
 }
 
@@ -242,7 +242,7 @@ export class JournalStorage {
 
   /** Stores a content under its digest. */
   keep(bytes: Uint8Array): string {
-    const digest = digestOf(bytes);
+    const digest = contentDigest(bytes);
     this.#contents.set(digest, bytes);
     return digest;
   }
@@ -293,7 +293,7 @@ export class FolderJournalStorage extends JournalStorage {
   }
 
   override keep(bytes: Uint8Array): string {
-    const digest = digestOf(bytes);
+    const digest = contentDigest(bytes);
     const path = join(this.#contents, digest);
     if (existsSync(path)) return digest;
     const draft = `${path}.${nodeCrypto().randomUUID()}.tmp`;
@@ -306,7 +306,7 @@ export class FolderJournalStorage extends JournalStorage {
     const path = join(this.#contents, digest);
     if (!existsSync(path)) return undefined;
     const bytes = new Uint8Array(readFileSync(path));
-    return digestOf(bytes) === digest ? bytes : undefined;
+    return contentDigest(bytes) === digest ? bytes : undefined;
   }
 
   override sizes(): ReadonlyMap<string, number> {

@@ -15,7 +15,7 @@ import {
   type TextEdit,
 } from './edit-text.js';
 import { alreadyThere, type FileBytes, FileSystem, FileSystemError, missing } from './file-system.js';
-import { contentOf, encodeText, readByBytes, readByLines, versionOf } from './read-file.js';
+import { contentOf, encodeText, fileVersion, readByBytes, readByLines } from './read-file.js';
 import { describeFolder, findFiles, searchFiles } from './search-files.js';
 
 /** How far the file tools go in one call. A subclass may have others. */
@@ -442,7 +442,7 @@ function resultOf(files: readonly PlannedFile[]): ToolResult {
     return { path, verb: verbOf(from, to), difference: differenceIn(planned) };
   });
   const lines = files.map(({ to, after }, index) => {
-    const version = to === undefined ? '' : `, version ${versionOf(encodeText(after))}`;
+    const version = to === undefined ? '' : `, version ${fileVersion(encodeText(after))}`;
     return `${changes[index]?.path}: ${changes[index]?.verb}${version}`;
   });
   const shown = changes.flatMap(({ difference }) => difference ?? []).join('\n');
@@ -467,7 +467,7 @@ async function planChange(
 ): Promise<PlannedFile & { readonly to: string }> {
   const path = files.pathOf(given);
   const there = await openFile(files, path, { most: limits.fileBytes, isWhole });
-  const now = there && versionOf(there.bytes);
+  const now = there && fileVersion(there.bytes);
   if (there === undefined && !isWhole) throw missing(path);
   if (there === undefined && version !== undefined)
     throw new FileSystemError(

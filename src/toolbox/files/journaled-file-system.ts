@@ -4,7 +4,7 @@ import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
 import {
   ChangeJournal,
   type ChangeStep,
-  digestOf,
+  contentDigest,
   FolderJournalStorage,
   type JournaledChange,
   JournalStorage,
@@ -194,7 +194,7 @@ class NotingFileSystem extends ReadingThrough {
     const there = info?.kind === 'file' ? info : undefined;
     const { lost, files, stamp } = await this.#readAll(there === undefined ? [] : [{ path, ...there }]);
     const made = await this.#missingFolders(path);
-    const after = digestOf(bytes);
+    const after = contentDigest(bytes);
     return this.#noted(
       files,
       ([before]) => ({ kind: 'write', path, ...(before && { before }), after, made, ...lost }),
@@ -211,7 +211,7 @@ class NotingFileSystem extends ReadingThrough {
     const [from, to] = [this.pathOf(source), this.pathOf(target)];
     const info = await this.#files.info(from);
     const isSmall = info?.kind === 'file' && info.size <= this.#how.most;
-    const content = isSmall ? { content: digestOf((await this.#files.read(from)).bytes) } : {};
+    const content = isSmall ? { content: contentDigest((await this.#files.read(from)).bytes) } : {};
     const made = await this.#missingFolders(to);
     return this.#noted(
       [],
@@ -450,7 +450,7 @@ async function fileAt(
   if (info === undefined) return undefined;
   if (info.kind !== 'file') throw changedSince(path);
   const { bytes, stamp } = await files.read(path);
-  return { digest: digestOf(bytes), stamp };
+  return { digest: contentDigest(bytes), stamp };
 }
 
 /** Where a folder on the way has become a file, nothing of it is as it was. */

@@ -39,7 +39,7 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
     );
   const lines = linesOf(content.text);
   const shown = numbered(lines.slice(wanted.fromLine - 1), wanted);
-  const version = `version ${versionOf(bytes)}`;
+  const version = `version ${fileVersion(bytes)}`;
   if (lines.length === 0) return toolResult(`${path}: empty, ${version}`);
   if (wanted.fromLine > lines.length)
     return toolResult(`${path}: ${lines.length} lines, ${version}; there is no line ${wanted.fromLine}`);
@@ -205,7 +205,7 @@ function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
 }
 
 /** What tells one content of a file from another: 12 characters that a model can repeat. */
-export function versionOf(bytes: Uint8Array): string {
+export function fileVersion(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex').slice(0, 12);
 }
 

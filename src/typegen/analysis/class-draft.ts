@@ -1,5 +1,5 @@
 import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
-import type { CodeReference, DescribedSchema } from '../types/type-walk.js';
+import type { CodeReference, WrittenSchema } from '../types/type-walk.js';
 
 /** What the generated file says of one class. */
 export interface ClassDraft {
@@ -8,13 +8,13 @@ export interface ClassDraft {
   readonly dependencies?: readonly (CodeReference | undefined)[];
   readonly tools?: readonly MethodDraft[];
   readonly properties?: readonly PropertyDraft[];
-  readonly definitions: ReadonlyMap<string, DescribedSchema>;
+  readonly definitions: ReadonlyMap<string, WrittenSchema>;
 }
 
 /** A property of a DTO class. */
 interface PropertyDraft {
   readonly name: string;
-  readonly schema: DescribedSchema;
+  readonly schema: WrittenSchema;
   readonly optional: boolean;
 }
 
@@ -23,8 +23,8 @@ export interface MethodDraft {
   readonly name: string;
   readonly description?: string;
   readonly parameters: readonly ParameterDraft[];
-  readonly output?: DescribedSchema;
-  readonly definitions: ReadonlyMap<string, DescribedSchema>;
+  readonly output?: WrittenSchema;
+  readonly definitions: ReadonlyMap<string, WrittenSchema>;
 }
 
 /** One parameter of a tool method. */
@@ -34,7 +34,7 @@ export interface ParameterDraft {
   readonly inject?: 'context' | 'signal';
   readonly optional: boolean;
   readonly rest: boolean;
-  readonly schema?: DescribedSchema;
+  readonly schema?: WrittenSchema;
 }
 
 /** Something to tell the author, and where. */

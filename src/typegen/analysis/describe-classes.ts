@@ -4,12 +4,12 @@ import { listDataProperties } from '../types/write-type.js';
 import { type ClassDraft, lineOf, type ProjectScan } from './class-draft.js';
 import {
   allDecorators,
+  ancestorsOf,
   classReference,
   classSymbol,
   constructorOf,
   describeMethod,
   knownDecorators,
-  lineage,
   openWalk,
   reportWalk,
 } from './describe-method.js';
@@ -80,7 +80,7 @@ function toolMethods(
   { view }: ProjectScan,
 ): readonly { readonly node: SyntaxNode; readonly name: string }[] {
   const methods = new Map<string, SyntaxNode>();
-  for (const member of lineage(node, view).flatMap((item) => item.members ?? [])) {
+  for (const member of ancestorsOf(node, view).flatMap((item) => item.members ?? [])) {
     const name = member.name?.text;
     const isNamed =
       member.name?.kind === view.syntaxKinds.Identifier ||
@@ -143,7 +143,7 @@ interface ConstructorDraft {
  * emitted. What is no class (an interface, a token) stays with `@inject`.
  */
 function describeConstructor(node: SyntaxNode, scan: ProjectScan): ConstructorDraft {
-  const creation = constructorOf(lineage(node, scan.view), scan.view);
+  const creation = constructorOf(ancestorsOf(node, scan.view), scan.view);
   const found = (creation?.parameters ?? []).map((parameter) => dependencyOf(parameter, scan));
   return {
     dependencies: found.map((item) => item?.reference),
@@ -218,7 +218,7 @@ function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] 
 
 function isToolset(node: SyntaxNode, view: CompilerView): boolean {
   if (knownDecorators(node, view).some(({ role }) => role === 'toolset')) return true;
-  return lineage(node, view).some((item) =>
+  return ancestorsOf(node, view).some((item) =>
     (item.members ?? []).some(
       (member) =>
         allDecorators(member, view).length > 0 &&

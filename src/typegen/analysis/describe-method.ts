@@ -11,19 +11,19 @@ import type {
 import { GENERATED_MARK } from '../printing/print-file.js';
 import { commentOf, describeSchema, settleSchema, writeSchema } from '../types/finish-schema.js';
 import { literalDefault } from '../types/literal-schema.js';
-import { isStandard } from '../types/standard-type.js';
+import { isStandardSymbol } from '../types/standard-type.js';
 import {
   admitsUndefined,
   type ClassReference,
   CodeReference,
   type Decoration,
-  type DescribedSchema,
   definedParts,
   fault,
   hasFlag,
   type TypeProblem,
   type TypeWalk,
   type Written,
+  type WrittenSchema,
 } from '../types/type-walk.js';
 import { writeDecorated, writeType } from '../types/write-type.js';
 import {
@@ -46,7 +46,7 @@ function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   const { view } = scan;
   const node = view.declarations(symbol).find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
   if (node === undefined) return { kind: 'structural' };
-  const classes = lineage(node, view);
+  const classes = ancestorsOf(node, view);
   const isDto = classes.some((item) =>
     (item.members ?? []).some((member) => isDecoratedProperty(member, scan)),
   );
@@ -370,7 +370,7 @@ function manifestIn(folder: string): Manifest | undefined {
 }
 
 /** A class declaration and those of its bases, the base-most first. */
-export function lineage(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
+export function ancestorsOf(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const chain: SyntaxNode[] = [];
   let current: SyntaxNode | undefined = node;
   while (current !== undefined && !chain.includes(current)) {
@@ -475,7 +475,7 @@ function reportNameless(
   }
 }
 
-function isProjectClass(schema: DescribedSchema | undefined): boolean {
+function isProjectClass(schema: WrittenSchema | undefined): boolean {
   return schema?.instanceOf instanceof CodeReference && Object.keys(schema.instanceOf.origin).length > 0;
 }
 
@@ -549,7 +549,7 @@ function outputOf(
   found: FoundMethod,
   comment: DocComment | undefined,
   scan: ProjectScan,
-): DescribedSchema | undefined {
+): WrittenSchema | undefined {
   const type = resultType(found, scan.view);
   if (type === undefined) return undefined;
   const walk = openWalk(scan, 'out');
@@ -587,7 +587,7 @@ interface DeclaredResult {
  * The schema of what a method's promise or generator leads to. None where there is nothing to say: nothing
  * is returned, anything may be, or the value is a result for the model (`ToolResult`, content parts, an `Error`).
  */
-function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): DescribedSchema | undefined {
+function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): WrittenSchema | undefined {
   const settled = settledType({ type, node }, walk);
   if (settled === undefined || admitsUndefined(walk, settled.type)) return undefined;
   if (definedParts(walk, settled.type).some((part) => saysNothingOfOutput(part, walk))) return undefined;
@@ -615,7 +615,7 @@ const WRAPPERS: ReadonlyMap<string, number> = new Map([
 
 function settledType({ type, node }: TypeAndNode, walk: TypeWalk): TypeAndNode | undefined {
   const symbol = walk.view.symbolOf(type);
-  const position = symbol && isStandard(symbol, walk) ? WRAPPERS.get(symbol.name) : undefined;
+  const position = symbol && isStandardSymbol(symbol, walk) ? WRAPPERS.get(symbol.name) : undefined;
   if (position === undefined) return { type, node };
   const inner = walk.view.typeArguments(type)[position];
   return inner && settledType({ type: inner, node: node?.typeArguments?.[position] }, walk);
@@ -703,7 +703,7 @@ function injectionOf(
   if (only === undefined || second !== undefined) return undefined;
   if (isContext(only, view)) return 'context';
   const symbol = view.symbolOf(only);
-  return symbol?.name === 'AbortSignal' && isStandard(symbol, { view }) ? 'signal' : undefined;
+  return symbol?.name === 'AbortSignal' && isStandardSymbol(symbol, { view }) ? 'signal' : undefined;
 }
 
 function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
@@ -733,17 +733,17 @@ function partComments(name: string, comment: DocComment | undefined): PartCommen
 }
 
 /** The schema with its properties described; a path that leads nowhere says nothing. */
-function describeParts(schema: DescribedSchema, comments: PartComments): DescribedSchema {
+function describeParts(schema: WrittenSchema, comments: PartComments): WrittenSchema {
   let described = schema;
   for (const [path, comment] of comments) described = describePart(described, path.split('.'), comment);
   return described;
 }
 
 function describePart(
-  schema: DescribedSchema,
+  schema: WrittenSchema,
   [name = '', ...rest]: readonly string[],
   comment: DocComment,
-): DescribedSchema {
+): WrittenSchema {
   return withPart(schema, name, (part) => {
     const described =
       rest.length > 0 ? describePart(part, rest, comment) : describeSchema({ schema: part }, comment).schema;
@@ -753,10 +753,10 @@ function describePart(
 
 /** The schema of a destructured parameter with the defaults that stand in the pattern: `{ limit = 10 }`. */
 function destructured(
-  schema: DescribedSchema,
+  schema: WrittenSchema,
   pattern: SyntaxNode | undefined,
   view: CompilerView,
-): DescribedSchema {
+): WrittenSchema {
   if (pattern?.kind !== view.syntaxKinds.ObjectBindingPattern) return schema;
   let described = schema;
   for (const { name, propertyName, initializer } of pattern?.elements ?? [])
@@ -772,18 +772,18 @@ function destructured(
 }
 
 interface DescribedPart {
-  readonly schema: DescribedSchema;
+  readonly schema: WrittenSchema;
   /** It may be left out, whatever its type says. */
   readonly optional: boolean;
 }
 
 /** The schema with one of its properties described; one that it does not have says nothing. */
 function withPart(
-  schema: DescribedSchema,
+  schema: WrittenSchema,
   name: string,
-  describe: (part: DescribedSchema) => DescribedPart,
-): DescribedSchema {
-  const properties = (schema.properties ?? {}) as Readonly<Record<string, DescribedSchema>>;
+  describe: (part: WrittenSchema) => DescribedPart,
+): WrittenSchema {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, WrittenSchema>>;
   const part = Object.hasOwn(properties, name) ? properties[name] : undefined;
   if (part === undefined) return schema;
   const described = describe(part);

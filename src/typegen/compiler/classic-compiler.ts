@@ -4,12 +4,12 @@ import {
   type CommonChecker,
   type Compiler,
   type CompilerView,
+  cachedView,
   fileOf,
   isOwnSource,
   mappedFolders,
   type ProjectOptions,
   type ProjectRoots,
-  rememberAnswers,
   type SignatureHandle,
   type SourceFile,
   type SymbolHandle,
@@ -44,7 +44,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
       complaints.push(...program.getSyntacticDiagnostics());
       const problems = complaints.map((item) => describe(api, item));
       const roots = { project, roots: config?.fileNames ?? [], mapped: mappedFolders(compilerOptions) };
-      return rememberAnswers(viewOf({ api, program, problems, roots, options: compilerOptions }));
+      return cachedView(viewOf({ api, program, problems, roots, options: compilerOptions }));
     },
     close: () => {
       program = undefined;

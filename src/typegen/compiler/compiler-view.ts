@@ -245,7 +245,7 @@ const QUESTIONS = [
 ] as const satisfies readonly (keyof CompilerView)[];
 
 /** The same view, which asks nothing twice: every question to TypeScript 7 is a message to another process. */
-export function rememberAnswers(view: CompilerView): CompilerView {
+export function cachedView(view: CompilerView): CompilerView {
   const remembered = QUESTIONS.map((name) => [name, remember(view[name] as Question)] as const);
   let files: ReturnType<CompilerView['projectFiles']> | undefined;
   const projectFiles = () => (files ??= view.projectFiles());

@@ -4,13 +4,13 @@ import {
   type CommonChecker,
   type Compiler,
   type CompilerView,
+  cachedView,
   fileOf,
   isOwnSource,
   mappedFolders,
   type Numbers,
   type ProjectOptions,
   type ProjectRoots,
-  rememberAnswers,
   type SourceFile,
   type SourceText,
   type SymbolHandle,
@@ -41,7 +41,7 @@ export function nativeCompiler(parts: NativeParts): Compiler {
       const { project } = opened;
       if (project === undefined) throw new Error(`TypeScript ${version} opened no project at ${path}`);
       const mapped = mappedFolders(project.options);
-      return rememberAnswers(viewOf(parts, project, { project: path, roots: project.roots, mapped }));
+      return cachedView(viewOf(parts, project, { project: path, roots: project.roots, mapped }));
     },
     close() {
       api?.close();

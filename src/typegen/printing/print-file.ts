@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { ClassDraft, MethodDraft, ParameterDraft } from '../analysis/class-draft.js';
-import { CodeReference, type DescribedSchema } from '../types/type-walk.js';
+import { CodeReference, type WrittenSchema } from '../types/type-walk.js';
 
 /** What a file is printed from. */
 interface PrintedFile {
@@ -68,7 +68,7 @@ function parameterOf({ name, inject, optional, rest, schema }: ParameterDraft): 
   };
 }
 
-function definitionsOf(definitions: ReadonlyMap<string, DescribedSchema>): object | undefined {
+function definitionsOf(definitions: ReadonlyMap<string, WrittenSchema>): object | undefined {
   return definitions.size === 0 ? undefined : Object.fromEntries(definitions);
 }
 

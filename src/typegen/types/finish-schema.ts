@@ -5,12 +5,12 @@ import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
 import {
   admitsUndefined,
   CodeReference,
-  type DescribedSchema,
   definedParts,
   hasFlag,
   type TypePlace,
   type TypeWalk,
   type Written,
+  type WrittenSchema,
 } from './type-walk.js';
 
 /** A schema with what a comment says of it; the comment nearer to the value wins. */
@@ -32,7 +32,7 @@ export function describeSchema({ schema, notes }: Written, comment: DocComment |
 }
 
 /** Of a number, of one beside other values, and of those in a list or a record. */
-function wholeNumbers(schema: DescribedSchema): DescribedSchema {
+function wholeNumbers(schema: WrittenSchema): WrittenSchema {
   const { type, anyOf, items, additionalProperties: values } = schema;
   const whole = (item: unknown) => (item === 'number' ? 'integer' : item);
   const within = (part: unknown) => (isSchemaNode(part) ? wholeNumbers(part) : part);
@@ -46,7 +46,7 @@ function wholeNumbers(schema: DescribedSchema): DescribedSchema {
 }
 
 /** The finished schema: notes about single values stand at the end of the description. */
-export function settleSchema({ schema, notes = [] }: Written): DescribedSchema {
+export function settleSchema({ schema, notes = [] }: Written): WrittenSchema {
   if (notes.length === 0) return schema;
   const { description, ...others } = schema;
   const text = [...(description === undefined ? [] : [description]), ...notes].join('\n');
@@ -54,7 +54,7 @@ export function settleSchema({ schema, notes = [] }: Written): DescribedSchema {
 }
 
 /** The finished schema of a part of a type. */
-export function writeSchema(place: TypePlace, walk: TypeWalk): DescribedSchema {
+export function writeSchema(place: TypePlace, walk: TypeWalk): WrittenSchema {
   return settleSchema(walk.write(place));
 }
 
@@ -64,16 +64,16 @@ export function writeSchema(place: TypePlace, walk: TypeWalk): DescribedSchema {
  */
 function docDefault(
   { text, value }: DocDefault,
-  schema: DescribedSchema,
+  schema: WrittenSchema,
 ): { readonly value?: unknown; readonly words?: string } {
   if (text === '' || text === 'undefined') return {};
   if (fits(value, schema)) return { value };
   return fits(text, schema) ? { value: text } : { words: text };
 }
 
-function fits(value: unknown, schema: DescribedSchema): boolean {
+function fits(value: unknown, schema: WrittenSchema): boolean {
   const { type, enum: values, const: only, anyOf, instanceOf } = schema;
-  if (Array.isArray(anyOf)) return anyOf.some((branch: DescribedSchema) => fits(value, branch));
+  if (Array.isArray(anyOf)) return anyOf.some((branch: WrittenSchema) => fits(value, branch));
   if (Array.isArray(values) && !values.includes(value)) return false;
   if (only !== undefined && only !== value) return false;
   const kind = Number.isInteger(value) ? 'integer' : jsonType(value);
@@ -95,7 +95,7 @@ export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | un
 }
 
 /** Whatever one of the schemas lets through. Types that differ for TypeScript may be the same in JSON. */
-export function anyOf(schemas: readonly DescribedSchema[]): DescribedSchema {
+export function anyOf(schemas: readonly WrittenSchema[]): WrittenSchema {
   const [only, ...others] = new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values();
   if (only === undefined || others.length === 0) return only ?? {};
   // A branch without constraints lets everything through.
@@ -104,12 +104,12 @@ export function anyOf(schemas: readonly DescribedSchema[]): DescribedSchema {
 }
 
 /** The schema, or `null`; a constant beside `null` is a list of two. */
-export function orNull({ const: only, ...others }: DescribedSchema): DescribedSchema {
+export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema {
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }
 
 /** `JSON.stringify` writes `null` where a list has a hole. */
-export function writeItem(place: TypePlace, walk: TypeWalk): DescribedSchema {
+export function writeItem(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const schema = writeSchema(place, walk);
   const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
   const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));

@@ -1,7 +1,7 @@
 import { BIGINT_DIGITS } from '../../schema/value-type.js';
 import type { CompilerView, SourceText, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 import { commentOf } from './finish-schema.js';
-import { CodeReference, type DescribedSchema, hasFlag, type TypeWalk, type Written } from './type-walk.js';
+import { CodeReference, hasFlag, type TypeWalk, type Written, type WrittenSchema } from './type-walk.js';
 
 const BIGINT = new CodeReference('BigInt');
 
@@ -29,7 +29,7 @@ function enumWords(types: readonly TypeHandle[], walk: TypeWalk): string | undef
   return commentOf(walk.view, declaration)?.summary;
 }
 
-function bigIntSchema(values: readonly unknown[], walk: TypeWalk): DescribedSchema {
+function bigIntSchema(values: readonly unknown[], walk: TypeWalk): WrittenSchema {
   const digits = values.map(String);
   const revived = walk.direction === 'in' ? { instanceOf: BIGINT } : {};
   if (digits.length === 0) return { type: 'string', pattern: BIGINT_DIGITS, ...revived };

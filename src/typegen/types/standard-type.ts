@@ -4,17 +4,17 @@ import { writeItem, writeSchema } from './finish-schema.js';
 import { declaredOrder, keyPattern, literalSchema } from './literal-schema.js';
 import {
   CodeReference,
-  type DescribedSchema,
   definedParts,
   fault,
   hasFlag,
   type TypePlace,
   type TypeWalk,
   type Written,
+  type WrittenSchema,
 } from './type-walk.js';
 
 /** Text in JSON, an instance in the tool. */
-function textual(name: string, keywords: DescribedSchema): StandardWriter {
+function textual(name: string, keywords: WrittenSchema): StandardWriter {
   const instanceOf = new CodeReference(name);
   return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
 }
@@ -66,7 +66,7 @@ const writeMap: StandardWriter = ({ type, node, path }, walk) => {
 };
 
 /** What keys of literal and template literal types can be; nothing where there is any other among them. */
-function knownKeys(keys: readonly TypeHandle[], walk: TypeWalk): DescribedSchema {
+function knownKeys(keys: readonly TypeHandle[], walk: TypeWalk): WrittenSchema {
   const templates = keys.filter((key) => hasFlag(walk, key, 'TemplateLiteral'));
   const texts = keys.flatMap((key) => {
     const value = walk.view.literalOf(key);
@@ -119,7 +119,7 @@ const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWri
 export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
   const writers = walk.direction === 'in' ? WRITERS : RESULT_FORMS;
   const symbol = walk.view.symbolOf(place.type);
-  if (symbol !== undefined && writers.has(symbol.name) && isStandard(symbol, walk)) {
+  if (symbol !== undefined && writers.has(symbol.name) && isStandardSymbol(symbol, walk)) {
     return writers.get(symbol.name)?.(place, walk);
   }
   const mapped = mappedStandardType(place.type, walk);
@@ -131,7 +131,7 @@ function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefine
   const { view } = walk;
   if (((type.objectFlags ?? 0) & (view.objectFlags.Mapped ?? 0)) === 0) return undefined;
   const [first] = view.propertiesOf(type);
-  if (first === undefined || !isStandard(first, walk)) return undefined;
+  if (first === undefined || !isStandardSymbol(first, walk)) return undefined;
   const name = view.declarations(first)[0]?.parent?.name?.text;
   return name !== undefined && MAPPED.has(name) ? name : undefined;
 }
@@ -139,7 +139,7 @@ function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefine
 const MAPPED: ReadonlySet<string> = new Set(['Date', 'URL', 'Uint8Array', 'Buffer']);
 
 /** Whether a symbol is the language's or Node's, and not a namesake in the project. */
-export function isStandard(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
+export function isStandardSymbol(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
   const files = view.declaringFiles(symbol);
   return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
 }
@@ -149,7 +149,7 @@ const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|u
 /** Writes the schema of a type that belongs to the language or to Node. */
 type StandardWriter = (place: TypePlace, walk: TypeWalk) => Written;
 
-function always(schema: DescribedSchema): StandardWriter {
+function always(schema: WrittenSchema): StandardWriter {
   return () => ({ schema });
 }
 

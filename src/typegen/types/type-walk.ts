@@ -29,7 +29,7 @@ export interface TypeWalk {
   readonly open: OpenType[];
   /** Names of the types that contain themselves, by key. */
   readonly names: Map<string, string>;
-  readonly definitions: Map<string, DescribedSchema>;
+  readonly definitions: Map<string, WrittenSchema>;
   readonly faults: TypeProblem[];
   readonly warnings: TypeProblem[];
   /** The schema of a part; here, because the parts and the whole would import each other in a circle. */
@@ -51,7 +51,7 @@ export type ClassReference =
 
 /** A schema, and notes about its values that belong to whatever description it gets. */
 export interface Written {
-  readonly schema: DescribedSchema;
+  readonly schema: WrittenSchema;
   readonly notes?: readonly string[];
 }
 
@@ -85,7 +85,7 @@ export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'pat
 }
 
 /** A schema as it will be printed: JSON Schema whose `instanceOf` are references to code. */
-export type DescribedSchema = Readonly<Record<string, unknown>>;
+export type WrittenSchema = Readonly<Record<string, unknown>>;
 
 /** Where a name comes from, if it is not global. */
 interface NameOrigin {

@@ -19,11 +19,10 @@ import {
   orderedPath,
   templatePattern,
 } from './literal-schema.js';
-import { isStandard, standardType } from './standard-type.js';
+import { isStandardSymbol, standardType } from './standard-type.js';
 import {
   admitsUndefined,
   type Decoration,
-  type DescribedSchema,
   definedParts,
   fault,
   hasFlag,
@@ -31,6 +30,7 @@ import {
   type TypePlace,
   TypeWalk,
   type Written,
+  type WrittenSchema,
 } from './type-walk.js';
 
 /** The schema of a type. `undefined` among its values is the caller's business: JSON has none. */
@@ -108,7 +108,7 @@ function isBranded(type: TypeHandle, walk: TypeWalk): boolean {
   const { view } = walk;
   if (view.isArray(type) || view.isTuple(type)) return true;
   const symbol = view.symbolOf(type);
-  return symbol !== undefined && BRANDED.has(symbol.name) && isStandard(symbol, walk);
+  return symbol !== undefined && BRANDED.has(symbol.name) && isStandardSymbol(symbol, walk);
 }
 
 const BRANDED: ReadonlySet<string> = new Set([
@@ -222,7 +222,7 @@ const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
 
 /** A function is nothing in JSON: refused on the way in, left out on the way out. */
 function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {
-  if (walk.direction === 'out') return { schema: {} satisfies DescribedSchema };
+  if (walk.direction === 'out') return { schema: {} satisfies WrittenSchema };
   return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
 }
 
@@ -392,7 +392,7 @@ function referenceTo(name: string): string {
 /** One property of an object type, as data. */
 interface WrittenProperty {
   readonly name: string;
-  readonly schema: DescribedSchema;
+  readonly schema: WrittenSchema;
   readonly optional: boolean;
 }
 
@@ -519,7 +519,7 @@ function indexSchema(
   { type, path }: TypePlace,
   names: readonly string[],
   walk: TypeWalk,
-): DescribedSchema | undefined {
+): WrittenSchema | undefined {
   if (!mayHaveMember(type, 'IndexSignature', walk)) return undefined;
   const indexes = walk.view
     .indexesOf(type)

@@ -30,7 +30,7 @@ import {
   hasContextId,
   hostOf,
   injectedParameters,
-  instanceOf,
+  instanceIn,
   isController,
   isMade,
   isStatic,
@@ -92,11 +92,11 @@ test('a provider is static unless it, or what it injects, is made per request', 
 test('an instance is the one there is, or made in the injection context of a call', async () => {
   const { module, modules } = await start([Once, OfRequest]);
   const contextId = ContextIdFactory.create();
-  expect(await instanceOf(hostOf(modules, Once), contextId)).toBe(module.get(Once));
-  const made = await instanceOf(hostOf(modules, OfRequest), contextId);
+  expect(await instanceIn(hostOf(modules, Once), contextId)).toBe(module.get(Once));
+  const made = await instanceIn(hostOf(modules, OfRequest), contextId);
   expect(made).toBeInstanceOf(OfRequest);
-  expect(await instanceOf(hostOf(modules, OfRequest), contextId)).toBe(made);
-  expect(await instanceOf(hostOf(modules, OfRequest), ContextIdFactory.create())).not.toBe(made);
+  expect(await instanceIn(hostOf(modules, OfRequest), contextId)).toBe(made);
+  expect(await instanceIn(hostOf(modules, OfRequest), ContextIdFactory.create())).not.toBe(made);
 });
 
 test('a provider that no module has is an error', async () => {

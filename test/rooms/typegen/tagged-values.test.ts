@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { defineTool, ToolRegistry } from 'toolwright';
 import { type SchemaTest, schemaTest } from '../../../src/checking/schema-test.js';
 import { describeClasses } from '../../../src/typegen/analysis/describe-classes.js';
-import type { DescribedSchema } from '../../../src/typegen/types/type-walk.js';
+import type { WrittenSchema } from '../../../src/typegen/types/type-walk.js';
 import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
 import { offeredSchema } from './offered-schema.js';
 import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';
@@ -28,7 +28,7 @@ async function schemaOf(declarations: string, version?: Version) {
   const tool = await describedTool(project, version);
   const schema = tool?.parameters[0]?.schema ?? {};
   const fits: SchemaTest = (value) => schemaTest(offeredSchema(tool))({ value });
-  return { schema, fits, properties: schema.properties as Readonly<Record<string, DescribedSchema>> };
+  return { schema, fits, properties: schema.properties as Readonly<Record<string, WrittenSchema>> };
 }
 
 describe('keys of a template literal type', () => {
@@ -267,7 +267,7 @@ describe('the default of a destructured property', () => {
 async function defaulted(
   rows: readonly (readonly [type: string, said: string, ...rest: unknown[]])[],
   words = '',
-): Promise<readonly DescribedSchema[]> {
+): Promise<readonly WrittenSchema[]> {
   const members = rows.map(
     ([type, said], index) => `/** ${words}@default ${said} */ it${index}?: ${type};\n`,
   );
