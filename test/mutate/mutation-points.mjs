@@ -128,7 +128,8 @@ function ofBinary(node) {
 
 function ofLiteral(node, raw) {
   const to = LITERALS.get(raw);
-  const isName = node.parent.name === node || ts.isLiteralTypeNode(node.parent);
+  const isName =
+    node.parent.name === node || node.parent.propertyName === node || ts.isLiteralTypeNode(node.parent);
   return to === undefined || isName ? [] : [{ kind: 'literal', to }];
 }
 
