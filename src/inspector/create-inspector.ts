@@ -160,7 +160,7 @@ async function answer(
 }
 
 async function answerCall(request: Request, path: string, parts: PageParts): Promise<Response> {
-  const { searchParams: query, host } = new URL(request.url);
+  const { host } = new URL(request.url);
   const page = `http://${request.headers.get('host') ?? host}${parts.options.path ?? ''}/`;
   const [name = '', ...rest] = path.split('/');
   if (name === 'events' && request.method === 'GET') {
@@ -173,7 +173,7 @@ async function answerCall(request: Request, path: string, parts: PageParts): Pro
   try {
     const id = rest.map(decodeURIComponent).join('/');
     const body = request.method === 'POST' ? await bodyOf(request) : {};
-    return Response.json((await call(parts, { id, query, body, page })) ?? {}, { headers: SAFE_HEADERS });
+    return Response.json((await call(parts, { id, body, page })) ?? {}, { headers: SAFE_HEADERS });
   } catch (error) {
     if (error instanceof PageFault) return problem(error.status, error.message);
     if (error instanceof URIError) return problem(400, `the path cannot be decoded: ${path}`);

@@ -6,7 +6,6 @@ import type { ToolRegistry } from '../call/tool-registry.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { Answer, CallScope, HookMoment } from '../contract/call.js';
 import type { LLMProvider } from '../contract/llm-provider.js';
-import type { RunPage } from '../contract/run-checkpoint.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { boundMethodOf } from '../discovery/discover-tools.js';
 import { planToolset, schemaOrigins } from '../discovery/plan-toolset.js';
@@ -252,7 +251,6 @@ export interface PageParts {
 interface PageRequest {
   /** The rest of the path. */
   readonly id: string;
-  readonly query: URLSearchParams;
   readonly body: Readonly<Record<string, unknown>>;
   /** The address of the page, with a slash at its end. */
   readonly page: string;
@@ -299,18 +297,16 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const seen = await said(trials.answer(id, body as unknown as TrialAnswer));
     return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
   },
-  'GET runs': async ({ runs, options }, { id, query }) => {
+  'GET runs': async ({ runs, options }, { id }) => {
     const seen = runs.get(id);
     if (seen !== undefined) return runDetail(seen);
     if (id !== '') return (await storedRun(options.store, id)) ?? missing('run', id);
     const { store } = options;
-    const after = query.get('after');
-    const page = { limit: 50, ...(after === null ? {} : { after }) };
-    const { runs: stored, next }: RunPage = listsRuns(store) ? await store.list(page) : { runs: [] };
+    const stored = listsRuns(store) ? (await store.list({ limit: 50 })).runs : [];
     const own = runs.list().map(runLine);
     const known = new Set(own.map(({ runId }) => runId));
     const others = stored.filter(({ runId }) => !known.has(runId)).map(storedLine);
-    return { runs: [...own, ...others], next };
+    return { runs: [...own, ...others] };
   },
   'GET pending': async ({ pending }) => ({ runs: shownValue(await pending.list()) }),
   'POST answers': async ({ pending, feed }, { body }) => {
