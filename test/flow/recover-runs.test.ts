@@ -98,6 +98,39 @@ describe('recoverRuns', () => {
     expect(await recoverRuns({ store, config })).toEqual([]);
   });
 
+  test('does not do again what `once` had finished, with checkpoint call', async () => {
+    let now = 1_700_000_000_000;
+    const store = new MemoryRunStore({ now: () => now });
+    const [charged, died] = [[] as string[], Promise.withResolvers<void>()];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays',
+      annotations: { idempotent: true },
+      execute: async (_args, context) => {
+        const receipt = await context.once('charge', () => `receipt ${charged.push(context.callId)}`);
+        if (now > 1_700_000_000_000) return receipt;
+        died.resolve();
+        return NEVER;
+      },
+    });
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'pay', arguments: {} }] },
+      { content: 'Paid' },
+    ]);
+    const config = { provider, model: 'm', tools: [pay], toolTimeoutMs: Number.POSITIVE_INFINITY };
+    const kept = { store, checkpoint: 'call', runId: 'r', leaseMs: LEASE } as const;
+    runToolLoop({ ...config, ...kept }, messages).catch(() => {});
+    await died.promise;
+    now += LEASE;
+    const [recovered] = await recoverRuns({
+      store,
+      config: { ...config, checkpoint: 'call' },
+      leaseMs: LEASE,
+    });
+    expect(recovered).toMatchObject({ result: { status: 'completed', toolCalls: [{ status: 'success' }] } });
+    expect(charged).toHaveLength(1);
+  });
+
   test.each([{ readOnly: true }, { idempotent: true }])(
     'makes a call again that may be repeated: %j',
     async (annotations) => {
