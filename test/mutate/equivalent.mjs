@@ -16,6 +16,12 @@ export const EQUIVALENT = [
     reason: 'What is not known to be plain takes the longer way to the same result.',
   },
   {
+    path: 'src/checking/interpreter/judge.ts',
+    source: 'if (second === undefined) return only;',
+    to: 'false',
+    reason: 'All of one judge is that judge; it is asked without a loop.',
+  },
+  {
     path: 'src/loop/guard.ts',
     source: "const remembered = this.#remembered.size > 0 && this.#remembered.get(signatureOf(call) ?? '');",
     to: '(this.#remembered.size) >= (0)',
