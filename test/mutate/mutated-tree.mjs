@@ -46,10 +46,14 @@ export function findMutants(rooms) {
 
 function sourceFiles(folder) {
   try {
-    return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-      .map(({ parentPath, name }) => join(parentPath, name).slice(ROOT.length))
-      .sort();
+    return (
+      readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+        .map(({ parentPath, name }) => join(parentPath, name).slice(ROOT.length))
+        // A program of the browser, of which tests see the built one.
+        .filter((path) => !path.startsWith('src/inspector/page/'))
+        .sort()
+    );
   } catch (error) {
     if (error.code === 'ENOENT') return [];
     throw error;
@@ -74,6 +78,9 @@ export function copyTree(texts) {
   for (const [path, text] of texts) writeFileSync(join(folder, path), text);
   writeFileSync(join(folder, 'jest.mutants.config.mjs'), CONFIG);
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  // The page of the inspector is built, and served from there.
+  mkdirSync(join(folder, 'dist'));
+  symlinkSync(join(ROOT, 'dist/inspector'), join(folder, 'dist/inspector'));
   const testFiles = paths.filter((path) => /^test\/(rooms|flow)\/.*\.test\.ts$/.test(path));
   return { folder, testFiles, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
