@@ -13,6 +13,7 @@ import {
   resumeToolLoop,
   runToolLoop,
   ToolRegistry,
+  type Usage,
 } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
@@ -413,8 +414,8 @@ describe('runs', () => {
   test('a run tells what it has cost: by its budget, by list prices, or not where nobody knows', async () => {
     const tools = shop();
     const { get } = await open(tools);
-    const costOf = async (model: string, more: { readonly budget?: Budget } = {}) => {
-      const usage = { inputTokens: 1_000_000, outputTokens: 100_000, totalTokens: 1_100_000 };
+    const used = { inputTokens: 1_000_000, outputTokens: 100_000, totalTokens: 1_100_000 };
+    const costOf = async (model: string, more: { readonly budget?: Budget } = {}, usage: Usage = used) => {
       const provider = new ScriptedProvider([{ content: 'Hello', usage }]);
       await runToolLoop({ provider, model, tools, ...more }, USER);
       const [{ runId }] = (await get('runs')).runs as [{ runId: string }];
@@ -423,6 +424,8 @@ describe('runs', () => {
     };
     expect(await costOf('gpt-5-2025-08-07')).toEqual({ cost: 2.25, isEstimate: true });
     expect(await costOf('a-model')).toEqual({});
+    const none = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+    expect(await costOf('gpt-5', {}, none)).toEqual({});
     const budget = { cost: 100, prices: { 'a-model': { input: 3, output: 10, maxOutputTokens: 10 } } };
     expect(await costOf('a-model', { budget })).toEqual({ cost: 4 });
   });
