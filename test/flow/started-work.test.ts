@@ -660,7 +660,7 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     expect(warnings).toEqual([]);
   });
 
-  test('runJobs leaves jobs to the worker that has their tool, where another takes them at the same time', async () => {
+  test('runJobs leaves jobs to the worker that has their tool, where another takes them meanwhile', async () => {
     const { hostname, port } = new URL(url);
     const [connection, queue] = [{ host: hostname, port: Number(port) }, newName()];
     const { engine, store } = started(bullmqEngine({ connection, queue }));
@@ -669,13 +669,16 @@ describeRedis('started work over Redis', ({ url, newName }) => {
     const { engine: first } = started(bullmqEngine({ connection, queue }));
     const old = await working({ engine: first, store, tools: [other] });
     const { engine: second } = started(bullmqEngine({ connection, queue }));
-    const { completed } = await working({ engine: second, store, tools: [tool] });
+    const { completed } = await working({ engine: second, store, tools: [tool], concurrency: 1 });
     const config = { model: 'm', tools: [tool], engine, store };
     await Promise.all(
-      Array.from({ length: 3 }, () => runToolLoop({ ...config, provider: calling('work', {}) }, USER)),
+      Array.from({ length: 8 }, () => runToolLoop({ ...config, provider: calling('work', {}) }, USER)),
     );
-    const texts = (await completed(3)).map(({ result }) => result.forLLM);
-    expect(texts).toEqual(Array.from({ length: 3 }, () => 'done'));
+    // While both ask for jobs, chance decides who gets them; this is only about the first seconds.
+    await pause(2_000);
+    await old.worker.close();
+    const texts = (await completed(8)).map(({ result }) => result.forLLM);
+    expect(texts).toEqual(Array.from({ length: 8 }, () => 'done'));
     expect(old.completions).toEqual([]);
   });
 });
