@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type BackendFactory,
   type Job as BrokerJob,
@@ -59,6 +60,9 @@ import {
   ENGINE_CLOSED,
   outlivingCuts,
 } from './cut-connections.js';
+
+/** For how long a worker pauses before and after it returns a job, so that another one gets it. */
+const OTHERS_FIRST_MS = 10;
 
 /** What BullMQ connects to with one of its backends. */
 interface Broker {
@@ -385,7 +389,12 @@ class BullmqEngine implements JobEngine {
     let returned: DelayedError | WaitingError | undefined;
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
       if (delay > 0) await taken.moveToDelayed(Date.now() + delay, token);
-      else await taken.moveToWait(token);
+      else {
+        // Who has waited longest is served first: the others must wait by then, and this worker must not ask again yet.
+        await pause(OTHERS_FIRST_MS);
+        await taken.moveToWait(token);
+        await pause(OTHERS_FIRST_MS);
+      }
       returned = delay > 0 ? new DelayedError() : new WaitingError();
     };
     try {

@@ -37,8 +37,9 @@ class MissingTools {
   }
 
   /**
-   * Milliseconds for which a job is returned to its queue: a second at its first beginning, twice that at each further
-   * one, and longer if many are returned. `undefined` if no other worker has taken it for too long.
+   * Milliseconds for which a job is returned to its queue: a second at first, then twice as long each time, and longer
+   * if many are returned. Between two delays it is returned at once: the end of a delay may always wake the same worker
+   * first. `undefined` if no other worker has taken it for too long.
    */
   delayOf(jobId: string, attempt: number): number | undefined {
     const now = performance.now();
@@ -49,7 +50,8 @@ class MissingTools {
     const [oldest] = this.#since.keys();
     if (this.#since.size > REMEMBERED && oldest !== undefined) this.#since.delete(oldest);
     const returned = this.#countReturn(now);
-    const growing = FIRST_DELAY_MS * 2 ** (attempt - 1);
+    if (attempt % 2 === 0) return 0;
+    const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
     return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
   }
 
