@@ -44,7 +44,7 @@ import {
   type Toolbox,
   type ToolboxSettings,
 } from './agent-options.js';
-import { type OpenedStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
+import { type AgentStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
 
 interface ToolboxSurroundings {
@@ -108,7 +108,7 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings):
   return [toolbox as RegisteredTool];
 }
 
-/** What is taken for a toolbox and is none. A function is not called: nobody knows what it does. */
+/** What is wrong with a value that is not a toolbox. A function is not called: nobody knows what it does. */
 function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
   const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
   if (typeof toolbox === 'function') {
@@ -305,7 +305,7 @@ function missingStore(what: string): InvalidOptionsError {
   return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
 }
 
-/** What is wrong besides; that a store is missing is told once. */
+/** The known faults and those of an error; a missing store is reported once. */
 function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
   if (known.length === 0) return error;
   if (error instanceof InvalidOptionsError)
@@ -348,7 +348,7 @@ async function openOthers(
     const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
     agents[name] = {
       ...own,
-      // What the agent itself lacks is told of the agent.
+      // A missing provider is reported for the outer agent.
       provider: asked ?? around.provider ?? UNKNOWN_PROVIDER,
       model: own.model ?? around.model ?? 'unknown',
       tools: own.agents === undefined ? open.tools : open.tools.tools(),
@@ -522,7 +522,7 @@ async function addToolboxes(
 async function addStore(
   { options, faults, baseOf }: ReadOptions,
   opened: Closers,
-): Promise<OpenedStore['store'] | undefined> {
+): Promise<AgentStore['store'] | undefined> {
   const { store: given, engine, conversations } = options;
   if (engine === undefined && conversations?.jobConcurrency !== undefined)
     faults.add('conversations.jobConcurrency', {
@@ -557,7 +557,7 @@ function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
 }
 
-function addBudgetFaults({ options, faults }: ReadOptions, store: OpenedStore['store'] | undefined): void {
+function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['store'] | undefined): void {
   const { budget, model, fallback = [] } = options;
   if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
     return;

@@ -9,7 +9,7 @@ import type { OptionRule } from '../kernel/options.js';
 import { type AgentOptions, NAMES, type ProviderSettings, type StoreSettings } from './agent-options.js';
 
 /** A store, and what closes it where it was opened here. */
-export interface OpenedStore {
+export interface AgentStore {
   readonly store: ConversationsStore;
   readonly close?: () => void | Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry
 export async function openAgentStore(
   given: NonNullable<AgentOptions['store']>,
   base: string,
-): Promise<OpenedStore> {
+): Promise<AgentStore> {
   const named = readNamed(given, { names: NAMES.store, of: 'store' });
   if (named === undefined) return { store: checked(given, STORE, 'a store') };
   switch (named.name as keyof StoreSettings) {

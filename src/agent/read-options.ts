@@ -44,7 +44,7 @@ export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault 
       .replace(/(\[\d+\])+$/, '')
       .split('.')
       .at(-1) ?? root;
-  // Those about files are told as such.
+  // Its fix already names files.
   if (ABOUT_FILES.includes(fault.option)) return fault;
   const isOption = AGENT_OPTIONS.rules.has(root) && !ABOUT_FILES.includes(root);
   if (isOption && !isForFiles(root)) return { ...fault, fix: `no ${root}: ${ONLY_CODE}` };

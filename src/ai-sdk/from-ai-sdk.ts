@@ -339,7 +339,7 @@ function toUsage(usage: LanguageModelV4Usage | undefined): Usage | undefined {
   };
 }
 
-/** A block of a stream: its text grows, and what is said of it later wins, since signatures come last. */
+/** A block of a stream: its text grows, and later metadata replaces earlier metadata, since signatures come last. */
 interface Block {
   type: 'text' | 'reasoning';
   text: string;
@@ -359,15 +359,15 @@ const NOTHING: readonly LLMStreamPart[] = [];
 class ReplyAssembly {
   readonly #content: LanguageModelV4Content[] = [];
   readonly #open = new Map<string, Block>();
-  /** Calls whose input is told; not those that the provider executes. */
+  /** Calls whose input is streamed; not those that the provider executes. */
   readonly #inputs = new Set<string>();
-  /** The block of reasoning that was told last. */
-  #told: Block | undefined;
+  /** The block of reasoning that was streamed last. */
+  #lastReasoning: Block | undefined;
   #end: Pick<Reply, 'finishReason' | 'usage'> | undefined;
   #response: PartOf<'response-metadata'> | undefined;
 
   /**
-   * Adds a part, and gives what of it is to be told at once.
+   * Adds a part, and returns what is to be streamed at once.
    *
    * @throws what the model reports as the error of its reply.
    */
@@ -425,8 +425,8 @@ class ReplyAssembly {
   }
 
   #reasoning(block: Block, delta: string): LLMStreamPart {
-    const isNext = this.#told !== undefined && this.#told !== block;
-    this.#told = block;
+    const isNext = this.#lastReasoning !== undefined && this.#lastReasoning !== block;
+    this.#lastReasoning = block;
     return { type: 'reasoning-delta', text: isNext ? BETWEEN + delta : delta };
   }
 

@@ -19,11 +19,11 @@ type Listener = (word: BrokerWord) => void;
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
 type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 
-/** Words that are kept for those who are a little behind. */
+/** Messages that the stream keeps for listeners that are a little behind. */
 const KEPT = 10_000;
 const HELLO_EVERY_MS = 50;
 
-/** What is asked of an engine that was closed is told so. */
+/** The error of requests to a closed engine. */
 export const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
 
 /** Tells all engines of a queue, through the event stream of a queue without jobs. */
@@ -122,7 +122,7 @@ export class BrokerNews {
     const producer = this.#open();
     await producer.publishEvent({ eventName, word }, KEPT);
     this.#published += 1;
-    // Redis trims with every word, and PostgreSQL when it is told to.
+    // Redis trims with every message, PostgreSQL only on request.
     if (this.#published % KEPT === 0) await producer.getBackend().trimEvents(KEPT);
   }
 

@@ -78,9 +78,9 @@ function writeUnreturned(
 }
 
 function aborted(tool: WrittenCall['tool'], hasBegun = false): CallOutcome {
-  const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'unmade')}`;
+  const message = `The run was aborted. ${unendedText(tool, hasBegun ? 'begun' : 'not-begun')}`;
   const end: CallOutcome = { status: 'aborted', result: failedResult('RunAborted', message) };
-  return hasBegun ? end : { ...end, isUnmade: true };
+  return hasBegun ? end : { ...end, isNotBegun: true };
 }
 
 /** Whether a method only gave up because of the abort, as `fetch` does: that says nothing of what it had done. */

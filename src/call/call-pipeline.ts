@@ -346,7 +346,7 @@ function answer(call: ReceivedCall, outcome: CallOutcome): ToolResult | Invocati
   const known = callRecord(call, outcome);
   const approved = standing ?? request.journal?.standing ?? request.journal?.edited;
   const told = approved === undefined ? known : withApproval(known, call);
-  const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isUnmade;
+  const isKept = environment.recordsKeys && call.checked !== undefined && !outcome.isNotBegun;
   const record = isKept ? { ...told, idempotencyKey: keyOfEffect(call) } : told;
   if (status === 'suspended' && suspension !== undefined) return { status, suspension, result, record };
   return { status: status === 'started' ? status : 'settled', result, record };
@@ -397,7 +397,7 @@ function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: Ca
 /** Statuses of calls that cost what their tools cost; a job costs where it is enqueued. */
 const COSTS: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'aborted', 'started']);
 
-/** A cost that is none is the budget's to refuse. */
+/** A cost that is no valid number is refused by the budget. */
 function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
   try {
     const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(checked) : tool?.cost;

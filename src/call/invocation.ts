@@ -191,7 +191,7 @@ export interface CallOutcome {
   /** Of a suspended call: the error that stands for it where nobody can be asked. */
   readonly result: ToolResult;
   /** An abort came before its method: there is no effect that a key could name. */
-  readonly isUnmade?: true;
+  readonly isNotBegun?: true;
   /** Only with status `suspended`. */
   readonly suspension?: Suspension;
   /** Of the work that completes later. */

@@ -117,9 +117,9 @@ const NOBODY_KNOWS =
  */
 export function unendedText(
   { name, annotations }: Pick<ToolDefinition, 'name' | 'annotations'>,
-  at: 'unmade' | 'asking' | 'begun' | { readonly timeoutMs: number; readonly hasBegun?: boolean },
+  at: 'not-begun' | 'asking' | 'begun' | { readonly timeoutMs: number; readonly hasBegun?: boolean },
 ): string {
-  if (at === 'unmade') return `The tool '${name}' was not run.`;
+  if (at === 'not-begun') return `The tool '${name}' was not run.`;
   const mayRepeat = annotations?.readOnly || annotations?.idempotent;
   if (typeof at === 'object') {
     const unknown = at.hasBegun && !mayRepeat ? ` It ${NOBODY_KNOWS}` : '';

@@ -303,7 +303,7 @@ function closedCall(
   if (error === undefined) return undefined;
   return (call) => {
     const told = errorResult(`The run failed: ${error.message}\n${unended(run, call)}`).withError(error);
-    const status = progressOf(call) === 'unmade' ? 'not_run' : 'aborted';
+    const status = progressOf(call) === 'not-begun' ? 'not_run' : 'aborted';
     return withKey(run, call, notRun(call, status, told));
   };
 }
@@ -384,12 +384,12 @@ function progressOf({
   suspension,
   inner = [],
   ...call
-}: ParsedCall): 'unmade' | 'asking' | 'begun' {
+}: ParsedCall): 'not-begun' | 'asking' | 'begun' {
   const { waits = [], journal = call.journal } = suspension ?? {};
   const kinds = new Set(waits.map(({ kind }) => kind));
   const hasDone = inner.length > 0 || Boolean(journal?.once.length);
   if (hasBegun || hasDone || kinds.has('outcome') || kinds.has('client')) return 'begun';
-  return kinds.has('question') || journal?.answers.length ? 'asking' : 'unmade';
+  return kinds.has('question') || journal?.answers.length ? 'asking' : 'not-begun';
 }
 
 function notRun(call: ParsedCall, status: CallRecord['status'], result: ToolResult): CallRecord {
