@@ -64,7 +64,7 @@ export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy:
   );
 }
 
-/** Arguments that nobody knows yet, and whether somebody has looked at them. */
+/** Arguments that are not known yet, and whether they were read. */
 function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead: () => boolean } {
   let wereRead = false;
   const read = <Value>(value: Value): Value => {
@@ -83,13 +83,13 @@ function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead
   return { arguments: watched, wereRead: () => wereRead };
 }
 
-/** A policy wants somebody's yes first, and may say why. */
+/** A policy requires an approval first, and may state why. */
 interface Asking {
   readonly wait: Pick<Wait, 'message' | 'mayRemember'>;
   readonly remember?: PolicyRemember;
 }
 
-/** What a policy decides: nothing if it allows the call, why it does not, or that somebody is to be asked. */
+/** What a policy decides: nothing if it allows the call, the reason of a refusal, or that an approval is needed. */
 type Decided = string | Asking | undefined;
 
 /** Asks a policy. Fails closed: a policy that cannot decide has not allowed the call. */
@@ -97,7 +97,7 @@ function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
   const { tool, checked, scope, log } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
-    // Why it could not decide is not told to the model.
+    // The model does not see why it could not decide.
     log.ignored('A policy threw; the call was refused', { error });
     return 'the policy could not decide';
   };
@@ -224,7 +224,7 @@ export async function allowedTools(
   return allowed;
 }
 
-/** Whether no policy forbids a call, as far as that can be told before it is made. */
+/** Whether no policy forbids a call, as far as that is known before it is made. */
 async function isAllowed(call: Call, policies: readonly ToolPolicy[]): Promise<boolean> {
   for (const policy of policies) {
     const seen = watchedArguments();

@@ -21,7 +21,7 @@ export type ReadyArguments =
       readonly value: JsonObject;
       /** As `execute` takes them, where that is not the same. */
       readonly hydrated?: JsonObject;
-      /** What had to be mended; absent where nothing had. */
+      /** What was repaired; absent if nothing was. */
       readonly repairs?: readonly string[];
       readonly removed: readonly string[];
       /** Nothing had to be said of them. */
@@ -100,7 +100,7 @@ function rejectReviewed({
   );
 }
 
-/** With more faults than that, the author's words for some of them help nobody. */
+/** With more faults than that, the author's messages for some of them are of no help. */
 const MOST_REVIEWED = 50;
 
 const NONE: readonly string[] = [];

@@ -146,7 +146,7 @@ function newKey({ request, scope, tool, hooked, sent }: ReceivedCall): string {
   }
 }
 
-/** How long a call may take, and what ends it before. A tool of a class may tell its own limit by a getter. */
+/** How long a call may take, and what ends it before. A tool of a class may compute its own limit in a getter. */
 export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>) {
   return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
 }
@@ -163,7 +163,7 @@ export interface CallWork {
   report(update: ProgressUpdate): void;
   /** What came of the call, with the work that completes later. */
   outlive(end: CallOutcome): CallOutcome;
-  /** The call has its answer: a completion may follow, unless this was the last word. */
+  /** The call has its answer: a completion may follow, unless this was the final result. */
   answered(end: CallOutcome): void;
 }
 
@@ -441,12 +441,12 @@ class Replay {
     this.#finished = new Map(journal?.once.map((entry) => [entry.key, entry]));
   }
 
-  /** Whether the method asked what nobody has answered yet. */
+  /** Whether the method asked a question that has no answer yet. */
   get isSuspended(): boolean {
     return this.#waits.length > 0;
   }
 
-  /** The answer where there is one; otherwise the call is suspended, or fails where nobody can be asked. */
+  /** The answer if there is one; otherwise the call is suspended, or fails if there is no user to ask. */
   async ask(question: Question): Promise<unknown> {
     const { answerWithinMs } = this.#call.environment;
     const { message, schema, revive, expiresInMs = answerWithinMs } = readQuestion(question);
@@ -456,7 +456,7 @@ class Replay {
     if (answered === undefined)
       throw this.#suspend({ kind: 'question', index, message, schema, ...expiryIn(expiresInMs) });
     this.#unused.delete(answered);
-    // The question may say whose it is: only its number is told.
+    // The question may contain personal data: only its number is reported.
     this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
     return revive(plainJson(answered.value));
   }

@@ -47,7 +47,7 @@ export function logFailure(logger: Logger | undefined, { what, error, at = {} }:
 
 const LONGEST_TEXT = 1_000;
 
-/** Where nobody gave a logger. */
+/** Used without a logger. */
 const CONSOLE: Logger = {
   debug: () => {},
   info: () => {},

@@ -211,7 +211,7 @@ export class HookedCallLife implements CallHooks {
       ? this.#askAll(
           'onError',
           (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
-          // A hook that is only told of errors has nothing to withhold.
+          // A hook that only receives errors has nothing to withhold.
           (named, said) => rewrite(named, 'onError', said),
         )
       : undefined;
@@ -258,7 +258,7 @@ export class HookedCallLife implements CallHooks {
       if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
       this.#note(named, { did: 'failed', in: moment });
       this.#call.log.ignored(`The hook '${named.name}' failed in ${moment}`, { error });
-      // Why it failed is not told to the model.
+      // The model does not see why it failed.
       return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
     };
     try {
@@ -295,7 +295,7 @@ export class HookedCallLife implements CallHooks {
   }
 }
 
-/** What is told in place of a result that must not be seen: that it was done stays true. */
+/** The text in place of a result that must not be seen: it still states that the call was executed. */
 function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolResult {
   const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
   const hasRun = RAN.has(status) && !isAnswered;

@@ -29,7 +29,7 @@ export interface CallRequest {
   readonly arguments: unknown;
   /** The arguments as they were read, where the caller needed that too. */
   readonly read?: ReadArguments;
-  /** JSON text to read them from again, mended where that was needed: what the tool does to them does not reach it. */
+  /** JSON text to read them from again, repaired if needed: the tool cannot change it. */
   readonly text?: string;
   /** What is known of the call from when it was suspended; with it, the call is made again. */
   readonly journal?: CallJournal;
@@ -41,7 +41,7 @@ export interface CallRequest {
   readonly idempotencyKey?: string;
   /** It was made before, its process died, and what came of it is not known. */
   readonly hasBegun?: boolean;
-  /** Whether it was to be a job then; where nobody says, as its tool is now. */
+  /** Whether it was to be a job then; default: whether its tool starts jobs now. */
   readonly asJob?: boolean;
   /** Its tool only read then. */
   readonly readOnly?: true;
@@ -66,7 +66,7 @@ export interface OnceValue {
 /** The steps of a call that are timed; reading the arguments counts as a part of their check. */
 export type CallStep = 'find' | 'check' | 'allow' | 'run' | 'write';
 
-/** What becomes of a call that had begun, where its tool cannot tell what came of it. */
+/** What happens to a call that had begun, if its tool cannot find out the outcome. */
 export type OnUnknown = 'ask' | 'error' | 'rerun';
 
 /** Where a call comes from. */
@@ -104,25 +104,25 @@ export interface CallEnvironment {
   readonly describeError?: DescribeError;
   /** All of them must allow a call. */
   readonly policies?: readonly ToolPolicy[];
-  /** `false`: types are mended for no tool that does not ask for it. */
+  /** `false`: types are coerced only for tools that ask for it. */
   readonly coerce?: boolean;
   /** Characters of a result that the model sees at most, for tools that set no limit of their own. */
   readonly maxResultChars?: number;
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
-  /** Has the last word on what started work completes with; runs in the async context of the call. */
+  /** Runs last on what started work completes with, in the async context of the call. */
   readonly judgeCompletion?: (tool: string, result: ToolResult) => ToolResult;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;
   /** The records of calls carry the keys of their effects. */
   readonly recordsKeys?: boolean;
-  /** Default: somebody is asked. */
+  /** Default: an approval is requested. */
   readonly onUnknown?: OnUnknown;
   /** Where the work of background tools goes, in place of this process. */
   readonly jobs?: JobDispatch;
   /** A call that starts a job is answered with the result of the job. */
   readonly awaitsJobs?: boolean;
-  /** Aborted where nobody hears any more what becomes of it. */
+  /** Aborted once there is no listener for its outcome. */
   readonly followUntil?: AbortSignal;
   /** Hears of the end of each step of a call. */
   readonly onStep?: (step: CallStep) => void;
@@ -219,7 +219,7 @@ export type Invoker = (
   attempt?: number,
 ) => Invocation | Promise<Invocation>;
 
-/** A call that somebody watches, before it is made. */
+/** A watched call, before it is made. */
 export interface WatchedCall {
   readonly request: CallRequest;
   readonly scope: CallScope;
@@ -230,7 +230,7 @@ export interface WatchedCall {
 
 /** What a watcher adds to a call. */
 export interface WatcherAdditions {
-  /** Asked after all others; a no is what the model is told. */
+  /** Asked after all others; the model receives its refusal. */
   readonly policy?: ToolPolicy;
   /** Hears of the end of each step. */
   readonly onStep?: (step: CallStep) => void;

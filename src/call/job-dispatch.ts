@@ -19,7 +19,7 @@ interface JobFollower {
   readonly onError: (error: unknown) => void;
 }
 
-/** Where calls leave their jobs, and hear of them: an engine, and the store that knows what the engine may forget. */
+/** Where calls enqueue their jobs and learn of their results: an engine, and the store for what the engine may lose. */
 export class JobDispatch {
   readonly #engine: JobEngine;
   readonly #jobs: JobStore;
@@ -33,7 +33,7 @@ export class JobDispatch {
     this.#jobs = jobs;
   }
 
-  /** Whether this is the first time: work that stays in its process is told of once. */
+  /** Whether this is the first time: work that stays in its process is reported once. */
   get isFirstClosure(): boolean {
     const isFirst = !this.#hasTold;
     this.#hasTold = true;
@@ -111,7 +111,7 @@ export class JobDispatch {
   }
 }
 
-/** Records a result that no attempt came to, and tells the job's conversation; whether it is the first. */
+/** Records a result that no attempt produced, and reports it to the job's conversation; whether it is the first. */
 export function completeJob(jobs: JobStore, job: Job, result: ToolResult): boolean | Promise<boolean> {
   return jobs.completeJob(job.id, storedResult(result), { entry: completionEntry(job, result) });
 }
@@ -178,12 +178,12 @@ export function completionContent(call: CompletedCall, result: ToolResult, owner
   return withoutUndefined({ ...completionOf(call, result), forUser, owner });
 }
 
-/** The key of that entry: the completion of a call enters once, whoever hears of it, and whichever process did its work. */
+/** The key of that entry: the completion of a call enters once, whichever process did its work. */
 export function completionKey(idempotencyKey: string): string {
   return `completion task_${idempotencyKey}`;
 }
 
-/** How a job that a turn of a conversation has started tells that conversation what came of it. */
+/** How a job that a turn of a conversation has started reports its result to that conversation. */
 export function completionEntry(job: Job, result: ToolResult): NewInboxEntry | undefined {
   const { id: taskId, tool, callId, idempotencyKey, scope, runId = '' } = job;
   const { conversationId, owner } = scope;

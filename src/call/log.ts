@@ -17,7 +17,7 @@ export function redactionIn({ logArguments = true, redact }: CallEnvironment): R
 
 /** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
-  /** Where nobody reads along, all calls share one that does nothing. */
+  /** Without a logger, all calls share one that does nothing. */
   static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
 
   /** Whether anybody reads along, so that times need to be taken. */
@@ -63,7 +63,7 @@ export class CallLog {
   performed({ status, result }: CallOutcome, durationMs: number): void {
     const { forLLM: reason } = result;
     if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
-    // The model is told to call again, or nobody waits any more: nothing is broken.
+    // The model is asked to call again, or the run has ended: this is not an error.
     else if (status === 'rejected' || status === 'aborted')
       this.#write('warn', `Tool call ${status}`, { durationMs, reason });
     else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
@@ -85,13 +85,13 @@ export class CallLog {
     const refusal = [error, isThrown ? error.cause : undefined].find(isClientError);
     if (refusal !== undefined)
       this.#write('debug', `${what} failed`, { durationMs, reason: errorMessage(refusal) });
-    // What the model was told instead, where it was told something else.
+    // What the model received instead, if that is different.
     else if (isThrown && !error.message.endsWith(forLLM))
       this.#write('error', `${what} failed`, { durationMs, told: forLLM, error });
     else this.#write('error', `${what} failed`, { durationMs, error: error ?? forLLM });
   }
 
-  /** Something that changes nothing any more, but that somebody should know. */
+  /** An event without consequences that an operator should know of. */
   ignored(what: string, fields?: LogFields): void {
     this.#write('warn', what, fields);
   }
@@ -201,7 +201,7 @@ function isName(text: string): boolean {
 
 const PARTS = ['message', 'stack', 'cause', 'errors'];
 
-/** Writes what nobody else is told, without its secrets. A logger that throws changes nothing. */
+/** Writes what is reported nowhere else, without secrets. A logger that throws changes nothing. */
 export class SafeLog {
   readonly #logger: Logger | undefined;
 

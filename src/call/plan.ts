@@ -26,9 +26,9 @@ export interface CallPlan {
   readonly takesRepaired: boolean;
   /** A hand-written tool that stores on itself, so that its calls must not overlap. */
   readonly isShared: boolean;
-  /** It takes the context, or is told of it before it runs. */
+  /** It takes the context, or receives it before it runs. */
   readonly needsContext: boolean;
-  /** Its body may have to wait for somebody: for an approval, or for the client that executes it. */
+  /** Its body may have to wait: for an approval, or for the client that executes it. */
   readonly isGuarded: boolean;
 }
 
@@ -86,7 +86,7 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     accept: checker.accept,
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
     toldMisfits: new Set(),
-    // What destroys does not run on what somebody may have meant.
+    // A destructive tool never runs on guessed arguments.
     takesRepaired: repair ?? !isDestructive,
     isShared,
     needsContext,

@@ -14,7 +14,7 @@ import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { blockedResult, suspended } from './run-body.js';
 import { approvalWait, askedAgain, changedSince, GONE, toldApprover, withoutApproval } from './waits.js';
 
-/** The outcome that somebody has decided for a call; `undefined` if it is to be made. */
+/** The outcome that an answer decided for a call; `undefined` if it is to be made. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {
   if (refused !== undefined) {
     const { reason = 'it was not approved', expired: isExpired = false } = refused;
@@ -59,7 +59,7 @@ async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined
   return undefined;
 }
 
-/** Asks for a new approval, because the model would only be told of a failure; `undefined` if nobody approved the call. */
+/** Asks for a new approval, because the model would only see a failure; `undefined` if the call had no approval. */
 function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined {
   const { request, environment, log, tool } = call;
   const { name, journal } = request;

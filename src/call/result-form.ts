@@ -135,7 +135,7 @@ export class ResultForm {
     } catch (error) {
       formed = Promise.reject(error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error));
     }
-    // A rejection that nobody hears, because what is around it failed first, would end the process.
+    // A rejection without a handler, because the value around it failed first, would end the process.
     if (formed instanceof Promise) formed.catch(() => {});
     return formed;
   }
@@ -301,7 +301,7 @@ function isPairs(value: object, list: readonly unknown[]): list is readonly (rea
   );
 }
 
-/** Whether nobody can read anything of an object: no symbols, and no methods or getters of a class. */
+/** Whether an object shows nothing: no symbols, and no methods or getters of a class. */
 function hasNoMembers(value: object): boolean {
   if (Reflect.ownKeys(value).length > 0) return false;
   const prototype: object | null = Object.getPrototypeOf(value);

@@ -55,7 +55,7 @@ export function resultText({ forLLM, error }: ToolResult): string {
   return forLLM !== '' || error === undefined || error === null ? forLLM : errorMessage(error);
 }
 
-/** Images and files that come without a word: a model that gets only text should know of them. */
+/** Images and files without text: a model that gets only text should know of them. */
 export function attachmentsText({ content = [] }: ToolResult): string {
   return content
     .flatMap((part) => (part.type === 'text' ? [] : [`[${part.type}: ${part.mimeType}]`]))
@@ -70,11 +70,11 @@ export function answerText(record: CallRecord): string {
   return [resultText(record.result), ...notesOf(record)].join('\n\n');
 }
 
-/** What a tool message says below the result: what of the arguments was ignored, and what somebody changed. */
+/** What a tool message states below the result: which arguments were ignored, and which were edited. */
 export function notesOf(record: CallRecord): readonly string[] {
   const { name, removed, edited } = record;
   const notes: string[] = [];
-  // A model that is not told takes `list({ status: 'paid' })` for a list of what is paid.
+  // Without a note, a model takes `list({ status: 'paid' })` for a list of what is paid.
   if (removed.length > 0) {
     const keys = removed.slice(0, MAX_IGNORED).map(shown).join(', ');
     const more = removed.length > MAX_IGNORED ? ` and ${removed.length - MAX_IGNORED} more` : '';
@@ -169,7 +169,7 @@ export function storedResult(result: ToolResult): StoredResult {
   });
 }
 
-/** What the model is told of something a tool threw; default: its message. */
+/** The text that the model receives for an error of a tool; default: its message. */
 export type DescribeError = (thrown: unknown, tool: string) => string;
 
 /** What a method threw, as a result: the model gets exactly its message, the log gets the cause. */
@@ -179,7 +179,7 @@ export function writeFailure(tool: string, thrown: unknown, describe?: DescribeE
   return errorResult(describeThrown(tool, thrown, describe)).withError(error);
 }
 
-/** What the model is told of an error. A description that fails must not let out what it was to mask. */
+/** The text that the model receives for an error. If the description fails, it must not reveal what it should mask. */
 export function describeThrown(tool: string, thrown: unknown, describe: DescribeError | undefined): string {
   if (describe === undefined) return errorMessage(thrown);
   try {

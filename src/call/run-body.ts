@@ -69,7 +69,7 @@ interface AwaitedWork<Answer> {
   readonly onEnd: (outcome: BodyOutcome) => Answer | Promise<Answer>;
   /** The outcome of a value that cannot be written as it is; default: all can. */
   readonly settle?: (value: unknown) => Promise<BodyOutcome> | undefined;
-  /** Tells the work that nobody waits for it any more. */
+  /** Aborts the work because its result is not needed any more. */
   readonly stop?: (reason: unknown) => void;
 }
 

@@ -88,7 +88,7 @@ export class TaskQueue {
 
   /**
    * Ends a task: its call completes with the error `TaskCancelled` (519), its `context.signal` is aborted.
-   * `reason` is told to the model. `false` where there is no such task, or where it has its result already.
+   * The model receives `reason`. `false` if there is no such task, or if it already has its result.
    */
   cancel(taskId: string, reason?: string): boolean {
     return this.#entries.get(taskId)?.work.cancel(reason) ?? false;

@@ -76,7 +76,7 @@ export interface ToolRegistryOptions {
   readonly redact?: readonly string[];
   /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
   readonly toolTimeoutMs?: number;
-  /** What the model is told of something a tool threw; default: its message. Masks what it must not see. */
+  /** The text that the model receives for an error of a tool; default: its message. Masks what it must not see. */
   readonly describeError?: DescribeError;
   /** Decides about every call; a run may bring another, and then both must allow it. */
   readonly policy?: ToolPolicy;
@@ -85,7 +85,7 @@ export interface ToolRegistryOptions {
    * come behind them.
    */
   readonly hooks?: readonly Hooks[];
-  /** `false`: arguments are taken as they were sent, and types are not mended; default `true`. */
+  /** `false`: arguments are taken as they were sent, and types are not coerced; default `true`. */
   readonly coerce?: boolean;
   /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
   readonly maxResultChars?: number;
@@ -278,15 +278,15 @@ export class ToolRegistry {
     return this.#environment.policies ?? [];
   }
 
-  /** Who sees the calls, where somebody does. */
+  /** The watcher of the calls, if there is one. */
   get watcher(): CallWatcher | undefined {
     return this.#table.root.watcher;
   }
 
   /**
-   * Lets somebody see the calls of this registry and of its views, and hold them; what it returns ends that.
+   * Lets a watcher see and hold the calls of this registry and of its views; returns a function that ends that.
    *
-   * @throws ToolDeclarationError (502) where somebody watches already.
+   * @throws ToolDeclarationError (502) if there is a watcher already.
    */
   watch(watcher: CallWatcher): () => void {
     checkArguments({ of: 'ToolRegistry.watch', given: { watcher }, rules: { watcher: WATCHER } });
@@ -354,12 +354,12 @@ export class ToolRegistry {
     return allowedTools(this.#environment, names, origin);
   }
 
-  /** What keeps secrets out of what is recorded; `undefined` where arguments are not to be told at all. For the framework. */
+  /** What keeps secrets out of what is recorded; `undefined` if arguments are not recorded at all. For the framework. */
   get redaction(): Redaction | undefined {
     return redactionIn(this.#environment);
   }
 
-  /** Makes a call, as the loop and the bridges do: one that has to wait for somebody is suspended. Never throws. */
+  /** Makes a call, as the loop and the bridges do: a call that has to wait is suspended. Never throws. */
   async invoke(call: CallRequest, scope: CallScope = {}, options = NO_OPTIONS): Promise<Invocation> {
     return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
   }

@@ -23,7 +23,7 @@ import {
   TEXT,
 } from '../kernel/options.js';
 
-/** Whether somebody has to be asked, as the author said it. */
+/** Whether an approval is needed, as the author declared it. */
 export function approvalNeed(approval: Approval | undefined): ApprovalNeed {
   return typeof approval === 'object' ? (approval.when ?? true) : (approval ?? false);
 }
@@ -86,10 +86,10 @@ export function expiryIn(milliseconds = Number.POSITIVE_INFINITY): Pick<Wait, 'e
   return Number.isNaN(at.getTime()) ? {} : { expiresAt: at.toISOString() };
 }
 
-/** Why nobody can approve a call whose tool is not there. */
+/** Why a call whose tool is missing cannot be approved. */
 export const GONE = 'it was renamed or removed, or is not offered any more';
 
-/** What is told of a call whose tool is not as it was when somebody was asked about it. */
+/** The message for a call whose tool has changed since the approval was requested. */
 export function changedSince(tool: string, problem: string): string {
   return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
 }
@@ -108,7 +108,7 @@ export function withoutApproval(journal: CallJournal): CallJournal {
   return others.length === 0 ? known : { ...known, given: others };
 }
 
-/** What whoever is asked is told, and what they may decide. */
+/** What the approver sees, and what they may decide. */
 export function approvalWait(
   approval: Approval | undefined,
   {
@@ -239,7 +239,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
   const given: Readonly<Record<string, unknown>> = answer;
   const { remember } = given;
   const isEdited = isEdit(given, journal);
-  // Looked at as it is: JSON makes a yes of what only looks like one.
+  // Checked as it is: as JSON, another value may look like an approval.
   if (Object.hasOwn(given, 'approved')) {
     const { approved, reason } = given;
     if (typeof approved !== 'boolean') return unfit('`approved` is neither true nor false');
@@ -290,7 +290,7 @@ function asJson(given: unknown): { readonly value: unknown } | undefined {
   return value === undefined ? undefined : { value };
 }
 
-/** Why a yes cannot stand for later calls: their tool says how far it may. */
+/** Why an approval cannot be remembered for later calls: their tool states how far it may. */
 function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string | undefined {
   if (kind !== 'approval') return NOT_REMEMBERED;
   const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };

@@ -18,7 +18,7 @@ export interface BudgetAccount {
 
 /** Something that is about to be spent. */
 export interface BudgetReservation {
-  /** Made up by whoever reserves; nobody else knows it. */
+  /** A random id, chosen by the caller. */
   readonly id: string;
   readonly accounts: readonly BudgetAccount[];
   /** Of each at most. */
@@ -53,7 +53,7 @@ export interface BudgetLedger {
    */
   settle(id: string, spent: BudgetAmounts): boolean | Promise<boolean>;
   balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance | Promise<BudgetBalance>;
-  /** Forgets accounts and reservations that nobody has touched for so many milliseconds; gives the number of accounts. */
+  /** Deletes accounts and reservations unchanged for so many milliseconds; returns the number of accounts. */
   removeOlderThan(ageMs: number): number | Promise<number>;
 }
 

@@ -21,7 +21,7 @@ import type { LLMRequest } from './llm-provider.js';
 
 /** So much at most; what is not given is not limited. */
 export interface BudgetLimits {
-  /** Of input and output together, as providers tell them. */
+  /** Of input and output together, as providers report them. */
   readonly tokens?: number;
   /** In the unit of the prices, mostly dollars. */
   readonly cost?: number;
@@ -45,7 +45,7 @@ export interface AskableLimits extends BudgetLimits {
   readonly whenSpent?: WhenSpent;
 }
 
-/** What somebody may spend in all of their runs, by a key. */
+/** A limit over all runs that share a key, for example those of one user. */
 export interface KeyedBudget extends AskableLimits {
   /** Whose it is: `` ({ owner }) => (typeof owner === 'string' ? `user:${owner}` : undefined) ``; nothing refuses the run. */
   readonly key: (scope: CallScope) => string | undefined;
@@ -125,7 +125,7 @@ function addCosts(one: number, other: number): number {
   return Math.round((one + other) * 1e9) / 1e9;
 }
 
-/** What somebody has granted to a run beyond its own budget, in what ledgers count. */
+/** Amounts that were granted to a run beyond its own budget, in the units of ledgers. */
 export interface BudgetGrant {
   readonly account: string;
   readonly part: BudgetPart;

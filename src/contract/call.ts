@@ -100,7 +100,7 @@ export const SCOPE_OPTION = protecting(objectOf<CallScope>(SCOPE_RULES, { fix: '
 /**
  * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or unusable arguments:
  * the model may try again), `refused` (not allowed here), `timed_out`, `aborted`, `not_run` (the reply was
- * cut off), `started` (goes on in the background), `suspended` (waits for somebody's answer).
+ * cut off), `started` (goes on in the background), `suspended` (waits for an answer).
  */
 export type CallStatus =
   | 'success'
@@ -190,7 +190,7 @@ export interface PolicyRemember {
   readonly scopes: readonly RememberScope[];
   /** Milliseconds for which it may stand at most; default: no limit. */
   readonly maxMs?: number;
-  /** Called once the call was approved so, before it runs; what it throws is told to the log alone. */
+  /** Called once the call was approved so, before it runs; errors that it throws are only logged. */
   keep(remember: Remember): unknown;
 }
 
@@ -271,7 +271,7 @@ export interface ClientAnswer {
 
 /**
  * A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. A yes to an approval
- * may come with other arguments, which are checked as a model's are, and the model is told of the change.
+ * may come with other arguments, which are checked as a model's are, and the model is informed of the change.
  *
  * @example
  * ```ts
@@ -331,7 +331,7 @@ export interface Wait
   };
 }
 
-/** Arguments of a call that somebody changed when they approved it. */
+/** Arguments of a call that were edited by its approver. */
 export interface EditedCall {
   /** What the model had sent, as the tool would have got it. */
   readonly original: JsonObject;
@@ -367,11 +367,11 @@ export interface CallJournal {
   /** The yes is to stand for later calls, too: until it is kept, and then its id. */
   readonly remember?: Remember & Pick<MayRemember, 'by'>;
   readonly standing?: StandingYes;
-  /** Somebody said no; `expired`: nobody said anything in time. */
+  /** The call was refused; `expired`: no decision came in time. */
   readonly refused?: { readonly reason?: string; readonly expired?: true };
   /** What the client's side made of the call. */
   readonly result?: { readonly value: unknown };
-  /** What came of the call when it was made before, and nobody knew. */
+  /** The outcome of an earlier execution of the call that was not recorded. */
   readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
   /** How often it began again because it was said not to be done: a word of before counts for that beginning alone. */
   readonly reruns?: number;

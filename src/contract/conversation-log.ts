@@ -26,9 +26,9 @@ export type InboxContent = {
       readonly tool: string;
       readonly callId: string;
       readonly taskId?: string;
-      /** What the model is told. */
+      /** The text that the model receives. */
       readonly text: string;
-      /** What the user is told. */
+      /** The text that the user sees. */
       readonly forUser?: string;
     }
 );
@@ -60,7 +60,7 @@ export interface EnteredEntry {
 /** Whose a conversation is for now. */
 export interface ConversationHold {
   readonly conversationId: string;
-  /** Made up by the holder; nobody else knows it. */
+  /** A random id, chosen by the holder. */
   readonly claim: string;
 }
 
@@ -133,7 +133,7 @@ export interface ConversationCommit {
   readonly history?: { readonly keep: number; readonly messages: readonly KeptMessage[] };
   /** Positions of entries that need no turn any more. */
   readonly done?: readonly number[];
-  /** What readers are told with it. */
+  /** The event that readers receive with it. */
   readonly events?: readonly JsonObject[];
 }
 

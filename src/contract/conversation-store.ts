@@ -6,7 +6,7 @@ export interface StoredMessage {
   readonly content: string;
   /** Of the assistant: what the model thought, which neither a model nor a client is sent. */
   readonly reasoning?: string;
-  /** Of the assistant: what the provider keeps with the message, for nobody else. */
+  /** Of the assistant: data that only the provider reads. */
   readonly providerItems?: ProviderItems;
 }
 
@@ -16,7 +16,7 @@ export interface ConversationTurn {
   readonly id: string;
   /** `id` of the turn before; `undefined` for the first. */
   readonly after: string | undefined;
-  /** Who asked, as JSON, where the assistant tells its clients apart; kept with the first turn. */
+  /** The owner as JSON, if the assistant distinguishes its clients; stored with the first turn. */
   readonly owner?: unknown;
   /** What was sent, and the reply as the last. */
   readonly messages: readonly StoredMessage[];
@@ -27,7 +27,7 @@ export interface ConversationTurn {
 export interface StoredConversation {
   /** `id` of the last turn. */
   readonly turnId: string;
-  /** Of the first turn: others are told that there is no such conversation. */
+  /** Of the first turn: for other clients the conversation does not exist. */
   readonly owner?: unknown;
   /** Of all turns, oldest first; the last is the model's. */
   readonly messages: readonly StoredMessage[];
@@ -44,7 +44,7 @@ export interface ConversationStore {
   load(conversationId: string): Promise<StoredConversation | undefined>;
   /**
    * Adds a turn, all of it or nothing. `false`, and nothing is added, where the conversation's last turn is
-   * not `turn.after`: somebody else was faster.
+   * not `turn.after`: another request was faster.
    */
   append(conversationId: string, turn: ConversationTurn): Promise<boolean>;
 }

@@ -12,7 +12,7 @@ export interface ToolAnnotations {
   readonly openWorld?: boolean;
 }
 
-/** Whether a call needs somebody's yes first. */
+/** Whether a call needs an approval first. */
 export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
 /** What whoever is asked may decide: say yes, say yes to other arguments, say no. */
@@ -20,7 +20,7 @@ export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
 
 /** Who wants to approve a call, and which one. */
 export interface ApproverRequest {
-  /** Who answers: the owner of the run, unless the answer comes from somebody else (`answeredBy`). */
+  /** Who answers: the owner of the run, or whoever `answeredBy` names. */
   readonly answeredBy: unknown;
   /** On whose behalf the run takes place. */
   readonly owner: unknown;
@@ -41,7 +41,7 @@ export interface ApproverRequest {
 export type Approver = 'may-answer' | 'not-the-owner' | ((request: ApproverRequest) => boolean);
 
 /**
- * How somebody is asked for a yes.
+ * How an approval is requested.
  *
  * @example
  * ```ts
@@ -56,7 +56,7 @@ export type Approver = 'may-answer' | 'not-the-owner' | ((request: ApproverReque
  * ```
  */
 export interface ApprovalOptions {
-  /** Whether somebody is asked at all; default: always. */
+  /** Whether an approval is requested at all; default: always. */
   readonly when?: ApprovalNeed;
   /** Who may approve; default `may-answer`. With another value, runs without an owner refuse the tool at their start. */
   readonly approver?: Approver;
@@ -85,7 +85,7 @@ export interface RememberOptions {
   readonly maxMs?: number;
 }
 
-/** Whether a call needs somebody's yes first, and how they are asked. */
+/** Whether a call needs an approval first, and how it is requested. */
 export type Approval = ApprovalNeed | ApprovalOptions;
 
 /** How an engine treats the work of a tool. Where there is none, the work begins at once, and once. */

@@ -133,8 +133,8 @@ export interface Hooks {
   /** A call or a request failed; before `afterCall`, and before the request is made again. */
   onError?(failure: HookedFailure): Said<OnError>;
   /**
-   * `afterResponse` rewrites and refuses nothing, so that text is told while it is written. Default: where there is an
-   * `afterResponse`, text is told when that has had its say.
+   * `afterResponse` rewrites and refuses nothing, so that text is streamed at once. Default: where there is an
+   * `afterResponse`, text is streamed once that has returned.
    */
   readonly onlyReads?: boolean;
 }
@@ -153,7 +153,7 @@ const HOOK: OptionRule = {
       : [],
 };
 
-/** A function that nobody calls would be a missing rule. An instance of a class may have more than a hook. */
+/** A misspelled hook would be a rule that never runs. An instance of a class may have other members. */
 function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] {
   const isPlain = Object.getPrototypeOf(hook) === Object.prototype;
   const own = isPlain ? Object.keys(hook) : [];

@@ -76,7 +76,7 @@ export interface GiveBackOptions {
 
 /** One try at a job. */
 export interface JobAttempt {
-  /** Aborted when the job is cancelled, or when the engine has given it to somebody else. */
+  /** Aborted when the job is cancelled, or when the engine has given it to another worker. */
   readonly signal: AbortSignal;
   /** Counts every beginning from 1, also those that a dying worker did not end. */
   readonly attempt: number;
@@ -91,13 +91,13 @@ export interface JobAttempt {
   giveBack(options?: GiveBackOptions): Promise<void>;
   /**
    * Commits writes together with the end of the job, in one transaction of the engine's own database; there where
-   * the engine can do that and was told to. Rejects, and nothing is written, where the job is no longer this
+   * the engine can do that and is configured to. Rejects, and nothing is written, where the job is no longer this
    * worker's.
    */
   readonly commit?: (write: (transaction: SqlTransaction) => Promise<void>) => Promise<void>;
 }
 
-/** A transaction of an SQL database that somebody else begins and ends. */
+/** A transaction of an SQL database that its owner begins and ends. */
 export interface SqlTransaction {
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
@@ -105,7 +105,7 @@ export interface SqlTransaction {
 /** Does a job. A rejection is a failed attempt, except after the job was cancelled. */
 export type JobHandler = (job: Job, attempt: JobAttempt) => Promise<void>;
 
-/** What a worker is told. */
+/** What a worker receives with a job. */
 export interface WorkOptions {
   /** Jobs at the same time; default 1. */
   readonly concurrency?: number;
@@ -131,7 +131,7 @@ export interface EngineCloseOptions {
   readonly timeoutMs?: number;
 }
 
-/** What is told of a job to whoever listens, anywhere: JSON. */
+/** An event of a job, which all subscribers of all processes receive: JSON. */
 export type JobNews =
   | { readonly type: 'progress'; readonly jobId: string; readonly update: unknown }
   | { readonly type: 'end'; readonly jobId: string };
@@ -172,9 +172,9 @@ export interface JobEngine {
    * again, and is none of the dead ones. `false` where no such job waits or runs.
    */
   cancel(jobId: string, reason?: string): Promise<boolean>;
-  /** Tells news to whoever has subscribed; those who are not there hear nothing of it later. */
+  /** Publishes an event to all current subscribers; there is no replay for later ones. */
   publish(news: JobNews): Promise<void>;
-  /** Resolves when the listener hears of what is published from now on; what it gives ends that. */
+  /** Resolves when the subscription is active, with a function that ends it. */
   subscribe(listener: JobNewsListener): Promise<() => Promise<void>>;
   /** Jobs of all queues that are tried no more, the latest first. */
   deadJobs(query?: DeadJobQuery): Promise<readonly DeadJob[]>;

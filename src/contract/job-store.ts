@@ -3,7 +3,7 @@ import type { NewInboxEntry } from './conversation-log.js';
 import type { Job, JobOptions, SqlTransaction } from './job-engine.js';
 import type { StoredResult } from './run-state.js';
 
-/** `waiting`: nobody has begun it; `running`: somebody has, and may have died; `completed`: it has its result. */
+/** `waiting`: not begun; `running`: a worker has begun it, and may have crashed; `completed`: it has its result. */
 export type JobStatus = 'waiting' | 'running' | 'completed';
 
 /** A job as a store knows it. */
@@ -22,7 +22,7 @@ export interface StoredJob {
 
 /** Which jobs have to be enqueued again. */
 export interface UnsentQuery {
-  /** Jobs that were added so many milliseconds ago, or earlier, and of which nobody said that they were sent. */
+  /** Jobs that were added at least so many milliseconds ago and were never marked as sent. */
   readonly olderThanMs: number;
   /** And jobs that were sent, of which nothing was heard for so long: a broker may have lost them. */
   readonly silentForMs: number;

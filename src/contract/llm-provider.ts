@@ -6,7 +6,7 @@ import type { Content } from './tool-result.js';
 /** Why the model stopped; `other` where the provider's own word has no meaning here. */
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
 
-/** Tokens of one reply, or summed over a run. What a provider does not tell is absent. */
+/** Tokens of one reply, or summed over a run. Fields that the provider does not report are absent. */
 export interface Usage {
   /** All of the input, what came from a cache included. */
   readonly inputTokens: number;
@@ -19,11 +19,11 @@ export interface Usage {
   readonly cacheWriteTokens?: number;
   /** Of the output: what the model thought and did not say. */
   readonly reasoningTokens?: number;
-  /** As the provider told it; of one reply only. */
+  /** As the provider reported it; of one reply only. */
   readonly raw?: unknown;
 }
 
-/** What of the tokens only some providers tell. */
+/** Token counts that only some providers report. */
 export const USAGE_PARTS = ['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const;
 
 /**
@@ -119,7 +119,7 @@ export interface ReplyOrigin {
 
 /**
  * What a streamed reply is made of: text, reasoning, attachments and the arguments of calls as they come, and the
- * whole reply at the end, exactly once. Calls without an id are told of only there.
+ * whole reply at the end, exactly once. Calls without an id are reported only there.
  */
 export type LLMStreamPart =
   | { readonly type: 'text-delta'; readonly text: string }
@@ -218,7 +218,7 @@ export interface ToolMessage {
   readonly role: 'tool';
   readonly content: string;
   readonly tool_call_id: string;
-  /** The content tells of an error. As `parts`: for an API that takes it, and on no other wire. */
+  /** The content describes an error. Sent only to APIs that have a field for it, as with `parts`. */
   readonly isError?: boolean;
   /**
    * Names of the tools that a search has found. As `parts`: for an API that takes their definitions from here, and on no

@@ -73,7 +73,7 @@ export interface RunSummary {
   readonly status: RunStatus;
   /** How often the run has been claimed. */
   readonly generation: number;
-  /** Until when somebody holds the run, or held it; absent where nobody has claimed it since it was freed. */
+  /** When the lease of the run ends or ended; absent if it was not claimed since it was released. */
   readonly leaseEnd?: number;
   readonly createdAt: number;
   /** When it began to run, was suspended or ended; what it does while it runs does not count. */
@@ -86,13 +86,13 @@ export interface KeptRun extends RunSummary {
   readonly entries: readonly RunEntry[];
 }
 
-/** A run that was claimed as it stands; `taken`: somebody holds it. */
+/** A run that was claimed as it stands; `taken`: another process holds it. */
 export type TakenRun =
   | { readonly status: 'claimed'; readonly run: KeptRun }
   | { readonly status: 'taken' }
   | { readonly status: 'missing' };
 
-/** Whom a run may be taken from: only where nobody holds it, or from its holder, too. */
+/** Which runs may be claimed: only those without a holder, or also those of another holder. */
 export interface SeizeLease extends RunLease {
   readonly from: 'nobody' | 'anybody';
 }
@@ -114,7 +114,7 @@ export interface RunPage {
   readonly next?: string;
 }
 
-/** Suspended runs that somebody was to answer by now: turns of conversations, or all others. */
+/** Suspended runs whose deadline for an answer has passed: turns of conversations, or all others. */
 export interface ExpiredQuery {
   readonly of: 'turns' | 'others';
   /** Runs at most. */

@@ -146,7 +146,7 @@ export interface RunState {
   readonly usage: Usage;
   /** What it has spent; only where it has a budget. */
   readonly spent?: Spending;
-  /** What it may spend beyond that, because somebody has said so. */
+  /** What was granted to it beyond that. */
   readonly granted?: readonly BudgetGrant[];
   /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
   readonly retries: {
@@ -160,7 +160,7 @@ export interface RunState {
     readonly seen: readonly string[];
     readonly counts: readonly (readonly [string, number])[];
   };
-  /** Where the run stood in a trace, which the one that goes on links to; absent where nobody recorded it. */
+  /** Where the run stood in a trace, which the resumed run links to; absent without a tracer. */
   readonly trace?: TracePlace;
   /**
    * HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. Without a secret, the state of a run
@@ -172,7 +172,7 @@ export interface RunState {
 /** Whose a run is for now. */
 export interface RunClaim {
   readonly runId: string;
-  /** Made up by the claimer; nobody else knows it. */
+  /** A random id, chosen by the claimer. */
   readonly claim: string;
 }
 

@@ -18,7 +18,7 @@ export interface Schedule {
   readonly conversationId: string;
   /** On whose behalf the prompt enters, as JSON. */
   readonly owner?: unknown;
-  /** What the model is told then. */
+  /** The message that the model receives then. */
   readonly text: string;
   readonly timing: ScheduleTiming;
   /** When it is due, or due next. */

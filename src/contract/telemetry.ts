@@ -116,7 +116,7 @@ export interface TracedCall {
   readonly startedBy?: TracePlace | undefined;
   /** Where it came as a message of MCP, which is the same piece of work. */
   readonly mcp?: McpArrival | undefined;
-  /** `undefined`: arguments are not to be told. */
+  /** `undefined`: arguments are not to be recorded. */
   readonly redaction: TraceRedaction | undefined;
 }
 
@@ -150,7 +150,7 @@ export interface TracedTask {
   readonly startedBy: TracePlace | undefined;
 }
 
-/** A message of MCP to a server, as `tools/list`, or a call of a tool that nobody else traces. */
+/** A message of MCP to a server, as `tools/list`, or a call of a tool that is traced nowhere else. */
 export interface TracedMessage extends McpFacts {
   readonly side: 'client' | 'server';
   readonly tool?: string | undefined;
@@ -169,7 +169,7 @@ export interface TracedMessageEnd {
  * and of calls, and runs each of them within a context of its own.
  */
 export interface Telemetry {
-  /** Whether anybody records; asked before each piece of work, which is not traced where nobody does. */
+  /** Whether anything records; asked before each piece of work, which is otherwise not traced. */
   readonly isOn: boolean;
   startRun(run: TracedRun): RunTrace;
   startRequest(request: TracedRequest): RequestTrace;

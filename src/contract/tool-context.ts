@@ -29,7 +29,7 @@ export interface Question<Source extends SchemaSource = SchemaSource> {
 }
 
 /**
- * What a tool is told about the call it serves. One per call, read-only, built only when a tool asks for
+ * What a tool can read about the call it serves. One per call, read-only, built only when a tool asks for
  * it. A runtime class, so that decorator metadata can name it: a parameter typed `ToolContext` is
  * injected and never part of the schema.
  *
@@ -102,7 +102,7 @@ export abstract class ToolContext {
    * answers, and all else repeats, except what {@link once} guards. Let the error that `ask` throws meanwhile
    * pass; a method that catches it is suspended all the same.
    *
-   * Throws `NotExecutableHere` (511) where nobody can be asked: in `registry.execute`, and in work that goes
+   * Throws `NotExecutableHere` (511) if there is no user to ask: in `registry.execute`, and in work that goes
    * on after the call was answered.
    */
   abstract ask<Source extends SchemaSource = SchemaSource>(

@@ -106,7 +106,7 @@ export interface Hydrate {
   (args: JsonObject, isTransformed?: boolean): Hydrated | Promise<Hydrated>;
   /** The schema that arguments have to fit before; default: that of the tool's parameters. */
   readonly accepts?: JsonSchema;
-  /** What rules of the author say about arguments that do not fit the schema, so that all is told at once. */
+  /** What rules of the author report about arguments that do not fit the schema: the model sees all faults at once. */
   readonly review?: (args: JsonObject) => Promise<readonly ReviewFault[]>;
 }
 
@@ -157,6 +157,6 @@ export interface ArgumentFault {
   readonly path: string;
   /** What, as the second half of a sentence: `must be string`. */
   readonly message: string;
-  /** What the author's own code threw; for logs, never told to a model. */
+  /** What the author's own code threw; for logs, never sent to a model. */
   readonly cause?: unknown;
 }

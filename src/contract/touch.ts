@@ -14,7 +14,7 @@ import type { ToolContext } from './tool-context.js';
  *   that is in it. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: it runs where the
  *   operating system keeps it away from what is not allowed.
  * - `open`: an address that is asked, as a URL.
- * - `unknown`: it cannot be told, and why. `isSandboxed`: as of `run`.
+ * - `unknown`: it cannot be determined, and why. `isSandboxed`: as of `run`.
  */
 export type ResourceAccess =
   | {

@@ -349,7 +349,7 @@ export class Conversations {
     try {
       const { leaseMs } = this.#deps;
       const lease = await ConversationClaim.acquire(this.#log, { conversationId, leaseMs });
-      // Another holder hears of what has entered, too.
+      // Another holder is notified of new entries, too.
       if (lease === undefined) return;
       // Until all is done, the conversation is due: if something fails, the next look finds it again.
       let seen = NOTHING_SEEN;
@@ -383,7 +383,7 @@ export class Conversations {
     this.#expiries.set(conversationId, setTimeout(look, Math.min(wait, MAX_TIMER_MS)).unref());
   }
 
-  /** Looks again and again for conversations that nobody goes on with: their process died, or was too busy. */
+  /** Polls for conversations that no process handles: theirs crashed, or was too busy. */
   async #look(pauseMs: number): Promise<void> {
     try {
       for (const id of await this.#log.due(MAX_DUE)) this.#want(id);

@@ -387,7 +387,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     return turn;
   }
 
-  /** The open turn runs from now on, as listeners hear at once. */
+  /** The open turn runs from now on, and listeners are notified at once. */
   #start(): void {
     if (this.#turn === undefined) return;
     this.#turn.hasStarted = true;

@@ -17,7 +17,7 @@ import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.j
 export interface ConversationConfig extends Omit<ToolLoopConfig, 'checkpoint' | 'leaseMs' | 'runId'> {
   /** Put before the history in each request, and no part of `messages`. */
   readonly systemPrompt?: string;
-  /** Also the `conversationId` that tools see, and that tells its work from that of others. Default: a UUID. */
+  /** Also the `conversationId` that tools see, and that identifies its work. Default: a UUID. */
   readonly id?: string;
   /** What was said before; a call in it that has no answer is answered with an error. */
   readonly messages?: readonly Message[];

@@ -76,7 +76,7 @@ export interface ConversationSnapshot {
 
 let checker: ResultChecker | undefined;
 
-/** A snapshot, and whether the owners in it are certain: nobody else could change it. */
+/** A snapshot, and whether its owners can be trusted: it cannot have been changed elsewhere. */
 export interface ValidSnapshot {
   readonly snapshot: ConversationSnapshot;
   readonly isCertain: boolean;

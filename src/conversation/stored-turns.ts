@@ -82,7 +82,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
   readonly #deps: TurnDeps;
   /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
-  /** What readers were told since the turn last paused, that pause first. */
+  /** The events that readers received since the turn last paused, that pause first. */
   #told: readonly JsonObject[] = [];
 
   constructor(lease: ConversationClaim, deps: TurnDeps) {
@@ -307,7 +307,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     return this.#lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
   }
 
-  /** Whether readers were told that these answers were taken: by a process that crashed after that. */
+  /** Whether readers received that these answers were taken: from a process that crashed after that. */
   #wasTaken({ key }: InboxEntry): boolean {
     return this.#told.some((event) => event.type === 'answers-taken' && event.key === key);
   }

@@ -31,7 +31,7 @@ function toldOf({ tool, callId, runId, reason, faults, told, error }: LogFields)
   return [...call, ...(why === undefined ? [] : [why])].map(String);
 }
 
-/** Where nobody gave a logger, jobs that are not done are a warning of the process. */
+/** Without a logger, jobs that are not done are a warning of the process. */
 export function warningLogger(): Logger {
   return plainLogger((line) =>
     process.emitWarning(line, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_JOBS' }),
@@ -73,7 +73,7 @@ export class EngineTrouble {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Connections tell of the same trouble, each again and again: the first counts. */
+  /** Every connection reports the same trouble again and again: only the first report counts. */
   occurred(error: unknown): void {
     if (this.#isLooking || this.#listeners.size === 0 || this.#closed.signal.aborted) return;
     this.#isLooking = true;

@@ -167,7 +167,7 @@ export class JobDoer {
     return true;
   }
 
-  /** Resolves when all that has ended has been told. */
+  /** Resolves when all completions have been delivered. */
   async idle(): Promise<void> {
     await Promise.all(this.#telling);
   }
@@ -222,7 +222,7 @@ export class JobDoer {
     const stored = storedResult(result);
     const entry = completionEntry(job, result);
     const told = entry === undefined ? {} : { entry };
-    // Who listens has to hear it again after a crash, which takes a job that the engine still has.
+    // Listeners must receive it again after a crash, so the engine must still have the job.
     if (commit === undefined || isFailure || onAsyncResult !== undefined)
       return async () => jobs.completeJob(job.id, stored, told);
     let [failures, isFirst] = [0, false];

@@ -64,7 +64,7 @@ export class MemoryJobEngine implements JobEngine {
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
     const { id } = job;
     if (this.#entries.has(id) || this.#ended.has(id)) return;
-    // As any other engine gives it: a copy that nobody else has.
+    // A copy, as from any other engine.
     const kept = JSON.parse(JSON.stringify(job)) as Job;
     const entry: Entry = {
       job: kept,

@@ -212,7 +212,7 @@ class OutboxSweeper {
 
   async #settle(stored: StoredJob, dead: DeadJob | undefined): Promise<void> {
     const workersDied = dead?.workersDied === true;
-    // Its last failure could not be recorded, so that it has nobody else who completes it.
+    // Its last failure could not be recorded, so nothing else completes it.
     if (dead !== undefined && stored.attempt > 0 && !workersDied) return this.#bury(dead);
     const { engine, jobs } = this.#sweep;
     const { job, options } = stored;
@@ -374,7 +374,7 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
   };
 }
 
-/** Results would be written where nobody looks for them, or nowhere. */
+/** Results would be written where they are not looked for, or nowhere. */
 async function checkDatabase({ engine, store }: Pick<RunJobsOptions, 'engine' | 'store'>): Promise<void> {
   const { commitsIn } = engine;
   if (commitsIn === undefined || (await store.jobs.isKeptIn?.(commitsIn)) !== false) return;

@@ -16,7 +16,7 @@ export type RunEnd = 'ended' | 'lost';
 /** For how long a lost job is returned to its queue, if it still is this process's: the attempt before ends meanwhile. */
 export const LOST_DELAY_MS = 1_000;
 
-/** The jobs that run in this process, so that they can be told to stop. */
+/** The jobs that run in this process, so that they can be stopped. */
 export class RunningJobs {
   readonly #running = new Map<string, Running>();
   readonly #cancelled = new Map<string, string | undefined>();
@@ -30,7 +30,7 @@ export class RunningJobs {
     }
     const running: Running = { controller: new AbortController(), isCancelled: false, isLost: false };
     this.#running.set(id, running);
-    // The word came before the job.
+    // The request came before the job.
     if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
     this.#cancelled.delete(id);
     try {

@@ -37,7 +37,7 @@ const LOOP_OPTIONS = [
 
 type AgentConfig = Pick<ToolLoopConfig, (typeof LOOP_OPTIONS)[number]>;
 
-/** What an agent is told of the call that it runs in. */
+/** What an agent receives about the call that it runs in. */
 export type AgentContext = Pick<
   ToolContext,
   'channel' | 'chatId' | 'conversationId' | 'data' | 'signal' | 'messages'

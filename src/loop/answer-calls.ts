@@ -292,7 +292,7 @@ function directAnswer({ tools }: LoopRun, records: readonly CallRecord[]): LoopE
   return { status: 'completed', content: texts.join('\n') };
 }
 
-/** The answers to unanswered calls of a run that ends anyway, so that nobody needs to be asked; `undefined` if it does not. */
+/** The answers to unanswered calls of a run that ends anyway, without a question; `undefined` if it goes on. */
 function closedCall(
   run: LoopRun,
   outcomes: readonly CallEnding[],

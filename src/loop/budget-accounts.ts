@@ -170,7 +170,7 @@ export function shown(part: BudgetPart, amount: number): number {
 
 type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
 
-/** Something that a run spends from, and what somebody may grant it beyond that. */
+/** Something that a run spends from, and what may be granted beyond that. */
 export abstract class Account {
   /** The same in every process that goes on with the run. */
   readonly place: string;
@@ -194,7 +194,7 @@ export abstract class Account {
     return this.#granted === NO_AMOUNTS ? this.#limits : raisedBy(this.#limits, this.#granted);
   }
 
-  /** So much more may be granted; 0 where nobody is asked. */
+  /** So much more may be granted; 0 if no question is asked. */
   grantable(part: BudgetPart): number {
     if (this.#isRefused) return 0;
     return Math.max(0, (this.#grantable[part] ?? 0) - this.#granted[part]);

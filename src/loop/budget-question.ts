@@ -49,7 +49,7 @@ export function askingStep({ iterations, open: { calls } }: Pick<RunState, 'iter
   return calls.length > 0 && calls.every(isQuestion) ? iterations + 1 : iterations;
 }
 
-/** The run is suspended before a request, until somebody has said how much more it may take. */
+/** The run is suspended before a request, until an answer states how much more it may spend. */
 export async function suspendedForBudget(run: LoopRun): Promise<LoopEnd | undefined> {
   if (run.budget?.question === undefined) return undefined;
   const state = suspendRun(run, withQuestion(run, { content: '', calls: [] }));

@@ -38,7 +38,7 @@ export interface CompensateOptions {
   readonly scope?: CallScope;
   /** Default: the registry's. */
   readonly logger?: Logger;
-  /** Milliseconds until somebody else may go on where this process dies; default 30,000. */
+  /** Milliseconds until another process may go on if this one crashes; default 30,000. */
   readonly leaseMs?: number;
 }
 
@@ -77,7 +77,7 @@ const WHY = 'its effects are compensated';
  * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
  * `context.idempotencyKey` is its own.
  *
- * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) where somebody is at the run, `RunNotAllowed` (523),
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) if another process holds it, `RunNotAllowed` (523),
  *   `RunStoreFailed` (518).
  *
  * @example
@@ -208,7 +208,7 @@ async function jobsLeft(
     if (stored === undefined) continue;
     const isWaiting = stored.result === undefined && stored.attempt === 0;
     if (isWaiting) await completeJob(jobs, stored.job, cancelledResult(name, WHY));
-    // Somebody may have begun it meanwhile; nobody begins a job that has its result.
+    // A worker may have begun it meanwhile; a job that has its result is never begun.
     found.set(idempotencyKey, (isWaiting && (await jobs.job(id))) || stored);
   }
   return found;
@@ -234,9 +234,9 @@ interface FoundEffect {
   readonly effect: Parameters<Compensate>[0];
 }
 
-/** What is told of a call where there is nothing to undo, or nobody knows whether there is. */
+/** What is reported of a call if there is nothing to undo, or if that is not known. */
 interface NoEffect extends Pick<Compensation, 'text'> {
-  /** `nothing`: the call is not told at all. */
+  /** `nothing`: the call is not reported at all. */
   readonly status: Exclude<Compensation['status'], 'compensated' | 'failed'> | 'nothing';
 }
 

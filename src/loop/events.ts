@@ -9,7 +9,7 @@ import type { ToolResult } from '../contract/tool-result.js';
 interface EndedReply {
   readonly iteration: number;
   readonly finishReason: FinishReason;
-  /** The provider's own word for it. */
+  /** The provider's own name for it. */
   readonly rawFinishReason?: string;
   readonly usage?: Usage;
 }
@@ -57,7 +57,7 @@ export type LoopEvent =
       readonly result: ToolResult;
       readonly record: CallRecord;
     }
-  /** The call waits for somebody, and the run will end as suspended; resumed, the call starts again. */
+  /** The call waits for an answer, and the run will end as suspended; resumed, the call starts again. */
   | {
       readonly type: 'call-suspended';
       readonly callId: string;
@@ -109,7 +109,7 @@ export interface ToolLoopResult {
   readonly messages: readonly Message[];
   /** Every call that the model made and that has its result, rejected ones included, in order. */
   readonly toolCalls: readonly CallRecord[];
-  /** Summed over all replies that told theirs. */
+  /** Summed over all replies that reported theirs. */
   readonly usage: Usage;
   /** What the run has spent, with those that its tools began; only where it has a `budget`. */
   readonly spent?: Spending;
@@ -137,7 +137,7 @@ export class EventChannel {
   #isClosed = false;
   #waitingProgress = 0;
 
-  /** Resolves when the event was taken, or when nobody reads any more. */
+  /** Resolves when the event was taken, or when the reader has stopped. */
   write(event: LoopEvent): Promise<void> | undefined {
     if (this.#isClosed) return undefined;
     const reader = this.#readers.shift();

@@ -9,7 +9,7 @@ import { COUNT_LIMIT, type OptionRule, objectOf } from '../kernel/options.js';
 
 /** When a run goes in circles: the same calls with the same results, and nothing new between them. */
 export interface LoopGuardOptions {
-  /** The model is told at so many repeats; default 3. */
+  /** The model is warned at so many repeats; default 3. */
   readonly tellAt?: number;
   /** The run ends at so many; default 6. */
   readonly endAt?: number;
@@ -20,7 +20,7 @@ const GUARD_NUMBERS = objectOf<LoopGuardOptions>(
   { fix: '{ tellAt: 3, endAt: 6 }' },
 );
 
-/** The model is told before the run ends; `Infinity` tells it never. */
+/** The model is warned before the run ends; `Infinity`: never. */
 export const LOOP_GUARD: OptionRule = {
   ...GUARD_NUMBERS,
   accepts: (value) => {
@@ -38,7 +38,7 @@ export const LOOP_GUARD: OptionRule = {
 
 /** What the guard finds in the calls of one message. */
 interface GuardVerdict {
-  /** By call id: what the model is told beside the result. */
+  /** By call id: the note that the model receives beside the result. */
   readonly notes?: ReadonlyMap<string, string>;
   readonly error?: ToolwrightError;
 }
@@ -67,7 +67,7 @@ export class LoopGuard {
   readonly #tellAt: number;
   readonly #endAt: number;
   readonly #seen: SeenCall[] = [];
-  /** By tool and result: most results come once, and only those that come again are told apart by arguments. */
+  /** By tool and result: most results come once, and only those that come again are distinguished by arguments. */
   readonly #byTool = new Map<string, Map<string, SeenCall | Map<string, SeenCall>>>();
   /** From before the run was suspended, by their signatures. */
   readonly #remembered = new Map<string, SeenCall>();
@@ -112,7 +112,7 @@ export class LoopGuard {
     const notes = new Map<string, string>();
     let error: ToolwrightError | undefined;
     for (const { call, record } of again) {
-      // Of the same calls in one message, all are told and one is counted.
+      // Of the same calls in one message, all get the note and one is counted.
       const count = this.#countOf(call) + (call.message === this.#messages ? 0 : 1);
       Object.assign(call, { count, stretch: this.#stretch, message: this.#messages });
       const { id, name } = record;

@@ -44,7 +44,7 @@ export interface RunDeps {
   readonly turnOf?: string;
   /** Aborted when this process may not go on with a stored run: the run is left for other processes. */
   readonly left?: AbortSignal;
-  /** Aborted when nobody in this process needs the results of started jobs any more. */
+  /** Aborted when this process does not need the results of started jobs any more. */
   readonly followUntil?: AbortSignal;
   /** The run whose state contains that of an agent: large results of the agent are stored as its own. */
   readonly resultsOf?: string;

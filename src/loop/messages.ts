@@ -133,7 +133,7 @@ export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
   return providerItems === undefined ? call : { ...call, providerItems };
 }
 
-/** A call that has no answer yet: it waits for somebody, or (`held`) for those that do. */
+/** A call that has no answer yet: it waits for one, or (`held`) for calls that do. */
 interface UnansweredCall {
   readonly call: ParsedCall;
   /** Absent for a call that has not begun. */
@@ -192,7 +192,7 @@ export class SentMessages {
     this.#looked = 0;
   }
 
-  /** A compacted history had to be mended: told once, not before each request. */
+  /** A compacted history had to be repaired: reported once, not before each request. */
   tellMends(mends: readonly string[]): void {
     if (mends.length === 0 || this.#isToldOfMends) return;
     this.#isToldOfMends = true;

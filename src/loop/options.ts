@@ -77,7 +77,7 @@ export interface ToolLoopConfig {
   readonly llmOptions?: Readonly<Record<string, unknown>>;
   /** Which tools the model may or must call; one that forces a call does so until there was one. */
   readonly toolChoice?: ToolChoice;
-  /** Whether a reply may have several calls; default: the provider's, mostly yes. */
+  /** Whether a reply may have several calls; default: the provider's, mostly `true`. */
   readonly parallelToolCalls?: boolean;
   /**
    * How often a request is made again that failed for a reason that may pass (`ProviderError.retryable`), after the
@@ -90,7 +90,7 @@ export interface ToolLoopConfig {
   readonly toolEmbedder?: ToolEmbedder;
   /** Who is asked from then on where the provider still fails; with a model of its own, or the run's. */
   readonly fallback?: readonly (LLMProvider | ProviderTarget)[];
-  /** An invalid history that the run is given is mended, with a note in the log (default), or refused. */
+  /** An invalid history that the run is given is repaired, with a note in the log (default), or refused. */
   readonly history?: HistoryCare;
   /** Of an object: the run ends with such data, in `output` of its result; the model is asked for it twice at most. */
   readonly output?: SchemaSource;
@@ -132,7 +132,7 @@ export interface ToolLoopConfig {
   readonly runId?: string;
   /** Milliseconds for answers, where neither tool nor question sets them (`expiresInMs`); default: no limit. */
   readonly answerWithinMs?: number;
-  /** Of a call that nobody answered in time: the model is told (default), or the run ends (`AnswerExpired`). */
+  /** If a call was not answered in time, the model is informed (default), or the run ends (`AnswerExpired`). */
   readonly onExpiry?: 'refuse' | 'end';
   /** Signs the states of suspended runs, and refuses states without that signature: 32 random bytes as text. */
   readonly stateSecret?: string;
@@ -229,7 +229,7 @@ export interface ResumeConfig extends Omit<ToolLoopConfig, 'model'> {
 export interface ResumeOptions {
   /** The scope of the run's owner: never that of whoever answered for them. */
   readonly scope?: CallScope;
-  /** Who answered: any JSON. It is recorded with the calls, and gives nobody any rights. */
+  /** Who answered: any JSON. It is recorded with the calls, and grants no rights. */
   readonly answeredBy?: unknown;
   /** Another model for the rest of the run; default: the one that it has asked so far. */
   readonly model?: string;
@@ -328,7 +328,7 @@ export function checkRun({ config, scope, messages }: GivenRun): void {
   ]);
 }
 
-/** Without saved steps nobody goes on with a run whose lease ends. */
+/** Without saved steps no process can go on with a run whose lease has ended. */
 function leaseFaults(config: ToolLoopConfig | undefined): readonly InvalidOption[] {
   const { checkpoint = 'suspend', leaseMs } = config ?? {};
   if (leaseMs === undefined || checkpoint !== 'suspend') return [];

@@ -38,7 +38,7 @@ const DATE = /[-@](?:\d{4}-\d{2}-\d{2}|\d{8})$/;
 /**
  * The price of a model.
  *
- * @throws ToolwrightError `PriceUnknown` (539): what costs nobody knows how much is not free.
+ * @throws ToolwrightError `PriceUnknown` (539): a model without a known price is not free.
  */
 export function priceOf(prices: PriceTable, model: string): ModelPrice {
   for (const name of [model, model.replace(DATE, '')])

@@ -27,7 +27,7 @@ import { driveSeizedRun } from './stored-run.js';
 export type RecoveredRun =
   /** It has ended, or is suspended. */
   | { readonly runId: string; readonly result: ToolLoopResult }
-  /** It could not go on here, or somebody else has taken it over; it is recovered again when the lease has ended. */
+  /** It could not go on here, or another process has taken it over; it is recovered again when the lease has ended. */
   | { readonly runId: string; readonly error: unknown };
 
 /** How lost runs go on. */
@@ -133,7 +133,7 @@ async function claimLost({ store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions):
   return { run, claimed };
 }
 
-/** A suspended run of which an answer comes too late by this clock, too, and that nobody has taken meanwhile. */
+/** A suspended run whose deadline has passed by this clock, too, and that has not been claimed meanwhile. */
 async function seizeExpired(
   { store, leaseMs = DEFAULT_LEASE_MS }: RecoverOptions,
   runId: string,
@@ -176,13 +176,13 @@ async function recover(
   }
 }
 
-/** A lost run that is to go on here if nobody holds it, and who watches it. */
+/** A lost run that is to go on here if it has no holder, and who watches it. */
 interface LostRunOptions {
   readonly store: CheckpointStore;
   readonly runId: string;
   readonly leaseMs: number;
   readonly deps: Pick<RunDeps, 'scope' | 'sink' | 'onUnknown' | 'left'>;
-  /** Sees the run before it goes on, when nobody else can change it any more. */
+  /** Sees the run before it goes on, when no other process can change it any more. */
   readonly onTaken: (run: KeptRun) => Promise<void>;
 }
 

@@ -25,7 +25,7 @@ import { isSignedWith, openWaits, signState, type ValidState, validateState } fr
 /** What a run is continued with. */
 export interface Resumption extends ResumeOptions {
   readonly answers: readonly Answer[];
-  /** The state comes from this process or a store: nobody else could change it. */
+  /** The state comes from this process or a store, so it cannot have been changed elsewhere. */
   readonly isCertain?: boolean;
   /** The answers are only checked: nothing is stored, and without tools what needs them passes. */
   readonly isTrial?: boolean;
@@ -354,7 +354,7 @@ function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefin
   };
 }
 
-/** Why this person may not approve a call; it names nobody. If a function decides that, its tool is needed. */
+/** Why this person may not approve a call, without names. If a function decides that, its tool is needed. */
 function approverFault(
   { name, id, journal }: StoredWaitingCall,
   { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },

@@ -324,7 +324,7 @@ export class RunBudget {
     if (withheld > 0) return { ...at, tokens: withheld };
     const streamed = reply.reason === 'aborted' ? (reply.streamed ?? '') : '';
     const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.isTold === true);
-    // A failure before the first word is not charged; a reply that broke off is.
+    // A failure before the first token is not charged; a reply that broke off is.
     return hasBegun ? { ...at, tokens: Math.max(at.tokens, tokensIn(streamed)) } : NO_AMOUNTS;
   }
 

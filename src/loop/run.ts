@@ -393,7 +393,7 @@ export async function resumeToolLoop(
 
 /**
  * Goes on with a suspended run as `resumeToolLoop` does, and yields what happens as `streamToolLoop` does.
- * Calls that waited start again; those that had run are not told of a second time.
+ * Calls that waited start again; those that had run are not reported a second time.
  *
  * Wrong answers and changed states reject the first read and `result`, with the same errors as there.
  *

@@ -34,7 +34,7 @@ function standingsOf(
   const pattern = plainJson(by === undefined ? args : parts);
   if (pattern === undefined) return [];
   const written = typeof by === 'function' ? String(by) : (by ?? null);
-  // What must not have changed since somebody approved: all that they could know of the tool.
+  // What must not have changed since the approval: all that the approver could see of the tool.
   const definition = plainJson({ description, parameters, annotations, execution, approval, by: written });
   const { runId, owner, conversationId } = place;
   const subjects: Readonly<Record<RememberScope, string | undefined>> = {
@@ -166,7 +166,7 @@ function letThrough(
   const { name, journal } = call;
   const { tools, state } = remembering;
   const request = { answeredBy, owner: state.owner, call: { tool: name, arguments: journal.arguments } };
-  // If an approver function fails, somebody is asked, and its failure is reported to them.
+  // If an approver function fails, an approval is requested, and its failure is shown with it.
   if (!mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {})) return call;
   const by = { kind: 'approval', index: 0, answeredBy } as const;
   return {

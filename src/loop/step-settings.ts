@@ -44,7 +44,7 @@ export interface StepSettings {
   readonly tools?: readonly string[];
   readonly toolChoice?: ToolChoice;
   readonly responseFormat?: ResponseFormat;
-  /** In place of the history, for this request only; calls without answers and answers without calls are mended. */
+  /** In place of the history, for this request only; calls without answers and answers without calls are repaired. */
   readonly messages?: readonly Message[];
   readonly llmOptions?: Readonly<Record<string, unknown>>;
 }

@@ -240,7 +240,7 @@ export function signState<State extends Signable>(state: State, { secret, isOwne
   return { ...unsigned, ...signature } as State;
 }
 
-/** Whether nobody without the secret changed the state; without a secret, whether this process signed it. */
+/** Whether the state is unchanged, as its signature shows; without a secret, whether this process signed it. */
 export function isSignedWith({ signature, ...unsigned }: Signable, secret = processSecret()): boolean {
   if (typeof signature !== 'string') return false;
   const expected = Buffer.from(signatureOf(unsigned, secret));
