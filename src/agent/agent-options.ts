@@ -122,7 +122,7 @@ export interface TelemetrySettings {
     | { readonly arguments?: boolean; readonly results?: boolean; readonly messages?: boolean };
 }
 
-/** What tells a connected `Client` of the MCP SDK, version 2, or connects one. Its own type needs that package. */
+/** Identifies a connected `Client` of the MCP SDK, version 2, or connects one. Its own type needs that package. */
 export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
 
 /** Where an MCP server is: a program to start, in the agent's folder if no other is named, or an address. */
@@ -209,7 +209,7 @@ export const NAMES = {
   telemetry: ['opentelemetry'],
 } as const;
 
-/** What is a name may be anything here: what is wrong with it is told where it is looked up. */
+/** A name may be any string here: mistakes in it are reported where it is looked up. */
 function named(names: readonly string[], fix: string): OptionRule {
   return { accepts: Boolean, fix, schema: namedSchema(names) };
 }

@@ -108,7 +108,7 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings):
   return [toolbox as RegisteredTool];
 }
 
-/** What is wrong with a value that is not a toolbox. A function is not called: nobody knows what it does. */
+/** What is wrong with a value that is not a toolbox. A function is never called: it may do anything. */
 function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
   const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
   if (typeof toolbox === 'function') {
@@ -419,7 +419,7 @@ async function closeAll(closers: Closers): Promise<void> {
 async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
   const { faults, options } = read;
   const { logger, hooks, engine } = options;
-  // One that is missing has been told.
+  // A missing one has been reported already.
   const provider =
     options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
   const permissions = await openPermissions(read);
@@ -504,7 +504,7 @@ async function addToolboxes(
       problem: `folder is ${given}, which is no folder`,
       fix: 'folder: process.cwd(), or the path of another folder that is there',
     });
-  // What else is wrong with toolboxes is told, too; nothing runs.
+  // All other mistakes in toolboxes are reported, too; nothing runs.
   const folder = isThere ? given : process.cwd();
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
@@ -551,7 +551,7 @@ async function addStore(
   return open?.store;
 }
 
-/** A path that a file leaves open makes no file; what else is wrong is told all the same. */
+/** Without a path no file is made; other mistakes are reported all the same. */
 function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions['faults']): typeof given {
   const isOpen = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;

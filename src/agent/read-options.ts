@@ -304,7 +304,7 @@ function folderOf(given: unknown, base = '.'): string | undefined {
   return typeof given === 'string' ? resolve(base, given) : undefined;
 }
 
-/** Of a file that cannot be read, nobody knows what else is missing. */
+/** If a file cannot be read, it is not known what else is missing. */
 function withoutMissing(options: AgentOptions, fileFaults: readonly InvalidOption[]): AgentOptions {
   if (fileFaults.length === 0) return options;
   return { ...options, provider: options.provider ?? 'offline', model: options.model ?? 'unknown' };
@@ -369,7 +369,7 @@ export class AgentFaults {
   readonly #whereOf: (option: string) => string;
   readonly #files: readonly string[];
 
-  /** `whereOf` tells where an option stands: in code, or in one of the files. */
+  /** `whereOf` returns where an option stands: in code, or in one of the files. */
   constructor(whereOf: (option: string) => string, files: readonly string[] = []) {
     this.#whereOf = whereOf;
     this.#files = files;
@@ -387,7 +387,7 @@ export class AgentFaults {
     this.#options.push(fault);
   }
 
-  /** Whether something was told of an option, or within it. */
+  /** Whether a mistake was reported for an option, or within it. */
   has(option: string): boolean {
     return this.#options.some(
       (fault) =>

@@ -24,7 +24,7 @@ interface AgUiInput {
   readonly threadId: string;
   readonly runId: string;
   readonly messages: readonly Fields[];
-  /** Given back in snapshots, and looked at by nobody. */
+  /** Returned in snapshots, and never read. */
   readonly state: unknown;
   readonly resume: readonly ResumeEntry[];
 }
@@ -70,7 +70,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
     );
   }
   if (input.resume.length > 0) {
-    // The same answers may be sent again: what came of them is told again.
+    // The same answers may be sent again: their outcome is reported again.
     if (view !== undefined && (await hasAnswers(asked.source, { key, view })))
       return { kind: 'again', of: 'answers', key };
     throw new HttpFault(409, 'Nothing waits for these answers.');
@@ -79,7 +79,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
 }
 
 /**
- * Answers to everything that asks somebody; and where calls are the client's to execute, the results that it has.
+ * Answers to all questions and approvals; and where calls are the client's to execute, the results that it has.
  */
 export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
   const interrupts = asking.pending.filter(({ kind }) => kind === 'approval' || kind === 'question');
@@ -139,7 +139,7 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
   });
 }
 
-/** Ids of the calls of which the client has results: it needs to be told of no other. */
+/** Ids of the calls whose results the client has. */
 function outputsIn({ messages }: AgUiInput): readonly string[] {
   return messages.flatMap(({ role, toolCallId }) =>
     role === 'tool' && typeof toolCallId === 'string' ? [toolCallId] : [],
@@ -190,7 +190,7 @@ function sentPart({ type, text, source }: Fields): SentPart {
 /** A run as its client calls it, and what the client has. */
 export function agUiRunOf(input: AgUiInput) {
   const { threadId, runId, state, messages } = input;
-  // They are given back to the client in snapshots, and to nobody else.
+  // They are returned to the client in snapshots, and used nowhere else.
   const known = messages.filter(({ id, role }) => typeof id === 'string' && ROLES.includes(String(role)));
   const given = outputsIn(input);
   return { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };

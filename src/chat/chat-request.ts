@@ -13,7 +13,7 @@ export type Decision =
       readonly replaces?: string;
     }
   | { readonly kind: 'answers'; readonly key: string; readonly answers: readonly Answer[] }
-  /** It was sent before; what came of it is told again. */
+  /** It was sent before; its outcome is reported again. */
   | { readonly kind: 'again'; readonly of: 'prompt' | 'answers'; readonly key: string };
 
 /** Events of a turn as frames of server-sent events. */
@@ -33,7 +33,7 @@ export interface PostedChat {
   readonly chatId: string;
   readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
   readonly frames: WriteFrames;
-  /** How the client is told that nothing was done. */
+  /** How the client learns that nothing was done. */
   readonly refuse: (fault: HttpFault) => Response;
 }
 

@@ -68,7 +68,7 @@ type AskingRun = Pick<RunState, 'owner' | 'pending'>;
 export interface ChatOptions {
   /**
    * Who asks, as any JSON, such as `{ user: 'u1' }`: the owner of the chats that it begins, and of no others.
-   * `undefined`, `null` or an error: nobody, and the request is refused with 401.
+   * `undefined`, `null` or an error: the request is refused with 401.
    */
   readonly authenticate: (request: Request) => unknown;
   /**
@@ -83,7 +83,7 @@ export interface ChatOptions {
   readonly protocol?: ProtocolName;
   /** Whether a reader that leaves ends the turn; default false: it goes on, and readers may come back. */
   readonly abortOnLeave?: boolean;
-  /** What the reader is told of a turn that failed; default: nothing but that it failed. */
+  /** The error text that the reader receives for a failed turn; default: a general sentence. */
   readonly describeError?: (error: JsonObject) => string;
   /** Bytes of a request at most; default 4 MiB: the AI SDK sends the whole chat each time. */
   readonly maxRequestBytes?: number;
@@ -261,7 +261,7 @@ interface Asked {
   readonly request: Request;
   readonly chatId: string;
   readonly person: unknown;
-  /** The chat is somebody else's, for whom they may answer. */
+  /** The chat belongs to another owner, for whom they may answer. */
   readonly isHelper: boolean;
   readonly view: ConversationView | undefined;
 }
@@ -302,13 +302,13 @@ class ChatService {
         return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
       }
       case 'stop':
-        // Of a chat that nobody has begun, nothing may wait for whoever begins it.
+        // A chat that does not exist yet must not have pending answers for its first owner.
         if (view !== undefined) await conversations.abort(chatId);
         return new Response(null, { status: 204 });
     }
   }
 
-  /** Whether somebody may answer in the chat of another owner. Anything but a plain `true` is a no. */
+  /** Whether a user may answer in the chat of another owner: only a plain `true` allows it. */
   async #mayAnswer(request: Request, { owner, pending }: ConversationView): Promise<boolean> {
     const { mayAnswer, logger } = this.#options;
     if (mayAnswer === undefined || owner === undefined) return false;
@@ -320,7 +320,7 @@ class ChatService {
     }
   }
 
-  /** Who asks. Whatever is not plainly somebody is nobody. */
+  /** The owner of the request; any value that does not identify a user is refused. */
   async #personOf(request: Request): Promise<unknown> {
     const nobody = new HttpFault(401, 'Who are you?');
     let person: unknown;
@@ -355,7 +355,7 @@ class ChatService {
         });
       }
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
-      // Answers are told from where they were: by the time they are kept, the turn may have gone on.
+      // Answers are streamed from where they were given: once they are stored, the turn may have gone on.
       const told = goesOn ? view : await conversations.snapshot(chatId);
       if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
       if (!isHelper && !isSameOwner(told.owner, person)) throw somebodyElses();
@@ -375,7 +375,7 @@ class ChatService {
     }
   }
 
-  /** Answers that do not fit what waits: whoever gave them is told why. What does not wait any more, others answered. */
+  /** Answers that do not fit the pending calls are refused with a reason. Calls that wait no longer are ignored. */
   async #answerFault(
     error: unknown,
     { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
@@ -438,7 +438,7 @@ class ChatService {
   }
 }
 
-/** What a client is told of an error that it has made. */
+/** The response to an error of the client. */
 function knownFault(thrown: unknown): HttpFault | undefined {
   if (thrown instanceof HttpFault) return thrown;
   if (!ToolwrightError.is(thrown)) return undefined;

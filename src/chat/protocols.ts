@@ -26,9 +26,9 @@ import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { clientAnswers, readUiMessageRequest } from './ui-message-request.js';
 import { messageIdOf } from './user-messages.js';
 
-/** How a run is told to one reader. */
+/** How a run is streamed to one reader. */
 export interface RunResponseOptions {
-  /** What the reader is told of a run that failed; default: nothing but that it failed. */
+  /** The error text that the reader receives for a failed run; default: a general sentence. */
   readonly describeError?: DescribeTurnError;
   /** Milliseconds of silence after which the reader gets a sign of life; default 15,000. */
   readonly heartbeatMs?: number;
@@ -110,7 +110,7 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
  * The answers that the last message of `useChat` gives to what a suspended run waits for, for `resumeToolLoop`. What
  * answers nothing that waits is left out.
  *
- * @throws Error where an answer to an approval is neither yes nor no, has what looks like edits, or another slip of a
+ * @throws Error where an answer to an approval neither approves nor refuses, has what looks like edits, or another mistake of a
  *   name.
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
@@ -122,7 +122,7 @@ export function uiMessageAnswers(message: unknown, pending: readonly PendingCall
 /**
  * The same of a `RunAgentInput`.
  *
- * @throws Error where it does not cover everything that waits for somebody, as AG-UI wants it.
+ * @throws Error where it does not cover everything that waits for an answer, as AG-UI requires.
  */
 export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: required(LIST) } });
@@ -136,7 +136,7 @@ function checkRun(of: string, run: ToolLoopStream): void {
   checkArguments({ of, given: { run }, rules: { run: required(rule) } });
 }
 
-/** What happens in a run, as a conversation tells of a turn. */
+/** The events of a run, as a conversation reports those of a turn. */
 function eventsOf(run: ToolLoopStream, begin: JsonObject) {
   const iterator = run[Symbol.asyncIterator]();
   const news = (event: JsonObject): ReadEvent => ({ number: 0, event, isNews: true });
@@ -167,7 +167,7 @@ function responseOf(frames: AsyncGenerator<string, undefined>, parts: RunRespons
 
 interface PastTurn {
   readonly number: number;
-  /** What the user said, under the id that the client gave it; absent where nobody said anything. */
+  /** The user's message, under the id that the client gave it; absent if there was none. */
   readonly prompt?: { readonly id: string; readonly content: unknown };
   /** From its `turn-start` on; empty where they are no longer kept. */
   readonly events: readonly JsonObject[];
@@ -555,9 +555,9 @@ interface AgUiRun {
   readonly describeError: DescribeTurnError;
   readonly messages: readonly AgUiMessage[];
   readonly state?: unknown;
-  /** Calls whose results the client has: they are not told it. */
+  /** Calls whose results the client has: these are not sent. */
   readonly given?: readonly string[];
-  /** Everything that was said is told first, for a client that has nothing. */
+  /** All messages are sent first, for a client that has none. */
   readonly isWhole?: boolean;
 }
 
@@ -572,11 +572,11 @@ async function* agUiFrames(
   yield runStarted(run);
   if (run.isWhole) yield frame({ type: 'MESSAGES_SNAPSHOT', messages: run.messages });
   let isOver = false;
-  /** How it has ended, unless more comes: a turn that is told again may have waited, and gone on. */
+  /** How it has ended, unless more comes: a replayed turn may have waited, and gone on. */
   let end: readonly AgUiEvent[] = [];
   for await (const { event, isNews } of events) {
     const encoded = encoder.encode(event);
-    // Whoever gave them is told.
+    // The client that gave them is informed.
     if (run.isWhole && event.type === 'answers-refused') continue;
     end = [];
     if (!isNews) continue;

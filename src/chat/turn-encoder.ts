@@ -34,7 +34,7 @@ export function shownPendingId(
   return shownCallId({ ...placeOfTurn(turn?.number), iteration }, path?.[0]?.callId ?? callId);
 }
 
-/** What whoever is asked to approve a call is told beside the call itself. */
+/** What the approver of a call sees beside the call itself. */
 export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
   const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
     wait as PendingCall;
@@ -59,7 +59,7 @@ export function userText(result: unknown): string {
 export interface ShownCall {
   /** The id by which clients know it. */
   readonly toolCallId: string;
-  /** `input`: its arguments are being written; `waiting`: for somebody's answer. */
+  /** `input`: its arguments are being written; `waiting`: for an answer. */
   readonly phase: 'input' | 'running' | 'waiting' | 'ended';
 }
 

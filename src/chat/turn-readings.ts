@@ -73,7 +73,7 @@ export async function* readAnsweredTurn(
   }
 }
 
-/** That answers were refused after the turn had ended with those of somebody else. */
+/** That answers were refused because the turn had ended with other answers. */
 async function laterRefusal(
   source: EventSource,
   { key, after }: { readonly key: string; readonly after: number },
@@ -127,7 +127,7 @@ export async function* readRest(
   for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
-    // Nothing more is told of a turn that waits as before, or of one that was over.
+    // Nothing more is sent of a turn that waits as before, or that was over.
     if (event.type === 'answers-refused' && number > passed) {
       const now = await conversations.snapshot(chatId);
       if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
@@ -146,7 +146,7 @@ export async function isOver(source: EventSource, { view, lastEvent }: RestOptio
   if (lastEvent < view.lastEvent) return false;
   if (!isLeft(view)) return true;
   if (view.status === 'running') return false;
-  // A run waits a moment before its readers are told so; what a store has removed was told long ago.
+  // A run waits a moment before its readers learn of it; what a store has removed was sent long ago.
   const { pausedAt, isGone } = await findTurn(source, { view, upTo: view.lastEvent });
   return pausedAt !== undefined || isGone;
 }
@@ -186,7 +186,7 @@ function isPause({ type }: JsonObject): boolean {
   return type === 'turn-end' || type === 'turn-suspended';
 }
 
-/** A chat for somebody who may only answer what waits: without anything that was said. */
+/** A chat for a reader who may only answer pending calls: without its messages. */
 export function onlyQuestions({ view, source }: AskedChat): AskedChat {
   const { turn: _, ...rest } = view ?? {};
   const shown = view && ({ ...rest, messages: [], history: [], inbox: [] } as unknown as ConversationView);

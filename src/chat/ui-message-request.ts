@@ -54,7 +54,7 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
 
 type Said = Pick<Extract<Decision, { readonly kind: 'prompt' }>, 'content'> & { readonly id: string };
 
-/** A message that has had its turn is told again. */
+/** A message that has had its turn is streamed again. */
 function prompt(view: ConversationView | undefined, { id, content }: Said): Decision {
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
@@ -63,7 +63,7 @@ function prompt(view: ConversationView | undefined, { id, content }: Said): Deci
   return { kind: 'prompt', key: messageKey(id), content };
 }
 
-/** The message and all that came of it are replaced; one that says what it said before is told again. */
+/** The message and all that came of it are replaced; an unchanged message is streamed again. */
 async function edit(view: ConversationView | undefined, { id, content }: Said): Promise<Decision> {
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
@@ -177,7 +177,7 @@ interface ClientWord {
   readonly parts: readonly Fields[];
   /** Arguments in place of those that it was asked about, by the id of the approval. */
   readonly edits?: Fields;
-  /** For which later calls a yes is to stand, by the id of the approval. */
+  /** For which later calls an approval is remembered, by its id. */
   readonly remember?: Fields;
   /** Answers to questions, by their ids: for calls that ask several things at once. */
   readonly outputs?: Fields;

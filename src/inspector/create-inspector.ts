@@ -309,7 +309,7 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
   const timer = setInterval(() => {
     if (isLooking || !feed.isHeard) return;
     isLooking = true;
-    // A store that cannot be asked is told by what the pages ask themselves.
+    // The requests of the page itself report a store that cannot be reached.
     look()
       .catch(() => {})
       .finally(() => {

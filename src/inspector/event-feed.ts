@@ -9,7 +9,7 @@ interface WrittenText {
 const HEARTBEAT_MS = 15_000;
 const MOST_TEXT = 100_000;
 
-/** What a reader has not been told yet: bounded, however slowly it reads. */
+/** What a reader has not received yet: bounded, however slowly it reads. */
 class Reader {
   readonly topics = new Set<string>();
   readonly texts = new Map<string, string>();
@@ -19,7 +19,7 @@ class Reader {
     return this.topics.size === 0 && this.texts.size === 0;
   }
 
-  /** What there is to tell, as lines of an event stream. */
+  /** The pending events, as lines of an event stream. */
   take(): string {
     const news = {
       changed: [...this.topics],

@@ -24,7 +24,7 @@ import {
   TEXT,
 } from '../kernel/options.js';
 
-/** What somebody at the page chose for a call or a chat. */
+/** The user's choice for a call or a chat. */
 export interface ChosenScope extends Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> {
   /** What tools are to find in `context.data`. */
   readonly data?: Readonly<Record<string, unknown>>;

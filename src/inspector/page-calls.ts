@@ -258,7 +258,7 @@ interface PageRequest {
 
 type PageCall = (parts: PageParts, request: PageRequest) => unknown;
 
-/** What somebody at the page did wrong, or what is not there (any more). */
+/** A mistake of the page's user, or something that does not exist (any more). */
 export class PageFault extends Error {
   readonly status: 400 | 403 | 404 | 409;
 
@@ -385,7 +385,7 @@ function text(name: string, value: unknown): string {
   throw new PageFault(`${name} is missing`);
 }
 
-/** What is refused is the person's to hear. */
+/** Refusals are shown to the user. */
 async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promise<Value> {
   try {
     return await (typeof work === 'function' ? work() : work);

@@ -14,7 +14,7 @@ import { answerStoredRun, resumeStoredRun } from '../loop/stored-run.js';
 import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
-/** Who answers, where nobody says who it is. */
+/** Who answers, if no name is given. */
 const SOMEBODY = { inspector: true };
 
 /** Whoever answers at the page. */
@@ -94,7 +94,7 @@ export class PendingBoard {
   /**
    * Answers a run. Here, it goes on in the background; what it comes to is seen among the runs.
    *
-   * @throws ToolwrightError for answers that do not fit, and for a run that somebody else goes on with.
+   * @throws ToolwrightError for answers that do not fit, and for a run that another process holds.
    */
   async answer({ runId, answers, goesOn }: GivenAnswers): Promise<void> {
     const waiting = (await this.list()).find((run) => run.runId === runId);
@@ -148,7 +148,7 @@ export class PendingBoard {
     return { runId, owner, model, since, place: 'store', goesOn, pending };
   }
 
-  /** The state is the application's, too: what comes of it here, it does not hear. */
+  /** The application has the state, too, and is not notified of what happens here. */
   async #resume(runId: string, answers: readonly Answer[]): Promise<void> {
     const seen = this.#parts.runs.get(runId);
     const state = seen?.result?.state;

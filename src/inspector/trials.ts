@@ -118,7 +118,7 @@ interface ChatPrompt {
 
 const MOST_CHATS = 50;
 
-/** Chats with which somebody at the page tries the tools. */
+/** Chats in which the page's user tries the tools. */
 export class TrialChats {
   readonly #registry: ToolRegistry;
   readonly #runs: WatchedRuns;

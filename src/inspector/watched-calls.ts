@@ -34,7 +34,7 @@ interface HeldCall {
   readonly runId: string | undefined;
 }
 
-/** What becomes of a held call; `reason`: the model is told it. */
+/** What happens to a held call; the model receives `reason`. */
 type Release = { readonly how: 'go' } | { readonly how: 'refuse'; readonly reason: string };
 
 const MOST_CALLS = 500;
@@ -142,7 +142,7 @@ export class WatchedCalls implements CallWatcher {
       };
       this.#held.set(key, { key, callId, tool, since, arguments: args, runId, release });
       this.#feed.tell('held');
-      // A call that is aborted waits for nobody.
+      // An aborted call waits for no decision.
       if (signal !== undefined) onAbort(signal, () => release({ how: 'go' }));
     });
   }

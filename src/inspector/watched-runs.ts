@@ -57,7 +57,7 @@ export interface SeenRun {
 const MOST_RUNS = 200;
 const MOST_TEXT = 200_000;
 
-/** Sees the runs over a registry, as their events tell them. */
+/** Sees the runs over a registry through their events. */
 export class WatchedRuns {
   readonly #feed: EventFeed;
   readonly #runs = new Map<string, SeenRun>();

@@ -8,7 +8,7 @@ export function asSent<Value>(): StandardSchemaV1<unknown, Value> {
   };
 }
 
-/** Sends or answers a message, which is recorded where somebody records; `work` is given what goes along with it. */
+/** Sends or answers a message, and records it if there is a tracer; `work` receives what goes along with it. */
 export async function recordMessage<Value>(
   telemetry: Telemetry | undefined,
   message: TracedMessage,

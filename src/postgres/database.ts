@@ -282,14 +282,14 @@ interface OwnPool extends PostgresPool {
 /** One connection of a pool. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
-  /** Hears what is told over channels (`LISTEN`), and of the loss of the connection. */
+  /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
   on(event: 'notification', listener: (told: PostgresNotification) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Gives the connection back, or closes it where it is of no more use. */
   release(isBroken?: boolean): void;
 }
 
-/** What was told over a channel. */
+/** A notification of a channel. */
 interface PostgresNotification {
   readonly channel: string;
   readonly payload?: string | undefined;
@@ -323,10 +323,10 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
     connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
     keepAlive: true,
     application_name: 'toolwright',
-    // A store that nobody closes does not keep the process alive.
+    // A store that is never closed does not keep the process alive.
     allowExitOnIdle: true,
   });
-  // A connection that is lost while nobody uses it; the next statement gets another.
+  // A connection that is lost while it is idle; the next statement gets another.
   pool.on('error', () => {});
   return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
 }
@@ -334,7 +334,7 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
 const heardClients = new WeakSet<PostgresClient>();
 const heardPools = new WeakSet<PostgresPool>();
 
-/** A connection of one's own. Its loss is told by its statements: nobody else hears of it, which would end the process. */
+/** A dedicated connection. Its statements report its loss; an `error` event without a listener would end the process. */
 export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
   hearPool(pool);
   const client = await pool.connect();
@@ -384,7 +384,7 @@ export function withPlace(error: unknown, place: string | undefined): unknown {
   if (place === undefined || typeof error !== 'object' || error === null) return error;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   const told = ` (PostgreSQL at ${place})`;
-  // One error may be told to several who waited for the same connection.
+  // Several that waited for the same connection may receive the same error.
   if (typeof message !== 'string' || message.endsWith(told)) return error;
   if (isDatabaseConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
     Object.assign(error, { message: `${errorMessage(error)}${told}` });
@@ -393,7 +393,7 @@ export function withPlace(error: unknown, place: string | undefined): unknown {
 
 /** Where the stores of `toolwright/postgres` keep what they are given: `pool` or `connectionString`. */
 export interface PostgresOptions {
-  /** A `Pool` of `pg`, which stays the application's: nobody here ends it, and its own timeouts hold. */
+  /** A `Pool` of `pg`, which stays the application's: it is never ended here, and its own timeouts hold. */
   readonly pool?: PostgresPool;
   /** `postgres://user:password@host:5432/database`: the store has a pool of its own and ends it with `close`. */
   readonly connectionString?: string;
@@ -439,7 +439,7 @@ export function checkPostgresOptions(given: PostgresOptions, table: OptionTable)
 /** By the server's clock, which is the same for all processes. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** Who needs a lock waits for those who have it, and for nobody else. */
+/** A statement that needs a lock waits only for the holders of that lock. */
 const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
 
 /** How long the time-outs of the server may be in coming. */
@@ -545,7 +545,7 @@ export class Database implements SqlDriver {
     });
   }
 
-  /** A connection for as long as somebody needs it. */
+  /** A connection for as long as it is needed. */
   async connect(): Promise<PostgresClient> {
     await this.migrate();
     try {
@@ -555,7 +555,7 @@ export class Database implements SqlDriver {
     }
   }
 
-  /** Ends the pool, unless it is the application's, and tells nobody any more. */
+  /** Ends the pool, unless it is the application's, and sends no more notifications. */
   async close(): Promise<void> {
     await this.#listener.close();
     if (this.#ownPool !== undefined && !this.#ownPool.ending) await this.#ownPool.end();
@@ -607,7 +607,7 @@ export class Database implements SqlDriver {
     return text;
   }
 
-  /** On which news of the conversations are told to all processes. */
+  /** The channel on which all processes receive changes of conversations. */
   get #channel(): string {
     return `${this.#schema}.fleet_conversations`;
   }

@@ -89,7 +89,7 @@ class PostgresJobs extends SqlJobs {
       const [own, other] = await Promise.all([this.#database.run(SQL.place, []), given.query(PLACE)]);
       return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
     } catch (error) {
-      // A role that may not ask is told of by the first commit that fails.
+      // The first commit that fails reports a role without that right.
       if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
       throw error;
     }

@@ -79,7 +79,7 @@ export interface SqlDriver {
   ): Promise<Pick<Outcome, 'rows'>>;
   /** Of transactions that need the same lock, one after the other is carried out. */
   transaction<Value>(locks: Locks, work: () => Transaction<Value>): Promise<Value>;
-  /** Reports what statements with `tells` told, here and in other processes; what it gives ends that. */
+  /** Reports what statements with `tells` published, here and in other processes; returns a function that ends that. */
   watch(listener: (news: ConversationNews) => void): () => void;
 }
 

@@ -209,7 +209,7 @@ class SqlBudgets implements BudgetLedger {
   }
 
   reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): Promise<ReservationOutcome> {
-    // Who reserves from an account waits for those who do so at the same moment, and for nobody else.
+    // A reservation waits only for other reservations of the same account.
     const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
     return this.#driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
       if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
@@ -661,7 +661,7 @@ export class SqlRunStore
   }
 
   /**
-   * Removes what nobody needs any more, by age, and tells how much that was. Never removes runs that wait or are under
+   * Removes what is not needed any more, by age; returns how much that was. Never removes runs that wait or are under
    * way, unfinished jobs, or conversations with an open turn.
    *
    * @example
@@ -738,7 +738,7 @@ export class SqlRunStore
     return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
   }
 
-  /** A run whose state somebody broke is not left claimed. */
+  /** A run with a damaged state does not stay claimed. */
   async #readable(claim: RunClaim, state: string): Promise<RunState> {
     try {
       return JSON.parse(state) as RunState;

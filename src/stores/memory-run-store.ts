@@ -438,7 +438,7 @@ class MemoryApprovals implements ApprovalStore {
   }
 }
 
-/** How a {@link MemoryRunStore} tells the time. */
+/** The clock of a {@link MemoryRunStore}. */
 export interface MemoryRunStoreOptions {
   /** Milliseconds since any moment; default: `Date.now`. A seam for tests. */
   readonly now?: () => number;
@@ -650,7 +650,7 @@ export class MemoryRunStore
       .map(({ runId, turnOf }) => ({ runId, ...(turnOf === null ? {} : { conversationId: turnOf }) }));
   }
 
-  /** Removes what nobody needs any more, by age; the example of `PostgresRunStore` holds here, too. */
+  /** Removes what is not needed any more, by age; the example of `PostgresRunStore` holds here, too. */
   retention(ages: RetentionAges): Promise<RetentionReport> {
     return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, (status) => status === 'ended'),

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { FILLED_TEXT, required } from '../kernel/options.js';
 
-/** SQLite's own number for a file that somebody else has locked. */
+/** SQLite's own number for a file that is locked elsewhere. */
 const SQLITE_BUSY = 5;
 
 const PAUSE_MS = 5;
@@ -65,7 +65,7 @@ function makePrivate(path: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch {
-    // It is there, or cannot be made: SQLite will tell.
+    // It exists, or cannot be made: SQLite will report that.
   }
 }
 
@@ -77,12 +77,12 @@ function fileOfUri(uri: string): string | undefined {
   try {
     return decodeURIComponent(path);
   } catch {
-    // SQLite will tell.
+    // SQLite will report that.
     return undefined;
   }
 }
 
-/** Runs several statements as one: all of them, or none, and nobody else's in between. */
+/** Runs several statements as one: all or none of them, without others in between. */
 export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outcome): Outcome {
   database.exec('BEGIN IMMEDIATE');
   let outcome: Outcome;

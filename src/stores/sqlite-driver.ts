@@ -151,7 +151,7 @@ const REWRITTEN: readonly (readonly [RegExp, string])[] = [
   [/ ~ /g, ' REGEXP '],
 ];
 
-/** How often the file is asked whether another process has changed it; SQLite tells nobody. */
+/** How often the file is asked whether another process has changed it; SQLite sends no notification. */
 const WATCH_EVERY_MS = 50;
 
 /** A value in a statement: `$1`, `$now`, `$done`, `$done.id`. */
@@ -225,7 +225,7 @@ export class SqliteDriver implements SqlDriver {
     };
   }
 
-  /** Nobody is told any more, because the file is about to be closed. */
+  /** No listener is called any more, because the file is about to be closed. */
   stopWatching(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

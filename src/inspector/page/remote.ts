@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** What the inspector told when it refused something. */
+/** The error that the inspector gave when it refused something. */
 export class RemoteFault extends Error {
   readonly status: number;
 

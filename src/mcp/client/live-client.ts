@@ -5,7 +5,7 @@ import type { McpClientSource } from './options.js';
 const MOST_NAME_CHARACTERS = 64;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
-/** Who hears of connections, and how a server is called that never told its name. */
+/** Who is notified of connections, and the name of a server that never sent one. */
 interface LiveClientOptions {
   /** Hears of every connection, the first included. */
   readonly onConnect?: (client: Client) => void;
@@ -122,7 +122,7 @@ export class LiveClient {
 
   async #forget(client: Client): Promise<void> {
     this.#drop(client);
-    // A server that knows the session no more need not be told of its end.
+    // A server that has forgotten the session needs no notice of its end.
     await client.close().catch(() => {});
   }
 }

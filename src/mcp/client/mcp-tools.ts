@@ -160,7 +160,7 @@ function markOf(character: string): string {
   return character === '.' ? '_dot_' : `_x${character.codePointAt(0)?.toString(16)}_`;
 }
 
-/** A digest of all that a model is told of a tool. The order of keys says nothing. */
+/** A digest of everything that a model receives about a tool. The order of keys does not matter. */
 function fingerprintOf(tool: McpTool): string {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   const told = { name, title, description, inputSchema, outputSchema, annotations };
@@ -177,7 +177,7 @@ interface ImportedFrom {
 
 /**
  * A server's tool as a tool of a registry; its schemas are the very objects that the server sent. Nothing where
- * they are malformed or out of all bounds, which is told.
+ * they are malformed or exceed a limit, which is logged.
  */
 function importTool(
   { name, definition: tool }: McpToolCandidate,
@@ -245,7 +245,7 @@ interface ForeignSchemas {
   readonly areWhole: boolean;
 }
 
-/** Reads the schemas of a server's tool, and tells of what is left out; nothing where the whole tool has to be. */
+/** Reads the schemas of a server's tool, and reports what is left out; `undefined` if the whole tool is. */
 function readForeignSchemas(
   { name, inputSchema, outputSchema }: McpTool,
   { logger, fillDefaults = false }: McpToolsOptions,
@@ -342,7 +342,7 @@ function factsFor(client: Client, method: string): McpFacts {
   };
 }
 
-/** The SDK tells its transports apart by their classes alone. */
+/** The SDK distinguishes its transports by their classes alone. */
 function transportOf(name: string | undefined): McpFacts['transport'] {
   if (name === undefined) return undefined;
   if (/stdio/i.test(name)) return 'pipe';
@@ -476,7 +476,7 @@ class McpFollower implements McpFollowing {
     const onError = (error: unknown): void => this.#options.onError?.(error);
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });
-    // Nobody told of what changed while there was no connection.
+    // There was no notification of changes while there was no connection.
     if (this.#isKnown) onChange();
   }
 
@@ -632,7 +632,7 @@ async function subscribe(client: Client, { signal, onChange, onError }: ToolList
   }
 }
 
-/** Whether a tool may be taken. Fails closed: whoever cannot be asked has not said yes. */
+/** Whether a tool may be taken. Fails closed: an error of the filter refuses the tool. */
 async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions): Promise<boolean> {
   if (options.approve === undefined) return true;
   try {

@@ -24,7 +24,7 @@ export interface McpToolCandidate {
   /** Its name in the registry; `definition.name` is the server's. */
   readonly name: string;
   readonly definition: McpTool;
-  /** A digest of everything that a model is told of the tool: keep it to notice a change later. */
+  /** A digest of everything that a model receives about the tool: store it to notice a change later. */
   readonly fingerprint: string;
   /** What it was before; nothing for a tool that was not there. */
   readonly previous?: { readonly definition: McpTool; readonly fingerprint: string };

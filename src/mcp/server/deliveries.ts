@@ -2,7 +2,7 @@ import type { UnderlyingSource } from 'node:stream/web';
 import { Pending } from './open-requests.js';
 
 interface ResponseWatcher {
-  /** Where it counts from the moment when somebody reads it, and its bytes until they are read. */
+  /** Where it counts from the moment when it is read, and its bytes until they are read. */
   readonly deliveries: Deliveries;
   /** Called once, when the body has been read to the end or is not wanted any more. */
   readonly onEnd?: () => void;
@@ -12,7 +12,7 @@ interface ResponseWatcher {
   readonly signal: AbortSignal;
 }
 
-/** What is handed on at a time, so that no adapter holds a large message of which nobody reads anything. */
+/** What is handed on at a time, so that no adapter holds a large message that is not being read. */
 const CHUNK_BYTES = 64 * 1024;
 
 export function watchResponse(response: Response, watcher: ResponseWatcher): Response {
@@ -21,12 +21,12 @@ export function watchResponse(response: Response, watcher: ResponseWatcher): Res
     return response;
   }
   const { status, statusText, headers } = response;
-  // Nothing is handed on ahead: what nobody reads is nothing to wait for.
+  // Nothing is handed on ahead: an unread response is never waited for.
   const body = new ReadableStream(new WatchedBody(response.body, watcher), { highWaterMark: 0 });
   return new Response(body, { status, statusText, headers });
 }
 
-/** Takes what is written as soon as it is written, so that all of what nobody reads is known. */
+/** Takes what is written at once, so that the number of unread bytes is known. */
 class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #watcher: ResponseWatcher;
@@ -109,9 +109,9 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
   }
 }
 
-/** One response that somebody may or may not read. */
+/** One response, which its client may or may not read. */
 interface UnreadStream {
-  /** Ends it: nobody reads it, and others need the room. */
+  /** Ends it: it is not being read, and others need the memory. */
   drop(): void;
 }
 
@@ -157,7 +157,7 @@ export class Deliveries extends Pending<object> {
     if (held.bytes <= 0) this.#held.delete(stream);
   }
 
-  /** It was read to its end, or nobody wants it any more: nothing of it is kept. */
+  /** It was read to its end, or cancelled: its bytes are released. */
   override end(response: object): void {
     this.#total -= this.#held.get(response)?.bytes ?? 0;
     this.#held.delete(response);

@@ -151,7 +151,7 @@ class HttpSessions {
 
 interface HttpSessionParts {
   readonly server: RegistryMcpServer;
-  /** Whose session it is; nobody else may use it. */
+  /** The owner of the session; no other may use it. */
   readonly principal: string;
   readonly idleMs: number;
   readonly replay: number;
@@ -367,7 +367,7 @@ const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SD
 
 /**
  * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
- * session each. What lasts, these and stdio, is told when the tools change.
+ * session each. Sessions and stdio are notified when the tools change.
  */
 class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
@@ -382,7 +382,7 @@ class RegistryServer implements McpToolServer {
   readonly #lasting = new Set<McpServer>();
   /** What is not answered yet, of all connections. */
   readonly #open = new Set<OpenRequests>();
-  /** HTTP requests that have no response yet, and responses that somebody reads. */
+  /** HTTP requests that have no response yet, and responses that are being read. */
   readonly #requests = new Pending<Request>();
   readonly #deliveries: Deliveries;
   readonly #unfollow: () => void;
@@ -578,7 +578,7 @@ interface HeldInput {
   release(): void;
 }
 
-/** Passes an input on, and tells of its end instead. */
+/** Passes an input on, and reports its end. */
 function holdInput(input: Readable, onEnd: (error?: Error | null) => void): HeldInput {
   const held = new PassThrough();
   input.pipe(held, { end: false });

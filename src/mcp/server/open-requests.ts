@@ -164,7 +164,7 @@ function isAnswer(
   return !('method' in message) && message.id !== undefined;
 }
 
-/** What has begun and has not ended yet, by its key; tells when nothing is left of it. */
+/** What has begun and has not ended yet, by its key; reports when all of it has ended. */
 export class Pending<Key, Value = undefined> {
   readonly #open = new Map<Key, Value | undefined>();
   #none: PromiseWithResolvers<void> | undefined;

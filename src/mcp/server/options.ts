@@ -47,7 +47,7 @@ export interface McpSessionOptions {
 
 /** Options of `createMcpServer`. */
 export interface McpServerOptions {
-  /** What clients are told of the server: `toolwright`, `0.0.0`. */
+  /** The name and version that clients see; default: `toolwright`, `0.0.0`. */
   readonly name?: string;
   readonly version?: string;
   readonly title?: string;
@@ -85,7 +85,7 @@ export interface McpServerOptions {
    */
   readonly allowedOrigins?: readonly string[] | 'any';
   /**
-   * `false`: 2025-11-25 clients get no sessions, and so can be asked nothing and told nothing between calls.
+   * `false`: 2025-11-25 clients get no sessions, and so receive no questions and no notifications between calls.
    */
   readonly sessions?: McpSessionOptions | false;
   /** Bytes of a request (4 MiB; over stdio, where a larger one ends the connection, 10 MiB). */
@@ -187,7 +187,7 @@ function namesBy(read: typeof readHost): OptionRule {
 export interface McpRequestInfo {
   /** What the token of the request was verified to stand for. */
   readonly authInfo?: AuthInfo;
-  /** The body, where somebody has read it already. */
+  /** The body, if it was already read. */
   readonly parsedBody?: unknown;
 }
 

@@ -198,7 +198,7 @@ interface ServedCall {
   readonly params: CallToolRequest['params'];
   readonly context: ServerContext;
   readonly caller: McpCaller;
-  /** Aborted when nobody wants the call any more, or the server is closed. */
+  /** Aborted when the call is cancelled, or the server is closed. */
   readonly signal: AbortSignal;
 }
 
@@ -398,7 +398,7 @@ function readStep(update: ProgressUpdate): { progress?: number; total?: number; 
   };
 }
 
-/** What a client is told of a call's result. With a declared `output`, also as data. */
+/** The result of a call, as the client receives it. With a declared `output`, also as data. */
 function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
   const { result } = record;
   const content = contentOf(result);
