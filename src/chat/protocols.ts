@@ -110,8 +110,8 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
  * The answers that the last message of `useChat` gives to what a suspended run waits for, for `resumeToolLoop`. What
  * answers nothing that waits is left out.
  *
- * @throws Error where an answer to an approval neither approves nor refuses, has what looks like edits, or another mistake of a
- *   name.
+ * @throws Error where an answer to an approval neither approves nor refuses, has what looks like edits, or another
+ *   misspelled name.
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });

@@ -48,7 +48,7 @@ interface TidyOptions {
 /** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
 type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) => JsonObject;
 
-/** The tidier of a schema: takes extra keys away and fills in defaults; where asked, mends types too. */
+/** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
 function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
   const shapeOf = shapesOf(schema, defaultsOf);
   return (args, { mend, extra }, notes) => {
@@ -378,7 +378,7 @@ type Checked =
       readonly ok: false;
       readonly faults: readonly ValueFault[];
       readonly removed: readonly string[];
-      /** The arguments as far as they could be mended. */
+      /** The arguments as far as they could be repaired. */
       readonly value?: JsonObject;
     };
 
@@ -400,7 +400,7 @@ type Check = (args: JsonObject) => Checked;
 interface CheckerOptions {
   /** Unknown keys are faults instead of being removed: for tools that destroy. */
   readonly refuseExtra?: boolean;
-  /** What does not fit as it was sent is a fault: no types are mended and no `null` is dropped. */
+  /** Strict: no types are coerced and no `null` is dropped. */
   readonly asSent?: boolean;
   /** `false`: nothing is filled in for what was left out; the tool knows its defaults itself. */
   readonly fillDefaults?: boolean;
@@ -411,7 +411,7 @@ const NONE: readonly string[] = [];
 /**
  * The checker of a schema: the very schema that the model is offered, compiled on first use. Arguments that
  * need nothing cost one pass of a stricter form of it. Otherwise plain validation comes first, and only
- * what fails it is mended, on a copy, and validated again.
+ * what fails it is repaired, on a copy, and validated again.
  *
  * @throws Error when the schema itself is not valid.
  */
@@ -458,7 +458,7 @@ interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
   readonly tidy: Tidier;
 }
 
-/** Arguments with which nothing is wrong but keys that nobody knows, which needs no errors to be seen. */
+/** Arguments that are valid apart from unknown keys, found without collecting errors. */
 function trim(args: JsonObject, { accept, tidy, refuseExtra }: TrimOptions): Checked | undefined {
   const notes = noNotes();
   const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);

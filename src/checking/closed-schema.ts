@@ -62,7 +62,7 @@ function partsOf(root: JsonSchema): Parts {
   return { closed, kept };
 }
 
-/** Where the branches of `oneOf` are told apart by a tag, closing them leaves at most one that fits. */
+/** If a tag distinguishes the branches of `oneOf`, closing them leaves at most one that fits. */
 function isClosable(name: string, { oneOf }: JsonSchema, root: JsonSchema): boolean {
   if (name !== 'oneOf' || !Array.isArray(oneOf)) return CLOSABLE.has(name);
   const types = oneOf.map((branch) => resolveReference(branch, root).type);
@@ -104,7 +104,7 @@ function closedPart(schema: JsonSchema, filledIn: readonly string[]): JsonSchema
   };
 }
 
-/** Checks, tidying and the history each need stack for a level; nobody means to send that many. */
+/** Checks, normalizing and the history each need stack for a level; such depth is never intended. */
 const MOST_LEVELS = 500;
 const MOST_FAULTS = 50;
 

@@ -240,7 +240,7 @@ const MAX_HINTS = 5;
 const MAX_NAME = 64;
 
 /**
- * What the model is told about refused arguments: every fault, then on lines of their own which known key or
+ * The text that the model receives for refused arguments: every fault, then on lines of their own which known key or
  * value it may have meant, and what was sent. Models repeat what they do not see.
  */
 export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {

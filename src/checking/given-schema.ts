@@ -41,7 +41,7 @@ export function authorSchemaFaults(
   return faults;
 }
 
-/** Says that a schema was read elsewhere, by whoever took it from somebody else. */
+/** Marks a schema as already read by the code that received it. */
 function vouchFor(schema: JsonSchema): void {
   sound.add(schema);
 }
@@ -204,7 +204,7 @@ function misspeltKeyword({ name, path }: KeywordPlace): readonly SchemaFault[] {
   ];
 }
 
-/** A schema that somebody else sent, as it can be used; or why it cannot. */
+/** A received schema in a usable form; or why it cannot be used. */
 type ForeignSchema =
   | {
       readonly ok: true;

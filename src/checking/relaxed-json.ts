@@ -322,7 +322,7 @@ class RelaxedReader {
   #textEnd(given: QuoteInText): QuoteMeaning {
     const { end, quote, start, at, isQuoting } = given;
     if (this.#isEnd(end, at + 1)) return isQuoting ? this.#broken(UNESCAPED) : at;
-    // An apostrophe, or texts that are added up: what is meant cannot be told.
+    // An apostrophe, or a concatenation of texts: the meaning is ambiguous.
     if (quote !== '"' || matches(ADDED, this.#text, at)) return this.#broken(UNESCAPED);
     if (isQuoting) return 'stays';
     const forgotten = end === KEY_END ? undefined : this.#forgottenEnd(at);

@@ -23,9 +23,9 @@ export interface SchemaFault {
   readonly fix: string;
 }
 
-/** Who writes a schema that deep lets nobody read it, and its checks would need more stack than there is. */
+/** A deeper schema is unreadable, and checking it would overflow the stack. */
 const MOST_LEVELS = 200;
-/** Enough to mend; a list of thousands helps nobody. */
+/** Enough to fix them; a list of thousands does not help. */
 const MOST_FAULTS = 50;
 
 const known = new WeakMap<object, ReadSchema>();

@@ -102,7 +102,7 @@ function keysOf(schemas: unknown): readonly string[] {
   return isSchemaNode(schemas) ? Object.keys(schemas) : [];
 }
 
-/** Which branch of a union a value was meant for, as far as that can be told. */
+/** Which branch of a union a value was meant for, as far as that can be determined. */
 type ChosenBranch =
   /** No other branch accepts the value. */
   | { readonly kind: 'branch'; readonly branch: JsonSchema; readonly index: number }
@@ -157,7 +157,7 @@ function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Choos
   return tag === undefined ? () => UNCLEAR : byTag(candidates, tag);
 }
 
-/** A property by which the branches of a union can be told apart. */
+/** A property that distinguishes the branches of a union. */
 interface Tag {
   readonly property: string;
   /** Of each candidate, the values that are its own. */

@@ -33,7 +33,7 @@ import { ChatPrinter } from './chat-printer.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
-/** What somebody on a terminal talks to. */
+/** The conversation of a user on a terminal. */
 interface AgentTalkParts {
   readonly id: string;
   readonly model: string;
@@ -44,7 +44,7 @@ interface AgentTalkParts {
   readonly surroundings: CommandSurroundings;
   readonly printer: ChatPrinter;
   readonly lines: TerminalLines;
-  /** Whether somebody is there to answer; otherwise every line is a prompt, and what is asked is refused. */
+  /** Whether a user can answer; otherwise every line is a prompt, and approvals are refused. */
   readonly isAnswered: boolean;
   /** Where it is noted what was said first, and when something was said last. */
   readonly sessions: AgentSessions;
@@ -66,7 +66,7 @@ export class AgentTalk {
   #end: JsonObject | undefined;
   #lastStatus = 'completed';
   #isInTurn = false;
-  /** Calls that somebody was asked about. */
+  /** Calls that needed an answer. */
   readonly #asked = new Set<unknown>();
 
   constructor(parts: AgentTalkParts) {
@@ -212,7 +212,7 @@ export class AgentTalk {
     return this.#end ?? {};
   }
 
-  /** Answers what is waited for; where nobody does, it is refused. */
+  /** Answers the pending calls; without an answer they are refused. */
   async #answer({ pending }: ConversationView): Promise<void> {
     const { conversations, id, lines, printer, surroundings, isAnswered } = this.#parts;
     for (const { callId } of pending) this.#asked.add(callId);
@@ -350,7 +350,7 @@ export class AgentTalk {
   }
 }
 
-/** What is told where nobody answers: a refusal, but of a call that may have been done, that nobody knows it. */
+/** The answer without a user: a refusal, or, for a call that may have been executed, that its outcome is unknown. */
 function unanswered({ id, kind, tool, message }: PendingCall): Answer {
   if (kind !== 'outcome') return { id, approved: false, reason: 'nobody is there who could answer' };
   const known = message ?? `The process died while '${tool}' ran. It is not known whether it was done.`;
@@ -494,7 +494,7 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   }).talk();
 }
 
-/** Whether somebody sits there: what comes out of a file or a pipe answers no questions. */
+/** Whether there is a user: input from a file or a pipe answers no questions. */
 function isWatched({ input = process.stdin }: CommandSurroundings): boolean {
   return (input as { readonly isTTY?: boolean }).isTTY === true;
 }
@@ -512,7 +512,7 @@ function readConfig(name: string | undefined, { folder }: CommandSurroundings): 
   // The command line may name these, and nothing may be put in the place of what is wrong.
   const whole = { provider: 'offline', model: 'offline', ...options };
   const wrong = invalidOptions(whole, AGENT_OPTIONS).map((fault) => ({ ...fault, where: path }));
-  // Before rules of the command stand before them: they are told as the file counts them.
+  // Before the rules of the command line are prepended: errors count them as the file does.
   const rules = isRecord(options.permissions) ? invalidOptions(options.permissions, PERMISSIONS_OPTIONS) : [];
   const wrongRules = rules.map((fault) => ({
     ...fault,

@@ -15,7 +15,7 @@ interface AgentSession {
   readonly used: string;
   /** The first prompt, or its beginning. */
   readonly title: string;
-  /** Changes that were taken back and of which the model has not been told yet. */
+  /** Reverted changes that the model has not been informed of yet. */
   readonly undone: readonly string[];
 }
 
@@ -36,12 +36,12 @@ export function stateFolder(): string {
   return join(home, 'toolwright');
 }
 
-/** The sessions of this user, each in a folder of its own that nobody else can read. */
+/** The sessions of this user, each in a folder of its own with access for this user only. */
 export class AgentSessions {
   readonly #root: string;
   readonly #tell: (sentence: string) => void;
 
-  /** `tell` hears of what cannot be read. */
+  /** `tell` reports what cannot be read. */
   constructor(tell: (sentence: string) => void, root: string = join(stateFolder(), 'agent')) {
     this.#tell = tell;
     this.#root = root;

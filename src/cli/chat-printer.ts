@@ -8,11 +8,11 @@ import type { CommandSurroundings } from './command.js';
 
 const WIDTH = 20;
 const LONGEST_LINE = 200;
-/** Of what somebody is asked about: there more is read. */
+/** Limit for calls that need an approval: more of them is shown. */
 const LONGEST_QUESTION = 4_000;
 /** Of what a command writes while it runs, the last lines are shown. */
 const MOST_OUTPUT_LINES = 5;
-/** Without a terminal, progress is told in steps of so many hundredths. */
+/** Without a terminal, progress is printed in steps of so many percent. */
 const STEP = 25;
 
 /** What is shown of what happens. */
@@ -77,7 +77,7 @@ export class ChatPrinter {
 
   /** What a call waits for. */
   wait({ kind, tool, arguments: args, title, description, risk, message }: PendingCall): void {
-    // The description tells the same, so that people can read it.
+    // The description contains the same in readable form.
     this.#line(
       `? ${kind}: ${tool} ${jsonLine(args)}`,
       description === undefined ? LONGEST_QUESTION : LONGEST_LINE,

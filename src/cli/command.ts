@@ -7,9 +7,9 @@ export interface CommandSurroundings {
   error(text: string): void;
   /** Somebody watches: progress may be shown. */
   readonly isTerminal: boolean;
-  /** What somebody writes; default: the standard input. */
+  /** The input; default: the standard input. */
   readonly input?: NodeJS.ReadableStream;
-  /** Ends what would go on for ever. */
+  /** Ends commands that run until they are stopped. */
   readonly signal?: AbortSignal;
 }
 

@@ -126,7 +126,7 @@ function readCase(text: string, names: readonly string[]): ReadCase | string {
   return problem ?? { messages: asked, calls, ...(id === undefined ? {} : { id }) };
 }
 
-/** The calls that are expected, or why nobody can tell. */
+/** The expected calls, or why they are unknown. */
 function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] | string {
   const { tool, tools, noTool, arguments: args } = expect;
   if ([tool, tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)

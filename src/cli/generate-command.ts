@@ -56,7 +56,7 @@ export const generateCommand: Command = {
   },
 };
 
-/** While the project is worked on, it may be in any state, and the next change may mend it. */
+/** While the project is worked on, it may be in any state, and the next change may fix it. */
 function generateAgain(
   compiler: Compiler,
   options: GenerateOptions,
@@ -249,7 +249,7 @@ async function watchProject(folder: string, { signal, onChange }: WatchOptions):
   await ended.finally(() => clearTimeout(pending));
 }
 
-/** A folder that comes or goes stands for the files in it: not every system tells of each of them. */
+/** A new or removed folder stands for the files in it: not every system reports each of them. */
 function isSource(filename: string): boolean {
   if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
   return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);

@@ -2,7 +2,7 @@ import { checkOptions } from '../errors/author-fault.js';
 import { BOOLEAN, FILLED_TEXT, oneOf, optionTable } from '../kernel/options.js';
 import { UserFault } from './command.js';
 
-/** What `toolwright generate` can be told, by the names of its flags. */
+/** The options of `toolwright generate`, by the names of its flags. */
 export interface GenerateProjectOptions {
   /** tsconfig.json or its folder, relative to the working directory; default: `tsconfig.json`. */
   readonly project?: string;

@@ -182,7 +182,7 @@ interface Draft extends Omit<FoundProject, 'files'> {
 
 const NEST = 'nest-cli.json';
 
-/** What a project needs so that nobody has to generate by hand; nothing that it has already. */
+/** What a project needs to run the generator in its build; without what it has already. */
 function planInit(project: FoundProject): InitPlan {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
   if (!project.experimentalDecorators)

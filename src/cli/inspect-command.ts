@@ -22,7 +22,7 @@ const OPTIONS = {
 
 type InspectOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** `toolwright inspect <module>`: a page on the tools of a module, until it is told to end. */
+/** `toolwright inspect <module>`: a page on the tools of a module, until it is stopped. */
 export const inspectCommand: Command = {
   async run(args, surroundings) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });

@@ -136,7 +136,7 @@ interface ListedTool {
   /** `ShopTools.findOrders`, or `-` for a tool without a class. */
   readonly method: string;
   readonly toolset?: ToolsetTitle;
-  /** What told its schema. */
+  /** The source of its schema. */
   readonly origins: string;
   /** Of its definition for a provider. */
   readonly characters: number;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { oldNode } from '../kernel/node-version.js';
 
-// Whoever reads has closed the pipe, as `head` does: nobody wants the rest.
+// The reader has closed the pipe, as `head` does: the rest is not needed.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

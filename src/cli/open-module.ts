@@ -22,9 +22,9 @@ export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
   /** Of an application: does what is kept for workers until it is closed; tells what that is. */
   work?(logger: Logger): readonly string[];
-  /** Of an application: with what runs go on that nobody holds. */
+  /** Of an application: what runs without a holder are continued with. */
   readonly recovery?: Pick<RecoverOptions, 'config' | 'scope'>;
-  /** Of an application: what an inspector, or a chat, is told of it. */
+  /** Of an application: the settings for an inspector or a chat. */
   readonly inspection?: InspectorOptions;
   /** Of an application: its root module. */
   readonly nestModule?: NestModule;

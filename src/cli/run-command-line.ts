@@ -6,7 +6,7 @@ import { packageManifest } from './package-manifest.js';
 interface ListedCommand {
   readonly usage: string;
   readonly summary: string;
-  /** All of them, where the usage does not tell them. */
+  /** All of them, if the usage does not list them. */
   readonly options?: Readonly<Record<string, string>>;
   load(): Promise<Command>;
 }

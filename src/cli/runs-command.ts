@@ -49,7 +49,7 @@ interface AnswerCall {
   readonly surroundings: CommandSurroundings;
 }
 
-/** `toolwright runs answer`: of several who answer the same question, the first is taken, and the others are told so. */
+/** `toolwright runs answer`: of several answers to a question, the first is taken, and the others get an error. */
 export async function answerRun(call: AnswerCall): Promise<number> {
   const { store, options, run } = call;
   const { runId, state } = run;
@@ -76,7 +76,7 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   }
 }
 
-/** Who is named with `--by`: a name, or the JSON that the application takes for somebody. */
+/** Who is named with `--by`: a name, or the JSON with which the application identifies a user. */
 export function personOf(text: string): unknown {
   return text.startsWith('{') ? objectOf('--by', text) : text;
 }
@@ -154,7 +154,7 @@ function questionsOf({ state }: KeptRun): readonly string[] {
   return 'pending' in state ? state.pending.map(({ id }) => id) : [];
 }
 
-/** Throws where the run does not wait for that answer; who gave the last one is told. */
+/** Throws if the run does not wait for that answer; the error names who gave the last one. */
 function checkWaits(run: KeptRun, id: string): void {
   const questions = questionsOf(run);
   if (questions.includes(id)) return;
@@ -182,7 +182,7 @@ function by({ answeredBy }: Said): string {
   return answeredBy === undefined ? '' : `, the last time by ${JSON.stringify(answeredBy)}`;
 }
 
-/** The last answer that is known of; without a name where nobody gave one and the calls have not gone on yet. */
+/** The last known answer; without a name if none was given and the calls have not gone on yet. */
 function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
   const calls = open?.calls ?? [];
   const records = [...toolCalls, ...calls.flatMap((call) => ('record' in call ? [call.record] : []))];
@@ -210,7 +210,7 @@ interface Question {
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
-/** Answers as soon as nobody else does, unless they have answered the same. */
+/** Answers once no other process does, unless that one gave the same answer. */
 async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
   const { store, runId, id } = question;
   for (const since = performance.now(); ; await pause(PAUSE_MS)) {
@@ -274,7 +274,7 @@ function answerOf(id: string, options: AnswerOptions): Answer {
 
 const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
 
-/** For which later calls a yes is to stand. */
+/** For which later calls an approval is remembered. */
 function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
   if (scope === undefined) {
     if (until !== undefined) throw new UserFault('--until goes with --remember');

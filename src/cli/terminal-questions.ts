@@ -6,7 +6,7 @@ import { visibleLine, visibleText } from '../kernel/visible-text.js';
 import type { ChatPrinter } from './chat-printer.js';
 import type { CommandSurroundings } from './command.js';
 
-/** What somebody writes on the terminal, line by line, and what they are asked. */
+/** Input from the terminal, line by line, and the questions to its user. */
 export class TerminalLines {
   readonly #surroundings: CommandSurroundings;
   readonly #printer: ChatPrinter;
@@ -20,7 +20,7 @@ export class TerminalLines {
 
   constructor(surroundings: CommandSurroundings, printer: ChatPrinter) {
     const { input = process.stdin } = surroundings;
-    // What comes through a pipe is not echoed, also where somebody watches.
+    // Piped input is not echoed, even on a terminal.
     const isTerminal = surroundings.isTerminal && (input !== process.stdin || process.stdin.isTTY);
     this.#surroundings = { ...surroundings, isTerminal };
     this.#printer = printer;
@@ -79,7 +79,7 @@ export class TerminalLines {
   }
 }
 
-/** Asks something of whoever sits there; nothing where nobody answers. */
+/** Asks the user; `undefined` without an answer. */
 type Ask = (question: string) => Promise<string | undefined>;
 
 /** Where questions are asked, and what about them is shown. */
@@ -87,7 +87,7 @@ interface Asking {
   readonly ask: Ask;
   readonly printer: ChatPrinter;
   readonly surroundings: CommandSurroundings;
-  /** Whom a standing yes is for, as it is called here. */
+  /** The scope of a standing approval, as it is shown here. */
   readonly scopeNames?: Partial<Record<RememberScope, string>>;
 }
 
@@ -143,7 +143,7 @@ async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer 
   return { id, outcome: 'done', result };
 }
 
-/** The key that lets a yes stand for a scope. */
+/** The key that remembers an approval for a scope. */
 const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
 const NAMES: Readonly<Record<RememberScope, string>> = {
   run: 'always in this [r]un',
@@ -151,7 +151,7 @@ const NAMES: Readonly<Record<RememberScope, string>> = {
   user: 'always for this [u]ser',
 };
 
-/** Everything but a yes is a no. */
+/** Everything but an approval is a refusal. */
 async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
   const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
   const scopes = mayRemember?.scopes ?? [];

@@ -42,7 +42,7 @@ interface Work {
 /** Longer than any timer of Node's is not possible. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
-/** `toolwright worker <module>`: does what is kept for workers until it is told to end. */
+/** `toolwright worker <module>`: does waiting work until it is stopped. */
 export const workerCommand: Command = {
   async run(args, surroundings) {
     const { values, positionals } = parseArgs({
@@ -72,7 +72,7 @@ export const workerCommand: Command = {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** What asked for the end; until then the process stays. A second signal ends it as if nobody listened. */
+/** What asked for the end; until then the process stays. A second signal ends it at once. */
 export async function endAsked({ signal }: Pick<CommandSurroundings, 'signal'>): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   let hear = (_: string): void => {};
@@ -155,7 +155,7 @@ const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
   logger: LOGGER,
 });
 
-/** What the module exports for a worker; what is wrong or misspelt among it is told in one line. */
+/** What the module exports for a worker; mistakes in it are reported in one line. */
 function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
   const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
   if (faults.length === 0) return exports;

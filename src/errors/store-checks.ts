@@ -17,7 +17,7 @@ export function checkAge(ageMs: number): void {
   checkArguments({ of: 'removeOlderThan', given: { ageMs }, rules: { ageMs: AGE } });
 }
 
-/** Why a store does not take a state: it would undo what somebody else does, or has done. */
+/** Why a store refuses a state: it would undo the work of another process. */
 export function refusedSave(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
@@ -49,7 +49,7 @@ export function expiryOf(state: RunState | RunCheckpoint): KeptExpiry {
   return { expiresAt: known.length === 0 ? null : Math.min(...known), turnOf: state.turnOf ?? null };
 }
 
-/** Under which id a deleted conversation is kept: nobody can guess it, and nothing enters it. */
+/** The id under which a deleted conversation is stored: it cannot be guessed, and nothing enters it. */
 export function hiddenId(conversationId: string): string {
   return `${HIDDEN}${crypto.randomUUID()} ${conversationId}`;
 }

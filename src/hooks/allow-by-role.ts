@@ -12,7 +12,7 @@ export type RoleTools = NameFilter;
 export interface AllowByRoleOptions {
   /** The role of whoever a call is made for; of several, what one of them may. */
   readonly role: (scope: CallScope) => string | readonly string[] | undefined;
-  /** By role. A role that is not here, and nobody, may use nothing. */
+  /** By role. Other roles, and calls without a role, may use nothing. */
   readonly roles: Readonly<Record<string, RoleTools>>;
 }
 

@@ -24,7 +24,7 @@ export interface CacheResultsOptions {
   readonly store: StoreWithCache;
   /** Milliseconds that a result is kept, where its tool says nothing; default: 300,000, which is five minutes. */
   readonly lifetimeMs?: number;
-  /** Whose results they are: any JSON; default: the owner of the scope. Nobody's are kept for nobody. */
+  /** Whose results they are: any JSON; default: the owner of the scope. Without an owner, results are not cached. */
   readonly owner?: (scope: CallScope) => unknown;
 }
 
@@ -51,7 +51,7 @@ const LIFETIME_MS = 300_000;
  * fails changes nothing but the log.
  *
  * A tool says `cache: false`, how long its results hold (`lifetimeMs`), or that they are the same for all (`shared`).
- * Without an owner only shared ones are kept: calls of nobody may be of different people.
+ * Without an owner only shared results are cached: such calls may come from different people.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *

@@ -222,7 +222,7 @@ type Masking = (text: string) => string;
 
 /**
  * The masks of one history. They are issued in the order in which values appear in it, so that a longer history gives
- * the same masks. A mask that was written before it is issued is somebody's text, and is never issued.
+ * the same masks. Text that looks like a mask before that mask was issued stays text, and that mask is never issued.
  */
 class IssuedMasks {
   readonly #masks = new Map<string, string>();
@@ -252,7 +252,7 @@ class IssuedMasks {
     return this.#masks.get(`${name} ${value}`);
   }
 
-  /** What a mask stands for; itself where it is somebody's text; nothing where nobody issued it. */
+  /** What a mask stands for; itself if it is plain text; `undefined` if it was never issued. */
   valueOf(mask: string): string | undefined {
     return this.#values.get(mask) ?? (this.#quoted.has(mask) ? mask : undefined);
   }

@@ -30,7 +30,7 @@ const OPTIONS = optionTable<RateLimitOptions>('rateLimit', {
 const MANY_KEYS = 1_000;
 
 /**
- * A hook that refuses calls which come too often: the model is told when the next one may be made. It counts what is
+ * A hook that refuses calls which come too often: the model learns when the next one is allowed. It counts what is
  * about to run, so that what was rejected or refused before takes nothing away. It counts in this process; a budget of
  * `calls` with a key and a window counts in a store, for all of them.
  *

@@ -11,7 +11,7 @@ class Audience {
 
   readonly #tell = (): void => {
     this.#dismiss();
-    // Whoever is told may end the listening of others, which a set then passes over.
+    // A listener may remove others, which a set then passes over.
     for (const { tell } of this.#listeners) tell();
     this.#listeners.clear();
   };
@@ -102,7 +102,7 @@ export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: A
   });
 }
 
-/** How long a call may wait for somebody's decision. */
+/** How long a call may wait for a decision. */
 interface Limits {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;

@@ -68,7 +68,7 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** Of another machine nobody here can know it. */
+/** This is unknown for another machine. */
 function isOfDeadProcess(text: string): boolean {
   const holder = parsedJson(text);
   if (!isRecord(holder) || holder.host !== hostname()) return false;

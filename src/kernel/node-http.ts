@@ -105,7 +105,7 @@ export function toRequest(incoming: NodeRequest | WrappedRequest, signal?: Abort
 }
 
 function bodyOf(incoming: IncomingMessage, body: unknown): RequestInit['body'] {
-  // Read only as far as somebody wants it; to stop must not cut the client off from its answer.
+  // Read only as far as needed; to stop must not cut the client off from its answer.
   if (!incoming.readableDidRead || body === undefined)
     return ReadableStream.from<Uint8Array>(incoming.iterator({ destroyOnReturn: false }));
   if (typeof body === 'string' || body instanceof Uint8Array) return body;

@@ -8,7 +8,7 @@ export function nodeUtil(): typeof import('node:util') {
   return process.getBuiltinModule('node:util');
 }
 
-/** Node's files, which a Worker lacks, and which only what is told to open one needs. */
+/** Node's `fs`, which Workers lack; loaded only when a file is opened. */
 export function nodeFiles(): typeof import('node:fs') {
   return process.getBuiltinModule('node:fs');
 }

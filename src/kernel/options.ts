@@ -106,7 +106,7 @@ export function listOf(rule: OptionRule, fix: string): OptionRule {
   };
 }
 
-/** Whether nothing is wrong, told without making anything: a run's config is checked each time. */
+/** Whether all options are right, without allocations: a run's config is checked each time. */
 export function areRight(given: unknown, { rules, required }: OptionTable): boolean {
   if (!isRecord(given)) return false;
   for (const name in given) {
@@ -312,7 +312,7 @@ export const ADDRESS: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^https?:\/\/[^\s/]/i.test(value) && URL.canParse(value),
   fix: "an address with its scheme: 'http://127.0.0.1:8080/v1'",
 };
-/** Headers of requests; which of them are wrong is told, and never their values. */
+/** Headers of requests; errors name the wrong ones, never their values. */
 export const HEADERS: OptionRule = {
   accepts: (value) => isRecord(value) && Object.entries(value).every(isHeader),
   fix: "{ 'x-team': 'shop' }",

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 
-/** The connections of a pool of `pg` that somebody here has made, and may cut. */
+/** The connections that this package made in a pool of `pg`, and may cut. */
 export class OwnConnections {
   readonly #open = new Set<Socket>();
   #isCut = false;

@@ -16,7 +16,7 @@ const KINDS = {
   postgres: { schemes: ['postgres', 'postgresql'], others: /^(\/|socket:)./, hostMayLack: true },
 } as const satisfies Record<string, AddressKind>;
 
-/** The address of a server of a kind; what is wrong with one is told, and nothing that may be secret. */
+/** The address of a server of a kind; errors about it never contain secrets. */
 export function serverAddress(server: keyof typeof KINDS, fix: string): OptionRule {
   const kind: AddressKind = KINDS[server];
   return {

@@ -16,11 +16,11 @@ export type ToolContextType = ContextType | 'tool';
 export interface ToolCallInfo {
   /** The tool as it is offered: name, annotations, schema. */
   readonly tool: ToolDefinition;
-  /** As the tool gets them: checked, mended, defaults filled in. In JSON form, unless the call came around the registry. */
+  /** As the tool gets them: checked, repaired, defaults filled in. In JSON form, unless the call came around the registry. */
   readonly arguments: unknown;
   /** The context of the call: `callId`, `data`, `signal`, … */
   readonly context: ToolContext;
-  /** The HTTP request that started the loop, or what was given as `request`; absent where nobody asked over HTTP. */
+  /** The HTTP request that started the loop, or what was given as `request`; absent without an HTTP request. */
   readonly request?: object;
 }
 
@@ -52,11 +52,11 @@ const HOST = withMethods(['getType', 'getArgByIndex'], 'the ExecutionContext or 
 /** Why what still ran at the end of a shutdown was ended. */
 export const SHUTDOWN = new DOMException('The application is shutting down.', 'AbortError');
 
-/** What whoever waits for a run is told that goes on elsewhere. */
+/** The error for waiting on a run that goes on elsewhere. */
 const LEFT =
   'The run was left to other processes, which go on with it when its lease has ended: this application is shutting down.';
 
-/** How long aborted runs may take to end: a reader that has left may keep one for ever. */
+/** How long aborted runs may take to end: a reader that has left may hold one open forever. */
 const ABORT_GRACE_MS = 1_000;
 
 /** A call whose method has not ended yet. */

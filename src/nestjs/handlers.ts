@@ -24,7 +24,7 @@ import {
 
 /** What is done with the value of a handler's parameter. */
 interface TargetParameter {
-  /** What pipes are told of it; contexts and signals have none, and no pipe sees them. */
+  /** The metadata for pipes; contexts and signals have none, and no pipe sees them. */
   readonly metadata?: ArgumentMetadata;
   /** Pipes that stand on the parameter itself, as classes or instances. */
   readonly pipes?: readonly unknown[];

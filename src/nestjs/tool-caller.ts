@@ -62,7 +62,7 @@ export class ToolCaller {
     return prepared.origin.run(() => this.#ask(prepared, requested));
   }
 
-  /** Runs the method. Throws or rejects with what the model is to be told of. */
+  /** Runs the method. Throws or rejects with the error for the model. */
   perform(target: CallTarget, requested: RequestedCall): unknown {
     return this.#parts.running.call(requested, () => {
       const prepared = this.#callOf(target, requested);
@@ -105,11 +105,11 @@ export class ToolCaller {
     const { request, isForAbsent } = origin;
     try {
       const ready = await opened;
-      // Without a request nobody can be asked; such a run has what it was offered before, and no more.
+      // Without a request there is no user to ask; such a run has what it was offered before, and no more.
       const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
       return isVisible ? await pipeline.refusal(ready) : 'it is not available';
     } catch (exception) {
-      // A provider or an enhancer could not be made, so that nobody has said yes.
+      // A provider or an enhancer could not be created, so there is no permission.
       return pipeline.reasonOf(exception, { tool: tool.name, why: 'what its call needs could not be made' });
     }
   }

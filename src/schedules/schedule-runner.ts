@@ -146,7 +146,7 @@ export function enteredTime(id: string, kept: KeptConversation | undefined): num
   return last === undefined ? undefined : Number(last.slice(prefixOf(id).length));
 }
 
-/** What the model is told: it did not come from the user just now. */
+/** The note for the model: the message did not come from the user just now. */
 function promptOf({ id, text, dueAt }: Schedule): string {
   return `[System: schedule:${id}, due ${new Date(dueAt).toISOString()}] ${text}`;
 }

@@ -212,7 +212,7 @@ function readMetadata(target: ClassType, key: string): Metadata | undefined {
   });
 }
 
-/** Nothing where nobody loaded reflect-metadata. */
+/** `undefined` if reflect-metadata is not loaded. */
 function metadata(name: string, of: object, key?: string): unknown {
   const reflect = Reflect as { getOwnMetadata?(name: string, of: object, key?: string): unknown };
   return key === undefined ? reflect.getOwnMetadata?.(name, of) : reflect.getOwnMetadata?.(name, of, key);

@@ -127,7 +127,7 @@ function mayDiffer(decorated: DecoratedProperty, rules: PropertyRules, type: Val
   return rules.own.hint !== undefined && !fitsHint(type, rules.own.hint);
 }
 
-/** Only where the type came from the generated file: nobody looks at both otherwise. */
+/** Only if the type came from the generated file: otherwise there is no second source to compare. */
 function disagreementOf(
   decorated: DecoratedProperty,
   { own: { hint } }: PropertyRules,
@@ -212,7 +212,7 @@ function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean
   return generated === undefined ? all === undefined : !generated.optional;
 }
 
-/** The value of its initialiser, where something tells it and a missing property may have it. */
+/** The value of its initializer, if it is known and a missing property may have it. */
 function initialOf(
   { options, generated, api, rules: all = [] }: DecoratedProperty,
   rules: PropertyRules,
@@ -526,7 +526,7 @@ function generatedProperty(target: ClassType, key: string): DecoratedProperty['g
   });
 }
 
-/** `design:type`; nothing where nobody loaded reflect-metadata or the build tool emits none. */
+/** `design:type`; `undefined` if reflect-metadata is not loaded or the build tool emits none. */
 function designType(target: ClassType, key: string): unknown {
   const reflect = Reflect as { getMetadata?(name: string, of: object, key: string): unknown };
   return reflect.getMetadata?.('design:type', target.prototype, key);

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../contract/json-schema.js';
 import { isRecord } from '../kernel/json.js';
 
-/** The drafts that are told apart. */
+/** The drafts that are distinguished. */
 export type Draft = '7' | '2019-09' | '2020-12';
 
 /** What a keyword's value has to be. Those that speak of schemas are positions of schemas; all others are data. */

@@ -3,7 +3,7 @@ import { type ClassType, type EnumSource, Integer } from '../contract/declaratio
 import { authorHasRun } from '../validators/loaded-copies.js';
 import type { ValueType } from './value-type.js';
 
-/** What tokens, and names where somebody wrote one, stand for. */
+/** The types that tokens and written names stand for. */
 const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
   [String, { kind: 'scalar', name: 'string' }],
   [Number, { kind: 'scalar', name: 'number' }],

@@ -55,7 +55,7 @@ interface ArrayType {
   readonly collection?: 'set';
 }
 
-/** A union of classes, told apart by the value of one property. */
+/** A union of classes, distinguished by the value of one property. */
 export interface TaggedType {
   readonly kind: 'tagged';
   readonly property: string;

@@ -57,7 +57,7 @@ function wrapped(parameters: JsonSchema): OfferedParameters {
   return { schema, wrapper };
 }
 
-/** No name that the arguments themselves may have, so that both forms can be told apart. */
+/** A name that the arguments themselves cannot have, so that both forms can be distinguished. */
 function freeName(parameters: JsonSchema): string {
   const taken = new Set<string>();
   for (const { properties = {} } of allSchemas(parameters))

@@ -17,7 +17,7 @@ import type { SearchedTool } from './tool-index.js';
  * ```
  */
 export interface ToolEmbedder {
-  /** One vector for each text, in their order; `kind` says whether they are tools or what somebody asked. */
+  /** One vector for each text, in their order; `kind` states whether they are tools or a query. */
   embed(
     texts: readonly string[],
     about: { readonly kind: 'tool' | 'query'; readonly signal?: AbortSignal },

@@ -360,7 +360,7 @@ type CallReading =
   | CallsReading
   /** No call; the search goes on at `end`. */
   | { readonly kind: 'none'; readonly end: number }
-  /** Perhaps a call: the text ends too early to tell. */
+  /** Perhaps a call: the text ends too early to decide. */
   | { readonly kind: 'open' };
 
 interface CallsReading {

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonSchema } from '../contract/json-schema.js';
 import type { TextCursor } from './text-cursor.js';
 
-/** A tool as a parser may be told of it: its name, itself, its schema for providers, or anything alike. */
+/** A tool as a parser may receive it: its name, itself, its schema for providers, or anything alike. */
 type KnownTool =
   | string
   | { readonly name: string; readonly parameters?: JsonSchema }
@@ -19,7 +19,7 @@ export type KnownToolSource =
 export interface KnownTools {
   /** Every name counts as a tool, because none were given. */
   readonly any: boolean;
-  /** Calls of other tools between marks that nothing but calls has are told too. */
+  /** Calls of other tools are reported too, between marks that only calls have. */
   readonly tellsUnknown: boolean;
   has(name: string): boolean;
   /** Whether what is called so is to be read further. */
@@ -108,7 +108,7 @@ export interface TextCallFormat {
 /** A call as it was found in text, before it has an id of its own. */
 export interface DraftCall {
   readonly name: string;
-  /** An object, or the raw text where it is no strict JSON object: the read step mends and records it. */
+  /** An object, or the raw text where it is no strict JSON object: the read step repairs and records it. */
   readonly arguments: JsonObject | string;
   /** The id that the model wrote, if it wrote one. */
   readonly id?: string;

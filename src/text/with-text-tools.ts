@@ -110,7 +110,7 @@ function withoutToolOptions(options: LLMRequest['options']): LLMRequest['options
   return others;
 }
 
-/** Where nothing is offered, nothing is a call; a call of another tool is answered, so that the model can mend it. */
+/** Where nothing is offered, nothing is a call; a call of another tool is answered, so that the model can correct it. */
 function toolsOf({ tools = [] }: LLMRequest) {
   return knownTools(tools, { unknown: 'call' });
 }

@@ -100,7 +100,7 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
   return copy;
 }
 
-/** What cannot even be revived says nothing: the schema has told what is wrong with it. */
+/** A value that cannot be hydrated reports nothing: the schema has reported its errors. */
 async function review(revive: Revive, args: JsonObject): Promise<readonly ReviewFault[]> {
   const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
   try {

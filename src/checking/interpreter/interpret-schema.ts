@@ -355,7 +355,7 @@ const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
 const REFUSES: Judge = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
 
-/** Asks a judge once about a value; of one that does not fit, the reasons are told once for each place of it. */
+/** Validates a value once; if it is invalid, the errors are reported once for each location. */
 function remembering(judge: Judge): Judge {
   return (value, run, seen) => {
     const verdicts = run.verdictsOf(judge);

@@ -21,7 +21,7 @@ export type Test = (value: unknown) => boolean;
 
 export const FITS: Judge = () => true;
 
-/** The verdict of a judge alone, where nobody asks what else has been judged. */
+/** The result of one validator alone, without evaluated properties. */
 export function testOf(judge: Judge): Test {
   return (value) => judge(value, QUIET);
 }
@@ -57,7 +57,7 @@ interface Complaint {
 export class Run {
   readonly #isTracking: boolean;
   readonly #path: (string | number)[] = [];
-  /** For each step of the path, where it leads, as far as somebody has asked. */
+  /** For each step of the path, where it leads, as far as it was needed. */
   readonly #places: string[] = [];
   /** Absent where only the verdict is wanted, so that the first disagreement ends the matter. */
   #errors: SchemaError[] | undefined;
@@ -91,7 +91,7 @@ export class Run {
 
   /** Judges what lies in the value. */
   below(key: string | number, value: unknown, judge: Judge): boolean {
-    // Who tells nothing needs no path.
+    // Without error reports no path is needed.
     if (this.#errors === undefined) return judge(value, this, this.track());
     this.#path.push(key);
     const fits = judge(value, this, this.track());
@@ -147,7 +147,7 @@ type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
 interface Verdict {
   readonly fits: boolean;
   readonly seen?: Seen | undefined;
-  /** Where the value lay when all that is wrong with it was told. */
+  /** The location of the value when all its errors were reported. */
   readonly toldAt?: string | undefined;
 }
 
@@ -218,5 +218,5 @@ export interface SchemaError {
   readonly data?: unknown;
 }
 
-/** So many errors are told apart; those beyond are only counted. */
+/** The maximum of reported errors; more are only counted. */
 export const MAX_ERRORS = 200;

@@ -208,7 +208,7 @@ function fitValue(name: string, schema: JsonSchema, { kind, value }: Found): unk
   return hint.split("'").find((example) => example.startsWith(`${value}, `)) ?? value;
 }
 
-/** What the schema names and the text only points at: members of an enumeration, yes and no. */
+/** What the schema names and the text only points at: members of an enumeration, and booleans. */
 function readNamed(name: string, schema: JsonSchema, { text, words }: Reading): unknown {
   const { type, enum: options = [] } = itemOf(schema);
   const own = topicOf(name);

@@ -185,7 +185,7 @@ export function uselessReply(body: unknown, { api, baseURL }: AskedApi): Provide
   const code = Number(jsonRecord(error).code);
   const status = code >= 400 && code < 600 ? code : undefined;
   return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, api)}`, {
-    // Gateways tell the status of the server behind them in the body.
+    // Gateways report the status of the server behind them in the body.
     retryable: status === undefined ? isCut && !error : isPassing(status),
     ...(status === undefined ? {} : { status }),
   });

@@ -223,7 +223,7 @@ function refusedField(error: unknown): string | undefined {
 
 /**
  * Sends a request and waits no longer for the body of the answer than for its headers. The client does so from
- * version 7 on; older ones would wait for ever.
+ * version 7 on; older ones would wait forever.
  *
  * @throws what the client throws; Error where time is up.
  */

@@ -35,7 +35,7 @@ interface ReplyListener {
 const LONGEST_DELAY_MS = 30_000;
 
 /**
- * Sends requests until a reply comes through. It is safe to send one again, also where nobody knows whether the
+ * Sends requests until a reply comes through. It is safe to send one again, even if it is unknown whether the
  * first arrived: its `Idempotency-Key` names the turn, and the server answers a turn that it has with its reply.
  */
 export class ChatTransport {
@@ -106,7 +106,7 @@ export class ChatTransport {
   }
 }
 
-/** Nobody is there yet, or somebody in between says so, or too many ask at once. */
+/** The server is not reachable yet, a gateway reports that, or there are too many requests. */
 function isPassing({ code, status = 0 }: AssistantError): boolean {
   if (code === 'unreachable' || code === 'conflict' || code === 'rate_limited') return true;
   // The server's provider has had its own retries.
@@ -128,7 +128,7 @@ function toAssistantError(thrown: unknown): AssistantError {
   });
 }
 
-/** A reply, and the name of the turn that it ended, where the server told it. */
+/** A reply, and the id of the turn that it ended, if the server sent it. */
 export interface ServerReply {
   readonly turnId?: string;
   readonly response: ChatResponse;

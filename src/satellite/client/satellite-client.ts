@@ -257,7 +257,7 @@ class SatelliteRun {
     return reply;
   }
 
-  /** A call that would have to wait for somebody is an error here, as in `execute`. */
+  /** A call that would have to wait for an answer is an error here, as in `execute`. */
   async #call({ name, arguments: args }: ToolRequest, turnId: string | undefined): Promise<CallRecord> {
     const { client, channel, chatId, data, container, signal, conversationId } = this.#services;
     const {
@@ -300,7 +300,7 @@ class SatelliteRun {
     const fail = (error: unknown): void =>
       log.warn('Satellite listener failed', { event: event.type, error });
     try {
-      // A listener may be an async function, and nobody else would hear of its failure.
+      // A listener may be an async function, whose failure would be lost.
       Promise.resolve(onEvent?.(event)).catch(fail);
     } catch (error) {
       fail(error);
@@ -324,7 +324,7 @@ export type SatelliteEvent =
 /** Hears of events, and is not waited for; what it throws is logged and changes nothing. */
 export type SatelliteListener = (event: SatelliteEvent) => unknown;
 
-/** What every outcome tells. */
+/** The fields of every outcome. */
 interface Progress {
   /** What `resume` and the next `send` take. */
   readonly conversationId: string;

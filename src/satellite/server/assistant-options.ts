@@ -22,7 +22,7 @@ import {
 } from '../../kernel/options.js';
 import type { CorsOptions, RateLimit } from './chat-request.js';
 
-/** What the model is told before everything else; a function may look at who asks. */
+/** The system prompt; a function receives the client. */
 export type SystemPrompt = string | ((request: Request) => string | Promise<string>);
 
 /** Options of `createAssistantHandler`. */
@@ -35,7 +35,7 @@ export interface AssistantHandlerOptions {
   readonly llmOptions?: Readonly<Record<string, unknown>>;
   /** Default: a `MemoryConversationStore`, which a restart empties. */
   readonly store?: ConversationStore;
-  /** Hears of failures of the provider and the store, with the reasons that no client is told. */
+  /** Receives failures of the provider and the store, with causes that no client sees. */
   readonly logger?: Logger;
   /** Records the requests to the model: `openTelemetry()`. */
   readonly telemetry?: Telemetry;
@@ -43,7 +43,7 @@ export interface AssistantHandlerOptions {
   readonly token?: string;
   /**
    * Names who asks, as JSON: a conversation is its first one's, and for everybody else there is none of that id.
-   * Default: nobody is told apart, and whoever knows the id of a conversation may go on with it.
+   * Default: clients are not distinguished, and whoever knows the id of a conversation may go on with it.
    */
   readonly owner?: (request: Request) => unknown;
   /** Asked before the body of a request is read. */
@@ -56,7 +56,7 @@ export interface AssistantHandlerOptions {
   readonly maxBodyBytes?: number;
   /** Messages of a conversation at most, replies included (1,000). */
   readonly maxMessages?: number;
-  /** Milliseconds between two comments in an event stream, so that nobody takes it for dead (15,000). */
+  /** Milliseconds between two comments in an event stream, which keep the connection open (15,000). */
   readonly heartbeatMs?: number;
 }
 

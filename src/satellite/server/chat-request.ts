@@ -47,7 +47,7 @@ export type RateLimitDecision = boolean | { readonly allow: boolean; readonly re
 /** Decides about a request by its method, address and headers; its body is not read yet. */
 export type RateLimit = (request: Request) => RateLimitDecision | Promise<RateLimitDecision>;
 
-/** Throws an {@link AssistantFault} unless the hook says yes. */
+/** Throws an {@link AssistantFault} unless the hook allows it. */
 export async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefined): Promise<void> {
   if (rateLimit === undefined) return;
   // The hook may look at everything, and must not use up the body.

@@ -34,7 +34,7 @@ interface TurnRequest {
   readonly messages: readonly ChatMessage[];
   /** Names the turn; the same one again gets the same reply again. */
   readonly turnId?: string;
-  /** Who asks, where the assistant tells its clients apart. */
+  /** The client, if the assistant distinguishes them. */
   readonly owner?: unknown;
   /** The turn that must be the last one so far, where the client says so. */
   readonly after?: string;
@@ -73,7 +73,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
     throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
   const added = honoured(request.messages, conversation);
   if (added.length === 0) {
-    // Only results that nobody waits for: the model is not asked, and what it said last still stands.
+    // Only results that are not awaited: the model is not asked, and its last reply is still valid.
     if (conversation !== undefined) return replayed(request, conversation);
     const message = { role: 'assistant', content: '' } as const;
     return { response: { conversation_id: id, message, finish_reason: 'stop' } };
@@ -97,7 +97,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
   return { turnId, response };
 }
 
-/** The conversation, unless it is somebody else's: then nobody is told that there is one. */
+/** The conversation, unless it has another owner: then it looks as if it did not exist. */
 function ownConversation(
   conversation: StoredConversation | undefined,
   owner: unknown,
@@ -106,7 +106,7 @@ function ownConversation(
   throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
 }
 
-/** Items of a reply with calls may speak of them, and nobody will answer those. */
+/** Items of a reply with calls may refer to calls that will not be answered. */
 function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
   const hasItems = providerItems !== undefined && toolCalls.length === 0;
   return {
@@ -132,7 +132,7 @@ async function replayed(request: TurnRequest, conversation: StoredConversation):
   return { turnId: conversation.turnId, response };
 }
 
-/** Without the results that nobody waits for; the others are marked as results. */
+/** Without the results that are not awaited; the others are marked as results. */
 function honoured(
   messages: readonly ChatMessage[],
   conversation: StoredConversation | undefined,
@@ -398,10 +398,10 @@ class ChatService {
     return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
   }
 
-  /** What a client is told of anything that was thrown. */
+  /** The response for anything that was thrown. */
   faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): AssistantFault {
     if (thrown instanceof AssistantFault) return thrown;
-    // Nobody hears of it, and nothing went wrong here.
+    // The client has left: there is no error to report.
     if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
     this.log.error('Request failed', { error: thrown });
     return new AssistantFault('internal_error', 'something went wrong here');

@@ -370,7 +370,7 @@ export function strictSchema(schema: JsonSchema): StrictSchema {
   return strict;
 }
 
-/** Whether a schema is in its strict form already, so that a provider may be told that it is strict. */
+/** Whether a schema is in its strict form already, so that it may be sent as strict. */
 export function isStrictForm(schema: JsonSchema): boolean {
   const strict = strictSchema(schema);
   return strict.isStrict && strict.edits.length === 0;

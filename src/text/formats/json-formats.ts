@@ -140,7 +140,7 @@ export function markedCall(cursor: TextCursor, name: string): DraftCall | undefi
   const start = cursor.at;
   const json = cursor.json({ relaxed: true });
   if (json === undefined) return undefined;
-  // No strict JSON goes on as raw text: mending it is the read step's, which records it.
+  // Invalid JSON goes on as raw text: the read step repairs and records it.
   const raw = cursor.text.slice(start, cursor.at);
   return { name, arguments: json.members === undefined ? (json.value as DraftCall['arguments']) : raw };
 }

@@ -28,7 +28,7 @@ import {
 import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
 import { Agents, type NamedAgent } from './agents.js';
 
-/** What a model is told of the parameter that names an agent. */
+/** The description of the parameter that names an agent. */
 const AGENT_NAME = 'Name of the agent';
 
 const TASK = 'What it is to do, with all that it needs to know: it sees nothing of this conversation';
@@ -167,7 +167,7 @@ function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOption
   return names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
 }
 
-/** A tool that is told which agents it can be called for, and takes no other. */
+/** A tool with the list of agents that it can be called for; it refuses others. */
 function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
   const told = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
@@ -348,7 +348,7 @@ export class HandOffTools {
   }
 }
 
-/** The conversation without what its agent was told, and without the message that hands it off. */
+/** The conversation without the instructions of its agent, and without the message that hands it off. */
 function saidBefore({ messages }: AgentContext): readonly Message[] {
   const open = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
   return open.filter(({ role }) => role !== 'system' && role !== 'developer');

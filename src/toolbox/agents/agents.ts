@@ -62,7 +62,7 @@ export interface AgentsOptions {
 /** Who is asked, and for what. */
 export interface AgentTask {
   readonly agent: string;
-  /** All that the agent is told. */
+  /** The prompt of the agent. */
   readonly task: string;
 }
 

@@ -215,7 +215,7 @@ function contentsOf(step: ChangeStep | undefined): readonly string[] {
   return step?.kind === 'remove' ? step.files.map(({ content }) => content) : [];
 }
 
-/** What tells one content from another. */
+/** The hash that identifies a content. */
 export function contentDigest(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex');
 }
@@ -262,7 +262,7 @@ export class JournalStorage {
   }
 }
 
-/** A folder that nobody else can read: `journal.jsonl`, and a file for each content. */
+/** A folder with access for this user only: `journal.jsonl`, and a file for each content. */
 export class FolderJournalStorage extends JournalStorage {
   readonly #log: string;
   readonly #contents: string;

@@ -396,7 +396,7 @@ class VisitedFolder implements WalkedFolder {
   }
 }
 
-/** Makes a folder, unless somebody else has just made it. */
+/** Makes a folder, unless another process has just made it. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path);
@@ -477,7 +477,7 @@ async function writeToDisk(
     await syncFile(file);
     isOpen = false;
     await closeFile(file);
-    // The bytes took their time: somebody may have been faster.
+    // Writing took its time: another process may have been faster.
     refuseUnlessFits(place, statsAt(folder.at(name)), condition);
     putInPlace(draft, place, condition.replaces === 'absent' ? 'new' : 'replacing');
   } catch (error) {
@@ -675,14 +675,14 @@ interface OpenRange {
   readonly most: number;
 }
 
-/** Reads of a file that is open; it is looked at now that nobody can replace it. */
+/** Reads of an open file; it is checked now that it cannot be replaced. */
 function readOpen(file: number, { path, from, most }: OpenRange): FileBytes {
   const stats = fstatSync(file, { bigint: true });
   const kind = kindOf(stats);
   if (kind !== 'file') throw wrongKind(path, kind, 'file');
   const size = Number(stats.size);
   const wanted = Math.max(0, Math.min(most, size - from));
-  // A file of this size has no place in memory; whoever asks for all of it is told.
+  // A file of this size does not fit into memory; reading all of it is an error.
   if (wanted > MOST_BYTES)
     throw new FileSystemError('failed', `'${path}' is too large to be read at once: ${size} bytes.`);
   const bytes = fill(file, new Uint8Array(wanted), from);

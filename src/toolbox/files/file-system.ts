@@ -111,7 +111,7 @@ export class FileSystemError extends Error {
  * ```
  */
 export abstract class FileSystem {
-  /** Containers make an instance of any class that nobody has registered. */
+  /** Containers make an instance of any unregistered class. */
   constructor() {
     if (new.target === FileSystem)
       throw new TypeError(

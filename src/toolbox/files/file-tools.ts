@@ -55,7 +55,7 @@ const VERSION = 'The version that reading the file told; it is refused where the
 /**
  * Tools for the files of one folder: read, list, find, search, write, edit, patch, move and delete. Where they work is
  * the {@link FileSystem} that is injected. What they may do is for a policy to say
- * (`toolwright/toolbox/permissions`): without one, they do what they are told.
+ * (`toolwright/toolbox/permissions`): without one, they do all that the model asks for.
  *
  * @example
  * ```ts
@@ -487,7 +487,7 @@ async function planChange(
   const changed = change(there?.text ?? '');
   const refused = (why: string) => new FileSystemError('failed', `'${path}' was not changed:${why}`);
   if (!changed.ok) throw refused(`\n${changed.problems.map((one) => `- ${one}`).join('\n')}`);
-  // Half a character has no bytes: something that nobody wrote would be in its place.
+  // Half a character has no bytes: a replacement character would be written in its place.
   if (!changed.text.isWellFormed()) throw refused(' half of a character would be left in it.');
   return { to: path, after: changed.text, ...(there && { from: path, there }) };
 }

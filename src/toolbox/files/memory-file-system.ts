@@ -17,7 +17,7 @@ import {
   wrongKind,
 } from './file-system.js';
 
-/** A file, with what tells it from what was there before. */
+/** A file, with a stamp that identifies its version. */
 interface KeptFile {
   readonly bytes: Uint8Array;
   readonly changedAt: number;

@@ -162,12 +162,12 @@ type FileContent =
   | { readonly kind: 'image'; readonly mimeType: string }
   | { readonly kind: 'binary'; readonly why: string };
 
-/** Where a zero byte tells that something is no text. */
+/** Where a zero byte shows that a file is binary. */
 const LOOKED_AT_BYTES = 8_192;
 
 const TEXT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads bytes as text in UTF-8, or tells what else they are. */
+/** Reads bytes as text in UTF-8, or reports what else they are. */
 export function contentOf(bytes: Uint8Array): FileContent {
   const mimeType = imageType(bytes);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
@@ -176,7 +176,7 @@ export function contentOf(bytes: Uint8Array): FileContent {
   if (hasZero(bytes)) return { kind: 'binary', why: 'it is binary' };
   try {
     const text = TEXT.decode(bytes);
-    // The first line tells; a file that mixes them keeps each as it is.
+    // The first line decides; a file that mixes them keeps each as it is.
     return { kind: 'text', text, lineEnd: /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n' };
   } catch {
     return { kind: 'binary', why: 'it is not text in UTF-8' };
@@ -204,7 +204,7 @@ function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
   return bytes.length >= start.length && start.every((byte, index) => bytes[index] === byte);
 }
 
-/** What tells one content of a file from another: 12 characters that a model can repeat. */
+/** The short hash that identifies a content of a file: 12 characters that a model can repeat. */
 export function fileVersion(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex').slice(0, 12);
 }

@@ -50,7 +50,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 const MOST_OF_A_LINE = 300;
 const MOST_CHARACTERS = 60_000;
 
-/** The files of a folder and of those in it whose paths fit, as the model is told them. */
+/** The matching files of a folder and its subfolders, as the model receives them. */
 export async function findFiles(files: FileSystem, selection: FileSelection, most: number): Promise<string> {
   const paths: string[] = [];
   await eachFile(files, selection, ({ path }) => {
@@ -63,7 +63,7 @@ export async function findFiles(files: FileSystem, selection: FileSelection, mos
   return `${shown}\n(more than ${most}; look in a folder of them, or by a narrower pattern)`;
 }
 
-/** Lines that fit, file by file in order of paths, as the model is told them. */
+/** Matching lines, file by file in order of paths, as the model receives them. */
 export async function searchFiles(files: FileSystem, search: FileSearch): Promise<string> {
   const { context, most, until } = search;
   const find = lineFinder(search);
@@ -126,7 +126,7 @@ function withoutLast(found: readonly FileLines[]): readonly FileLines[] {
   return lines.length === 0 ? found.slice(0, -1) : [...found.slice(0, -1), { ...last, lines }];
 }
 
-/** Goes through files until it is told to stop. */
+/** Goes through files until it is stopped. */
 async function eachFile(
   files: FileSystem,
   { path, fits, withIgnored, signal }: FileSelection,
@@ -171,7 +171,7 @@ const KINDS: Readonly<Record<FileKind, string>> = {
   other: ' (device or pipe)',
 };
 
-/** Names in a folder, as the model is told them; of a file, what it is. */
+/** Names in a folder, as the model receives them; for a file, its kind. */
 export async function describeFolder(files: FileSystem, path: string, most: number): Promise<string> {
   const known = files.pathOf(path);
   const info = await files.info(known);

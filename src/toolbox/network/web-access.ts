@@ -128,7 +128,7 @@ export class WebAccess {
     }
   }
 
-  /** The URL of an address that may be asked, as far as can be told before its name is resolved. */
+  /** The URL of an allowed address, as far as that is known before its name is resolved. */
   check(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (url === undefined) throw new WebFault('That is no address: write it with https://.');
@@ -175,7 +175,7 @@ async function resolveBySystem(host: string): Promise<readonly string[]> {
   }
 }
 
-/** Connects to the addresses that were looked at, and asks nobody once more. */
+/** Connects to the addresses that were checked, without a second look-up. */
 function lookupOf(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, done) => {

@@ -43,7 +43,7 @@ export interface OpenApiOptions {
   readonly prefix?: string;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** With which requests are made; default: one that asks the server and nobody else. */
+  /** With which requests are made; default: one that connects only to the server. */
   readonly web?: WebAccess;
 }
 
@@ -92,7 +92,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   ];
   if (wrong.length > 0) throw new ToolDeclarationError(wrong);
   const { host } = new URL(server);
-  // A document that somebody else wrote does not lead into the application's own network.
+  // A foreign document must not lead into the application's own network.
   const privateHosts = options.server === undefined ? {} : { privateHosts: [host] };
   const web = options.web ?? new WebAccess({ allow: [host], ...privateHosts });
   return included.map((operation, index) =>
@@ -113,7 +113,7 @@ function isIncluded(operation: Operation, include: OpenApiOptions['include']): b
   return typeof include === 'function' ? include(operation) : include.includes(operation.id);
 }
 
-/** An id that nothing has, a scheme that nobody fills. */
+/** An unknown id, a scheme without credentials. */
 function missing(
   included: readonly Operation[],
   { include, auth = {} }: OpenApiOptions,

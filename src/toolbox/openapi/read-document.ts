@@ -49,7 +49,7 @@ export interface Operation {
   readonly isDeprecated: boolean;
   readonly parameters: readonly OperationParameter[];
   readonly body?: OperationBody;
-  /** Any one of these lists of schemes will do; an empty list: nobody has to say who they are. */
+  /** Any one of these lists of schemes will do; an empty list: no authentication is needed. */
   readonly security: readonly (readonly SecurityScheme[])[];
 }
 
@@ -79,7 +79,7 @@ export function readDocument(document: JsonObject): ReadDocument {
   const misplaced: AuthorFault[] = [];
   const operations = Object.entries(paths).flatMap(([path, item]) => {
     const shared = reader.follow(item);
-    // A reference that leads to nothing is told already, and `x-…` is for others.
+    // A broken reference is reported already, and `x-…` is for others.
     if (!isRecord(shared)) {
       if (shared !== undefined && !path.startsWith('x-')) misplaced.push(noObject(path, shared));
       return [];

@@ -40,7 +40,7 @@ export interface StandingApproval {
   readonly scope: YesScope;
   /** When it was given, ISO 8601. */
   readonly given: string;
-  /** Until when it holds, ISO 8601; for ever where there is none. */
+  /** Until when it holds, ISO 8601; default: forever. */
   readonly until?: string;
 }
 
@@ -466,7 +466,7 @@ export interface PermissionsOptions {
   readonly file?: string;
   /** Whose calls these are, for approvals of a session; default: `context.conversationId`, or `context.chatId`. */
   readonly sessionOf?: (context: ToolContext) => string | undefined;
-  /** Whose calls these are, for approvals of a user; default: nobody's. */
+  /** The owner of the calls, for approvals of a user; default: none. */
   readonly userOf?: (context: ToolContext) => string | undefined;
 }
 

@@ -129,7 +129,7 @@ export class ScheduleTools {
     );
   }
 
-  /** What cannot be scheduled touches nothing: nobody is asked about it before it fails. */
+  /** What cannot be scheduled accesses nothing: it fails before an approval is requested. */
   async touchesOfNew(_: unknown, context?: ToolContext): Promise<readonly ResourceAccess[] | 'as annotated'> {
     const of = ownerOf(context);
     return of !== undefined && (await this.schedules.reaches(of.conversationId)) ? 'as annotated' : [];

@@ -52,7 +52,7 @@ export interface NewSchedule {
   readonly conversationId: string;
   /** On whose behalf, any JSON. */
   readonly owner?: unknown;
-  /** What the model is told then. */
+  /** The message that the model receives then. */
   readonly text: string;
   /** Once, at a time of ISO 8601: `2030-05-17T09:00`, with an offset or by the clock of `timeZone`. */
   readonly at?: string;
@@ -273,7 +273,7 @@ function refused(problem: string): { readonly ok: false; readonly problem: strin
   return { ok: false, problem };
 }
 
-/** Short enough for a model, and of nobody else. */
+/** Short enough for a model, and unique. */
 function idOf(key: string, of: ScheduleOwner): string {
   const digest = createHash('sha256').update(JSON.stringify([key, of.conversationId, subjectOf(of)]));
   return `sch_${digest.digest('base64url').slice(0, 16)}`;

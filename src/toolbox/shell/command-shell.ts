@@ -1,4 +1,4 @@
-/** What tells what a command would access in a folder. */
+/** Finds out what a command would access in a folder. */
 export interface FolderView {
   /** The folder, absolute, without links. */
   readonly root: string;
@@ -113,7 +113,7 @@ export abstract class CommandShell {
 
   /** Starts a command; throws if that is impossible. */
   abstract start(request: CommandRequest): RunningCommand;
-  /** What tells what a command would access, before it runs. */
+  /** Finds out what a command would access, before it runs. */
   abstract view(): FolderView;
   /** The folder that a path names, absolute; throws if it is none, or outside. */
   abstract folderAt(path: string): string;

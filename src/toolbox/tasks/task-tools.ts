@@ -108,7 +108,7 @@ export class TaskTools {
   }
 }
 
-/** Outside of a conversation each run has a list, and without a run each owner: nobody sees that of another one. */
+/** Outside of a conversation each run has a list, and without a run each owner; lists are never shared. */
 function keyOf(context: ToolContext | undefined): string {
   const { conversationId, chatId, runId, owner } = context ?? {};
   return (

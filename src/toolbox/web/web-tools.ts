@@ -150,7 +150,7 @@ type PageContent =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'bytes'; readonly type: string };
 
-/** Characters of HTML that are converted; what comes behind is left, and told. */
+/** Characters of HTML that are converted; the rest is left out, with a note. */
 const MOST_HTML = 1_000_000;
 
 /** The text of a response: HTML as Markdown with absolute addresses, JSON and text as they are. */
@@ -183,7 +183,7 @@ function charsetInside(body: Uint8Array): string | undefined {
   return charsetOf(Buffer.from(body.subarray(0, 2_048)).toString('latin1'));
 }
 
-/** An encoding that nobody knows is read as UTF-8. */
+/** An unknown encoding is read as UTF-8. */
 function decoded(body: Uint8Array, charset = 'utf-8'): string {
   try {
     return new TextDecoder(charset).decode(body);

@@ -185,7 +185,7 @@ interface OpenCall {
   custom: boolean;
   extra_content?: WireRecord;
   thought_signature?: string;
-  /** How much of the input has been told as stream parts; -1 before the beginning was. */
+  /** How much of the input has been streamed; -1 before its start was. */
   told: number;
   readonly index: number;
 }
@@ -198,7 +198,7 @@ interface OpenCall {
 class CallAssembly {
   readonly #calls: OpenCall[] = [];
 
-  /** Adds one entry of a delta's `tool_calls`, and gives what to tell of it. */
+  /** Adds one entry of a delta's `tool_calls`, and returns the parts to stream. */
   addPiece(entry: unknown): readonly LLMStreamPart[] {
     const piece = readPiece(entry);
     const open = this.#openCallOf(piece);
@@ -220,7 +220,7 @@ class CallAssembly {
       .map(({ index, told, ...call }) => call);
   }
 
-  /** The ends of all calls whose beginning was told. */
+  /** The ends of all calls whose start was streamed. */
   ends(): readonly LLMStreamPart[] {
     return this.#calls
       .filter(({ told }) => told >= 0)
@@ -239,7 +239,7 @@ class CallAssembly {
     return this.#tell(call);
   }
 
-  /** Two calls of one id could not be told apart by who listens, so the second is told of only at the end. */
+  /** Readers cannot distinguish two calls of one id, so the second is reported only at the end. */
   #tell(call: OpenCall): readonly LLMStreamPart[] {
     const { id, name, input, told } = call;
     const parts: LLMStreamPart[] = [];

@@ -31,13 +31,13 @@ import {
   type WireRecord,
 } from '../wire-json.js';
 
-/** Also those that a server works on in the background, which nobody here would fetch later. */
+/** Also those that a server works on in the background, which would never be fetched. */
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
 
-/** A call whose beginning was told, and how much of its input. */
+/** A call whose start was streamed, and how much of its input. */
 interface ToldCall {
   readonly callId: string;
-  /** Of a tool whose input is text: what is told is JSON all the same, with the text in it. */
+  /** Of a tool whose input is text: it is streamed as JSON all the same, with the text in it. */
   readonly parameter?: string;
   told: string;
   isEnded: boolean;
@@ -55,7 +55,7 @@ export class ResponsesReply {
   #response: WireRecord | undefined;
   #text = '';
   #reasoning = '';
-  /** What of the current item has been told as it came. */
+  /** What has been streamed of the current item. */
   #itemText = '';
   #itemThought = '';
   /** What is thought next is another part. */
@@ -252,7 +252,7 @@ function failureOf({ error, code, message, status }: WireRecord): Error {
   return Object.assign(new Error(name === '' ? text : `${name}: ${text}`), { error: said, code: name });
 }
 
-/** What the model thought, as far as it is told: summaries, or the text of models that give it. */
+/** The reasoning of the model, as far as it is sent: summaries, or the text of models that return it. */
 function reasoningOf(output: readonly WireRecord[]): string {
   return output
     .filter(({ type }) => type === 'reasoning')
@@ -580,7 +580,7 @@ function customInput(
 
 /*
  * What the items of a reply say. Items of other types (web searches, code, MCP, computer use, …) are the server's own
- * work, or its own questions: they are kept and go back, and nobody here looks into them.
+ * work, or its own questions: they are stored and sent back unread.
  */
 
 const CALLS = new Set<unknown>(['function_call', 'custom_tool_call']);
