@@ -32,14 +32,14 @@ export type ReservationOutcome =
   | { readonly status: 'reserved' }
   | { readonly status: 'spent'; readonly key: string; readonly part: BudgetPart; readonly left: number };
 
-/** What has been spent of an account, and what is reserved. */
+/** The spent and the reserved amounts of an account. */
 export interface BudgetBalance {
   readonly spent: BudgetAmounts;
   readonly reserved: BudgetAmounts;
 }
 
 /**
- * Keeps what is spent. Every method is atomic, also between processes: of two that reserve the rest of an account at
+ * Stores spent amounts. Every method is atomic, also between processes: of two that reserve the rest of an account at
  * the same moment, one gets it. Methods may be synchronous.
  */
 export interface BudgetLedger {
@@ -57,7 +57,7 @@ export interface BudgetLedger {
   removeOlderThan(ageMs: number): number | Promise<number>;
 }
 
-/** A store that keeps budgets, too. */
+/** A store of runs that stores budgets, too. */
 export interface StoreWithBudgets {
   readonly budgets: BudgetLedger;
 }
@@ -67,7 +67,7 @@ export function conversationKey(conversationId: string): string {
   return `conversation:${conversationId}`;
 }
 
-/** Under which key what was granted beyond an account is kept. */
+/** The key under which grants beyond an account are stored. */
 export function grantedKey(key: string): string {
   return `granted ${key}`;
 }

@@ -19,7 +19,7 @@ import type { BudgetLedger, BudgetPart, StoreWithBudgets } from './budget-ledger
 import type { CallScope } from './call.js';
 import type { LLMRequest } from './llm-provider.js';
 
-/** So much at most; what is not given is not limited. */
+/** Limits; an amount without a limit may grow freely. */
 export interface BudgetLimits {
   /** Of input and output together, as providers report them. */
   readonly tokens?: number;
@@ -29,7 +29,7 @@ export interface BudgetLimits {
   readonly calls?: number;
   /** Requests to a model. */
   readonly steps?: number;
-  /** Milliseconds that requests and calls take; what is under way is not cut off. */
+  /** Milliseconds that requests and calls take; those under way are not cut off. */
   readonly timeMs?: number;
 }
 
@@ -81,11 +81,11 @@ export interface Budget extends AskableLimits {
   /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
   readonly countTokens?: (request: LLMRequest) => number;
   /**
-   * Tokens of a reply at most: so many are reserved, and the provider is told. Default: what `llmOptions` or the prices
+   * Tokens of a reply at most: so many are reserved and requested. Default: what `llmOptions` or the prices
    * say; where they say nothing, 8,192 are reserved.
    */
   readonly maxOutputTokens?: number;
-  /** Keeps what is spent by conversations and keys; default: the config's `store`. */
+  /** Stores what conversations and keys spend; default: the config's `store`. */
   readonly store?: StoreWithBudgets;
 }
 
@@ -184,7 +184,7 @@ const KEYED = objectOf<KeyedBudget>(
 /** A ledger is asked for by name: it may come from another copy of this package. */
 const LEDGER = withMethods(['reserve', 'renewReservation', 'settle', 'balance'], 'a ledger of budgets');
 
-/** Whether a store keeps budgets. */
+/** Whether a store supports budgets. */
 export function keepsBudgets(store: unknown): store is StoreWithBudgets {
   const { budgets } = (store ?? {}) as { readonly budgets?: BudgetLedger };
   return LEDGER.accepts(budgets);

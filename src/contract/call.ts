@@ -139,7 +139,7 @@ export interface CallRecord {
   readonly edited?: EditedCall;
   /** The standing approval that the call was let through by, or that its own approval has become. */
   readonly standing?: StandingYes;
-  /** The call's `context.idempotencyKey`; only where a store keeps the steps of the run. */
+  /** The call's `context.idempotencyKey`; only if a store saves the steps of the run. */
   readonly idempotencyKey?: string;
   /** What hooks did about it, in order; absent where they did nothing. */
   readonly hooks?: readonly HookNote[];
@@ -181,11 +181,11 @@ export type PolicyDecision =
   | {
       readonly ask: true;
       readonly reason?: string;
-      /** How far a yes may stand for later calls; the policy itself keeps it, and lets those through. */
+      /** Which later calls an approval may cover; the policy itself stores it, and allows those. */
       readonly remember?: PolicyRemember;
     };
 
-/** How a policy keeps a yes. */
+/** How a policy stores an approval. */
 export interface PolicyRemember {
   readonly scopes: readonly RememberScope[];
   /** Milliseconds for which it may stand at most; default: no limit. */
@@ -209,7 +209,7 @@ export interface PolicyRemember {
 export type ToolPolicy = (request: PolicyRequest) => PolicyDecision | Promise<PolicyDecision>;
 
 /**
- * Why a call waits: `client` (the caller's side executes it), `approval` (somebody must say yes first),
+ * Why a call waits: `client` (the caller's side executes it), `approval` (a user must approve it first),
  * `question` (the tool asked the user something), `outcome` (its process died while it ran, and somebody must say
  * what came of it).
  */
@@ -225,7 +225,7 @@ export interface PendingCall {
   readonly tool: string;
   /** As the tool would get them: checked, mended, defaults filled in; JSON. */
   readonly arguments: JsonObject;
-  /** Of a question: what is asked. Of an outcome: what is known of the call. Of an approval: why a policy asks. */
+  /** Of a question: its text. Of an outcome: what is known of the call. Of an approval: why a policy asks. */
   readonly message?: string;
   /** Of a question: what the answer's value must fit. */
   readonly schema?: JsonSchema;
@@ -235,7 +235,7 @@ export interface PendingCall {
   readonly risk?: 'low' | 'medium' | 'high';
   /** Of an approval: what the answer may be, where its tool does not take every decision. */
   readonly decisions?: readonly ApprovalDecision[];
-  /** Of an approval: whether a yes may stand for later calls, too, and for how many milliseconds at most. */
+  /** Of an approval: whether it may be remembered for later calls, and for how many milliseconds at most. */
   readonly mayRemember?: MayRemember;
   /**
    * Of an approval, or of an outcome that lets the call run again: that not everybody may give it who may answer;
@@ -248,12 +248,12 @@ export interface PendingCall {
   readonly path?: readonly EnclosingCall[];
 }
 
-/** How far a yes may stand. */
+/** Which later calls an approval may cover. */
 export interface MayRemember {
   readonly scopes: readonly RememberScope[];
   /** Milliseconds. */
   readonly maxMs?: number;
-  /** Who keeps it: a policy that asked; otherwise the store of the run. */
+  /** Where it is stored: by the policy that asked; otherwise in the store of the run. */
   readonly by?: 'policy';
 }
 
@@ -284,7 +284,7 @@ export interface ApprovalAnswer {
   readonly reason?: string;
   /** All arguments of the call, in place of those that are pending; the same ones change nothing. */
   readonly arguments?: JsonObject;
-  /** Of a yes, where `mayRemember` of the pending call allows it: it stands for later calls, too. */
+  /** Of an approval, if `mayRemember` of the pending call allows it: it is remembered for later calls. */
   readonly remember?: Remember;
 }
 
@@ -364,7 +364,7 @@ export interface CallJournal {
   readonly approved?: true;
   /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
   readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
-  /** The yes is to stand for later calls, too: until it is kept, and then its id. */
+  /** The approval is to be remembered for later calls: until it is stored, and then its id. */
   readonly remember?: Remember & Pick<MayRemember, 'by'>;
   readonly standing?: StandingYes;
   /** The call was refused; `expired`: no decision came in time. */
@@ -385,7 +385,7 @@ export interface CallJournal {
   readonly once: readonly { readonly key: string; readonly value?: unknown }[];
 }
 
-/** What a suspended call waits for, and what is to be given back when it is made again. */
+/** What a suspended call waits for, and the journal for when it is made again. */
 export interface Suspension {
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;

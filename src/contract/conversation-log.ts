@@ -119,7 +119,7 @@ export interface KeptConversation {
   readonly isHeld: boolean;
 }
 
-/** What came of asking for a conversation; `taken`: somebody else holds it; `missing`: nothing ever entered it. */
+/** The outcome of acquiring a conversation; `taken`: another process holds it; `missing`: it has no entries. */
 export type HoldOutcome =
   | { readonly status: 'held'; readonly conversation: KeptConversation }
   | { readonly status: 'taken' }
@@ -137,7 +137,7 @@ export interface ConversationCommit {
   readonly events?: readonly JsonObject[];
 }
 
-/** Something that happened in a conversation, as a log keeps it; numbers count from 1 without a gap. */
+/** An event of a conversation, as a log stores it; numbers count from 1 without a gap. */
 export interface LoggedEvent {
   readonly number: number;
   readonly event: JsonObject;
@@ -146,12 +146,12 @@ export interface LoggedEvent {
 /** Which events are asked for. */
 export interface EventQuery {
   readonly conversationId: string;
-  /** Number of the last one that is known already; 0 for all that are kept. */
+  /** Number of the last one that is known already; 0 for all stored events. */
   readonly after: number;
   readonly limit: number;
 }
 
-/** Something entered a conversation (`inbox`), or its readers were told something or it was let go (`events`). */
+/** A conversation has a new entry (`inbox`), or it has a new event or was released (`events`). */
 export type ConversationNews =
   | { readonly conversationId: string; readonly about: 'inbox' | 'events' }
   /** News of any conversation may have been missed, because there was no connection: look again. */
@@ -180,7 +180,7 @@ export interface ConversationLog {
   renew(lease: ConversationLease): HoldRenewal | Promise<HoldRenewal>;
   /** False where the hold was lost, and then nothing changes. */
   commit(hold: ConversationHold, commit: ConversationCommit): boolean | Promise<boolean>;
-  /** Numbers and keeps events; the number of the last one, or `undefined` where the hold was lost. */
+  /** Numbers and stores events; the number of the last one, or `undefined` if the lease was lost. */
   tell(
     hold: ConversationHold,
     events: readonly JsonObject[],
@@ -195,7 +195,7 @@ export interface ConversationLog {
   events(query: EventQuery): readonly LoggedEvent[] | Promise<readonly LoggedEvent[]>;
   /** Asks for the end of the open turn; false where there is none. */
   askAbort(conversationId: string): boolean | Promise<boolean>;
-  /** Conversations that something entered or whose holder died, and that nobody holds; those that wait longest first. */
+  /** Conversations without a holder that have new entries or whose holder crashed; longest waiting first. */
   due(limit: number): readonly string[] | Promise<readonly string[]>;
   /**
    * Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. Where others can

@@ -36,7 +36,7 @@ export interface StoredConversation {
 }
 
 /**
- * Where an assistant keeps its conversations. The package brings `MemoryConversationStore`, `SqliteConversationStore` and
+ * Where an assistant stores its conversations. The package brings `MemoryConversationStore`, `SqliteConversationStore` and
  * `PostgresConversationStore`; they may drop conversations that expired or are too many.
  */
 export interface ConversationStore {

@@ -3,7 +3,7 @@ import type { JsonObject, JsonSchema, SchemaSource } from './json-schema.js';
 import type { RememberScope } from './standing-approvals.js';
 import type { ToolContext } from './tool-context.js';
 
-/** Hints about what a tool does, with MCP's meanings; what is not set stays unset. */
+/** Hints about a tool, with MCP's meanings; there are no defaults. */
 export interface ToolAnnotations {
   readonly title?: string;
   readonly readOnly?: boolean;
@@ -15,7 +15,7 @@ export interface ToolAnnotations {
 /** Whether a call needs an approval first. */
 export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
-/** What whoever is asked may decide: say yes, say yes to other arguments, say no. */
+/** The decisions that an approver may make: approve, approve with other arguments, refuse. */
 export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
 
 /** Who wants to approve a call, and which one. */
@@ -64,16 +64,16 @@ export interface ApprovalOptions {
   readonly decisions?: readonly ApprovalDecision[];
   /** Of the question, for people. */
   readonly title?: string;
-  /** What a yes comes to, for people. */
+  /** What approving the call would do, for people. */
   readonly description?: string | ((args: JsonObject) => string);
   readonly risk?: 'low' | 'medium' | 'high';
   /** Milliseconds for an answer; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
-  /** Which later calls a yes may let through, if whoever answers asks for that; default: none. */
+  /** Which later calls an approval may cover, if the approver asks for that; default: none. */
   readonly remember?: RememberOptions;
 }
 
-/** How far a yes may stand for later calls of a tool. */
+/** Which later calls of a tool an approval may cover. */
 export interface RememberOptions {
   readonly scopes: readonly RememberScope[];
   /**
@@ -136,7 +136,7 @@ export interface ToolBehaviour {
   readonly namespace?: string;
 }
 
-/** How results of a tool are kept for calls to come. */
+/** How results of a tool are cached for later calls. */
 export interface ResultCaching {
   /** Milliseconds; default: the hook's. */
   readonly lifetimeMs?: number;

@@ -6,7 +6,7 @@ import type { LLMRequest, LLMResponse } from './llm-provider.js';
 import type { ArgumentFault, ToolDefinition } from './tool.js';
 import type { ToolResult } from './tool-result.js';
 
-/** A call as hooks see it. What they do to this object changes nothing: they say what is to be done. */
+/** A call as hooks see it. Changes to this object have no effect: hooks return what is to be done. */
 export interface HookedCall {
   readonly callId: string;
   /** As the model named it. */
@@ -23,7 +23,7 @@ export interface HookedCall {
   readonly runId?: string;
   /** The number of this attempt of the model at this tool; 1 is the first. */
   readonly attempt: number;
-  /** It is made again: it waited for somebody, is done as a job, or its process died. Its arguments stay as they are. */
+  /** It is made again: it waited, is done as a job, or its process crashed. Its arguments are unchanged. */
   readonly isRepeated: boolean;
 }
 
@@ -119,7 +119,7 @@ export interface Hooks {
   readonly name?: string;
   /** Before the arguments are checked and anybody is asked: the only moment at which they may be rewritten. */
   beforeCall?(call: HookedCall): Said<BeforeCall>;
-  /** The arguments fit, policies and persons have said yes, and the tool would run now. */
+  /** The arguments are valid, the call is allowed and approved, and the tool would run now. */
   beforeRun?(call: HookedCall): Said<BeforeRun>;
   /** The call has ended, however it did; also what started work comes to, whose notes nobody hears. */
   afterCall?(call: EndedCall): Said<AfterCall>;

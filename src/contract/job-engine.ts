@@ -2,7 +2,7 @@ import { type OptionRule, withMethods } from '../kernel/options.js';
 import type { JsonObject } from './json-schema.js';
 import type { Logger, TracePlace } from './ports.js';
 
-/** What a job keeps of the scope of its call: what JSON can say of it, and never `data`. */
+/** The part of a call's scope that a job stores: as JSON, and never `data`. */
 export interface JobScope {
   readonly channel?: string;
   readonly chatId?: string;
@@ -30,7 +30,7 @@ export interface Job {
   readonly idempotencyKey: string;
   readonly callId: string;
   readonly runId?: string;
-  /** Whether somebody approved the call, and who, where that was given. Absent in jobs of older versions. */
+  /** Whether the call was approved, and by whom, if that was given. Absent in jobs of older versions. */
   readonly approved?: false | { readonly answeredBy?: unknown };
   /** Where the call stands in a trace, which the work links to. */
   readonly trace?: TracePlace;
@@ -80,7 +80,7 @@ export interface JobAttempt {
   readonly signal: AbortSignal;
   /** Counts every beginning from 1, also those that a dying worker did not end. */
   readonly attempt: number;
-  /** A failure now is the last: the job is kept among the dead ones. */
+  /** A failure now is the last: the job is then listed as dead. */
   readonly isLast: boolean;
   /** Tells the engine that the work goes on, where it does not find out by itself. */
   heartbeat(): Promise<void>;

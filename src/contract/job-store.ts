@@ -65,7 +65,7 @@ export interface CompletionOptions {
  * synchronous.
  */
 export interface JobStore {
-  /** Keeps a job; false, and nothing changes, where one of this id is kept. */
+  /** Stores a job; `false`, without a change, if there is one with this id. */
   addJob(job: Job, options: JobOptions): boolean | Promise<boolean>;
   unsentJobs(query: UnsentQuery): readonly StoredJob[] | Promise<readonly StoredJob[]>;
   /** An engine has the job. */
@@ -89,7 +89,7 @@ export interface JobStore {
   isKeptIn?(database: SqlTransaction): boolean | Promise<boolean>;
 }
 
-/** A store of runs that keeps started work, too. */
+/** A store of runs that stores jobs, too. */
 export interface StoreWithJobs {
   readonly jobs: JobStore;
 }
@@ -102,7 +102,7 @@ const JOB_STORE = withMethods(
   '',
 );
 
-/** Whether a store keeps started work. */
+/** Whether a store supports jobs. */
 export function keepsJobs(store: unknown): store is StoreWithJobs {
   return JOB_STORE.accepts((store as StoreWithJobs | undefined)?.jobs);
 }

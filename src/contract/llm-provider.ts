@@ -45,7 +45,7 @@ export type ResponseFormat =
   | { readonly type: 'text' }
   | { readonly type: 'json'; readonly schema?: JsonSchema; readonly name?: string };
 
-/** Whose request it is, for traces and for providers that keep conversations. */
+/** The owner of a request, for traces and for providers that store conversations. */
 export interface RequestMetadata {
   readonly conversationId?: string;
   /** Id of the run, the same through its suspensions. */
@@ -62,7 +62,7 @@ export interface LLMRequest {
   readonly tools?: readonly ToolSchema[];
   /** Default: the provider's, mostly `auto`. */
   readonly toolChoice?: ToolChoice;
-  /** Whether a reply may have several calls; default: the provider's, mostly yes. */
+  /** Whether a reply may have several calls; default: the provider's, mostly `true`. */
   readonly parallelToolCalls?: boolean;
   /** Default: any text. */
   readonly responseFormat?: ResponseFormat;
@@ -225,7 +225,7 @@ export interface ToolMessage {
    * other wire.
    */
   readonly found?: readonly string[];
-  /** The handle of a result that is kept whole; on no wire. */
+  /** The handle of a large result that is stored; never sent. */
   readonly kept?: string;
   /**
    * All parts of a result that is more than text; not on the wire as it is: a provider maps them to what
@@ -242,7 +242,7 @@ export interface ToolSchema {
   readonly type: 'function';
   /** As the tool says it: its one parameter may be asked for as plain text. For providers; on no wire. */
   readonly input?: 'text';
-  /** The tool was found by a search: its definition is told with that (`ToolMessage.found`). For providers; on no wire. */
+  /** The tool was found by a search: its definition is sent there (`ToolMessage.found`). For providers; never sent. */
   readonly defer?: true;
   /** It is the tool that searches, for providers that have a form for it; on no wire. */
   readonly isSearch?: true;

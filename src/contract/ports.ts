@@ -16,7 +16,7 @@ export interface Logger {
   isLevelEnabled?(level: string): boolean;
 }
 
-/** Where work stands in a trace (W3C Trace Context), as plain JSON: it is kept with states and jobs. */
+/** Where work stands in a trace (W3C Trace Context), as plain JSON: it is stored with states and jobs. */
 export interface TracePlace {
   readonly traceparent: string;
   readonly tracestate?: string;

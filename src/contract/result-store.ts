@@ -9,7 +9,7 @@ export interface ResultKey {
   readonly owner?: string;
 }
 
-/** A large result as a store keeps it, whole. */
+/** A large result, as a store stores it. */
 export interface KeptResult extends ResultKey {
   readonly text: string;
   /** Milliseconds from now until it is forgotten. */
@@ -29,21 +29,21 @@ export interface ResultStore {
   removeExpiredResults(): number | Promise<number>;
 }
 
-/** A store of runs that keeps large results, too. */
+/** A store of runs that stores large results, too. */
 export interface StoreWithResults {
   readonly results: ResultStore;
 }
 
 const RESULT_STORE = withMethods(['keepResult', 'readResult', 'removeExpiredResults'], '');
 
-/** Whether a store keeps large results. */
+/** Whether a store supports large results. */
 export function keepsResults(store: unknown): store is StoreWithResults {
   return RESULT_STORE.accepts((store as StoreWithResults | undefined)?.results);
 }
 
 /** Keeps results of calls for a while, by keys that say all they depend on. Methods may be synchronous. */
 export interface ResultCache {
-  /** What is kept under a key and has not run out. */
+  /** The result under a key, unless it has expired. */
   cachedResult(key: string): StoredResult | undefined | Promise<StoredResult | undefined>;
   /** Keeps a result in place of an older one, for so many milliseconds. */
   cacheResult(key: string, result: StoredResult, lifetimeMs: number): void | Promise<void>;
@@ -51,7 +51,7 @@ export interface ResultCache {
   forgetResult(key: string): void | Promise<void>;
 }
 
-/** A store that keeps results, too. */
+/** A store that stores results, too. */
 export interface StoreWithCache {
   readonly cache: ResultCache;
 }

@@ -67,7 +67,7 @@ export type RunEntry =
 /** What becomes of a run in a store. A run whose holder died is `running`, and its lease has ended. */
 export type RunStatus = 'running' | 'suspended' | 'ended';
 
-/** A kept run without what is in it. Times are milliseconds since 1970, by the store's clock. */
+/** A stored run without its contents. Times are milliseconds since 1970, by the store's clock. */
 export interface RunSummary {
   readonly runId: string;
   readonly status: RunStatus;
@@ -80,7 +80,7 @@ export interface RunSummary {
   readonly changedAt: number;
 }
 
-/** A kept run: its state, and what it has done since. A `suspended` run has a `RunState`. */
+/** A stored run: its state, and its entries since. A `suspended` run has a `RunState`. */
 export interface KeptRun extends RunSummary {
   readonly state: RunState | RunCheckpoint;
   readonly entries: readonly RunEntry[];
@@ -132,7 +132,7 @@ export interface ExpiredRun {
  * replaces the claim before, and from then on every write of that one is refused. All times are the store's.
  */
 export interface CheckpointStore extends RunStore {
-  /** Keeps a run that begins, claimed. Throws `RunClaimed` (517) where a run of this id is kept. */
+  /** Stores a new run, claimed. Throws `RunClaimed` (517) if there is a run with this id. */
   begin(lease: RunLease, checkpoint: RunCheckpoint): void | Promise<void>;
   /**
    * Adds entries to a claimed run, all or none; false where the claim no longer holds, and then nothing changes. A store
@@ -141,7 +141,7 @@ export interface CheckpointStore extends RunStore {
   append(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
   /** A claimed run goes on from here: the checkpoint takes the place of its state and entries. */
   checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): boolean | Promise<boolean>;
-  /** A claimed run has ended: adds the entries, ends the claim and keeps the run. */
+  /** A claimed run has ended: adds the entries, ends the claim and stores the run. */
   end(claim: RunClaim, entries: readonly RunEntry[]): boolean | Promise<boolean>;
   /**
    * Claims the running run that nobody holds and whose lease ended longest ago. Of several who claim at the same
@@ -168,7 +168,7 @@ export interface CheckpointStore extends RunStore {
   removeOlderThan(ageMs: number): number | Promise<number>;
 }
 
-/** The store where a run keeps its steps. */
+/** The store where a run saves its steps. */
 export const CHECKPOINT_STORE = withMethods(
   [
     ...['save', 'load', 'claim', 'renew', 'release', 'remove'],

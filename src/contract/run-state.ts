@@ -7,7 +7,7 @@ import type { Message, ProviderItems, Usage } from './llm-provider.js';
 import type { TracePlace } from './ports.js';
 import type { Content } from './tool-result.js';
 
-/** A result as a state keeps it: all of it that JSON can say, except the error, which is for logs. */
+/** A result, as a state stores it: its JSON form without the error, which is for logs. */
 export interface StoredResult {
   readonly forLLM: string;
   readonly forUser?: string;
@@ -18,7 +18,7 @@ export interface StoredResult {
   readonly details?: unknown;
 }
 
-/** The record of a call as a state keeps it. */
+/** The record of a call, as a state stores it. */
 export interface StoredCallRecord extends Omit<CallRecord, 'result'> {
   readonly result: StoredResult;
 }
@@ -41,7 +41,7 @@ interface StoredSettledCall extends SentCall {
   readonly record: StoredCallRecord;
 }
 
-/** The outcome of a run as a state keeps it. */
+/** The outcome of a run, as a state stores it. */
 export interface StoredRunResult {
   readonly status: string;
   readonly content: string;
@@ -204,7 +204,7 @@ export interface RunStore {
    * Keeps the state as a free, suspended run, in place of an older state of the same run.
    *
    * @throws ToolwrightError `RunClaimed` (517), and changes nothing, where that run is claimed, under way or over, or
-   *   where a state of a later revision is kept.
+   *   if the store has a state of a later revision.
    */
   save(state: RunState): void | Promise<void>;
   /** The state of a suspended run, claimed or free; `undefined` where there is none, or it is under way or over. */
@@ -237,7 +237,7 @@ export const STORED_ID: OptionRule = storedText(512);
 /** The same of runs that are there: those of turns have the id of their conversation, a dot and a number. */
 export const RUN_ID: OptionRule = storedText(528);
 
-/** No store keeps U+0000, and halves of characters would become the same. */
+/** No store can store U+0000, and halves of characters would become the same. */
 function storedText(mostBytes: number): OptionRule {
   const fix = `a text that is not empty, of at most ${mostBytes} bytes, without U+0000 and lone surrogates: 'order-7'`;
   return {

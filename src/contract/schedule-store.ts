@@ -26,7 +26,7 @@ export interface Schedule {
   readonly createdAt: number;
 }
 
-/** Which schedules are listed; what is left out does not matter. */
+/** Which schedules are listed; absent fields do not filter. */
 export interface ScheduleQuery {
   readonly conversationId?: string;
   readonly owner?: unknown;
@@ -57,7 +57,7 @@ export interface ScheduleStore {
   clock(): number | Promise<number>;
   /**
    * Keeps a schedule, unless its owner has `most` or more; one without an owner counts for its conversation. True also
-   * where one of this id is kept, and then nothing changes.
+   * if there is one with this id, and then nothing changes.
    */
   addSchedule(schedule: Schedule, most?: number): boolean | Promise<boolean>;
   /** The first of those that are due next. */
@@ -70,7 +70,7 @@ export interface ScheduleStore {
   moveSchedule(move: ScheduleMove): boolean | Promise<boolean>;
 }
 
-/** A store that keeps schedules, too. */
+/** A store of runs that stores schedules, too. */
 export interface StoreWithSchedules {
   readonly schedules: ScheduleStore;
 }
@@ -83,7 +83,7 @@ const SCHEDULE_STORE = withMethods(
 /** What a store of schedules may be, where one is asked for. */
 export const STORE_WITH_SCHEDULES = { accepts: keepsSchedules, fix: SCHEDULE_STORE.fix };
 
-/** Whether a store keeps schedules. */
+/** Whether a store supports schedules. */
 export function keepsSchedules(store: unknown): store is StoreWithSchedules {
   return SCHEDULE_STORE.accepts((store as StoreWithSchedules | undefined)?.schedules);
 }

@@ -1,16 +1,16 @@
 import { withMethods } from '../kernel/options.js';
 
-/** For what a yes may stand: the rest of its run, its conversation, or all of its owner's. */
+/** What an approval may cover: the rest of its run, its conversation, or all conversations of its owner. */
 export type RememberScope = 'run' | 'conversation' | 'user';
 
-/** What somebody asks for with a yes: that it stands for later calls, too. */
+/** The request to remember an approval for later calls. */
 export interface Remember {
   readonly scope: RememberScope;
   /** Until when (ISO 8601); default: as long as the tool allows. */
   readonly expires?: string;
 }
 
-/** A yes that stands: which calls it lets through, the server has worked out. */
+/** A remembered approval, with the calls that it covers, as the server determined them. */
 export interface StandingApproval {
   /** A digest of all that a call must have in common with it: tool, definition, pattern, scope and owner. */
   readonly id: string;
@@ -41,7 +41,7 @@ export interface ApprovalStore {
   revokeApproval(id: string): boolean | Promise<boolean>;
 }
 
-/** A store that keeps standing approvals beside its runs. */
+/** A store of runs that stores standing approvals, too. */
 export interface StoreWithApprovals {
   readonly approvals: ApprovalStore;
 }
@@ -51,7 +51,7 @@ const APPROVALS = withMethods(
   'an ApprovalStore',
 );
 
-/** Whether a store keeps standing approvals, too. */
+/** Whether a store supports standing approvals. */
 export function keepsApprovals(store: unknown): store is StoreWithApprovals {
   return (
     typeof store === 'object' && store !== null && 'approvals' in store && APPROVALS.accepts(store.approvals)

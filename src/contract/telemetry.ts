@@ -8,7 +8,7 @@ import type { ToolResult } from './tool-result.js';
 /** What goes along with a message to another process, by the names of the propagators in use. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
 
-/** Keeps secrets out of what is recorded, as it does out of the log. */
+/** Removes secrets from recorded data, as from the log. */
 export interface TraceRedaction {
   copy(value: unknown): unknown;
   mask(text: string, most?: number): string;

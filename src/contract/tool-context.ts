@@ -123,7 +123,7 @@ export interface OncePart {
   readonly idempotencyKey: string;
 }
 
-/** Work of a call that was started and has not completed yet. Plain data, so that it can be kept. */
+/** Work of a call that was started and has not completed yet. Plain data, so that it can be stored. */
 export interface BackgroundTask {
   /** `task_` and a UUID: no two processes give the same. */
   readonly id: string;

@@ -53,7 +53,7 @@ export class ToolResult {
     this.silent = Boolean(fields.silent);
     this.isError = Boolean(fields.isError);
     this.async = Boolean(fields.async);
-    // Most results are a text and nothing more; what is not there takes no room.
+    // Most results are only a text; absent fields take no memory.
     if (fields.forUser !== undefined) this.forUser = fields.forUser;
     if (fields.error !== undefined) this.error = fields.error;
     if (fields.content !== undefined) this.content = fields.content;

@@ -145,7 +145,7 @@ export interface ToolDefinition extends Tool, ToolBehaviour {
   readonly compensate?: Compensate;
   /** Says what a call would touch, to policies that ask. */
   readonly touches?: Touches;
-  /** Says what a call would come to, to whoever is asked for a yes. */
+  /** Describes what a call would do, for its approver. */
   readonly preview?: Preview;
   /** Where `context.resolve` looks when the call brings no container of its own. */
   readonly container?: InstanceResolver;
