@@ -388,14 +388,16 @@ class BullmqEngine implements JobEngine {
     const heartbeat = async () => {};
     let returned: DelayedError | WaitingError | undefined;
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
-      if (delay > 0) await taken.moveToDelayed(Date.now() + delay, token);
-      else {
-        // Who has waited longest is served first: the others must wait by then, and this worker must not ask again yet.
-        await pause(OTHERS_FIRST_MS);
-        await taken.moveToWait(token);
-        await pause(OTHERS_FIRST_MS);
+      if (delay > 0) {
+        await taken.moveToDelayed(Date.now() + delay, token);
+        returned = new DelayedError();
+        return;
       }
-      returned = delay > 0 ? new DelayedError() : new WaitingError();
+      // The worker that has waited longest is served first: the others wait by then, and this one does not ask again yet.
+      await pause(OTHERS_FIRST_MS);
+      await taken.moveToWait(token);
+      returned = new WaitingError();
+      await pause(OTHERS_FIRST_MS);
     };
     try {
       const job = jobOf(data.job);

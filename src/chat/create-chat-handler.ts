@@ -375,7 +375,7 @@ class ChatService {
     }
   }
 
-  /** Answers that do not fit the pending calls are refused with a reason. Calls that wait no longer are ignored. */
+  /** The response to wrong answers: 422 if their calls still wait; 409 if they were answered already. */
   async #answerFault(
     error: unknown,
     { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },

@@ -210,7 +210,7 @@ interface Question {
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
-/** Answers once no other process does, unless that one gave the same answer. */
+/** Answers once no other process does, unless that one answered the same question. */
 async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
   const { store, runId, id } = question;
   for (const since = performance.now(); ; await pause(PAUSE_MS)) {

@@ -81,7 +81,7 @@ export interface Budget extends AskableLimits {
   /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
   readonly countTokens?: (request: LLMRequest) => number;
   /**
-   * Tokens of a reply at most: so many are reserved and requested. Default: what `llmOptions` or the prices
+   * Tokens of a reply at most: so many are reserved, and no more requested. Default: what `llmOptions` or the prices
    * say; where they say nothing, 8,192 are reserved.
    */
   readonly maxOutputTokens?: number;

@@ -49,8 +49,8 @@ class MissingTools {
     this.#since.set(jobId, since);
     const [oldest] = this.#since.keys();
     if (this.#since.size > REMEMBERED && oldest !== undefined) this.#since.delete(oldest);
-    const returned = this.#countReturn(now);
     if (attempt % 2 === 0) return 0;
+    const returned = this.#countReturn(now);
     const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
     return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
   }

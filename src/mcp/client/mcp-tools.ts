@@ -632,7 +632,7 @@ async function subscribe(client: Client, { signal, onChange, onError }: ToolList
   }
 }
 
-/** Whether a tool may be taken. Fails closed: an error of the filter refuses the tool. */
+/** Whether a tool may be taken. Fails closed: an error of `approve` refuses the tool. */
 async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions): Promise<boolean> {
   if (options.approve === undefined) return true;
   try {

@@ -22,7 +22,7 @@ import {
 } from '../../kernel/options.js';
 import type { CorsOptions, RateLimit } from './chat-request.js';
 
-/** The system prompt; a function receives the client. */
+/** The system prompt; a function receives the request. */
 export type SystemPrompt = string | ((request: Request) => string | Promise<string>);
 
 /** Options of `createAssistantHandler`. */

@@ -108,7 +108,7 @@ export class TaskTools {
   }
 }
 
-/** Outside of a conversation each run has a list, and without a run each owner; lists are never shared. */
+/** Outside of a conversation each run has a list, and without a run each owner, who sees no other list. */
 function keyOf(context: ToolContext | undefined): string {
   const { conversationId, chatId, runId, owner } = context ?? {};
   return (
