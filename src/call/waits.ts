@@ -63,7 +63,7 @@ export function mayApprove(
   // Whoever says nothing of themselves is the owner.
   const by = isNobody(answeredBy) ? owner : answeredBy;
   if (approver === 'not-the-owner')
-    return hasSameForm(by, owner) && canonicalJson(by) !== canonicalJson(owner);
+    return formOf(by) === formOf(owner) && canonicalJson(by) !== canonicalJson(owner);
   try {
     const decision: unknown = approver(copyOfJson({ answeredBy: by, owner, call }) as ApproverRequest);
     // A promise is no decision, and must not end the process either.
@@ -75,9 +75,18 @@ export function mayApprove(
   }
 }
 
-/** A text never equals an object: whether people are the same can be seen only where both are written in one form. */
-export function hasSameForm(one: unknown, other: unknown): boolean {
-  return typeof one === typeof other && Array.isArray(one) === Array.isArray(other);
+/**
+ * How a person is written, as `{ user: string }`. Two can be compared only in one form: `'alice'` and
+ * `{ user: 'alice', role: 'clerk' }` may be one person.
+ */
+export function formOf(person: unknown): string {
+  if (Array.isArray(person)) return `[${person.map(formOf).join(', ')}]`;
+  if (!isRecord(person)) return person === null ? 'null' : typeof person;
+  const fields = Object.keys(person).filter((name) => person[name] !== undefined);
+  return `{ ${fields
+    .sort()
+    .map((name) => `${name}: ${formOf(person[name])}`)
+    .join(', ')} }`;
 }
 
 /** When an answer comes too late. Waits of longer than any date are none. */

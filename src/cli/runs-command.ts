@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { hasSameForm, letsCallRun } from '../call/waits.js';
+import { formOf, letsCallRun } from '../call/waits.js';
 import type { Answer, ApprovalAnswer, CallStatus, PendingCall, PendingKind } from '../contract/call.js';
 import type { InboxContent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
@@ -90,7 +90,7 @@ function checkPerson(
   if (approver === undefined) return;
   if (answeredBy === undefined)
     throw new UserFault(`'${tool}' is not approved by everybody: --by says who answers, --by clerk7`);
-  if (approver === 'not-the-owner' && !hasSameForm(answeredBy, state.owner))
+  if (approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner))
     throw new UserFault(
       `the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
     );

@@ -55,8 +55,8 @@ export interface CallScope {
 }
 
 /**
- * Whether an owner is nobody, as of a session without a user: `null`, `''`, `false`, and JSON in which there is nothing
- * else. All who are not signed in would be one owner.
+ * Whether an owner is nobody, as of a session without a user: `null`, a blank text, `false`, and JSON in which there is
+ * nothing else. All who are not signed in would be one owner.
  */
 export function isNobody(owner: unknown): boolean {
   try {
@@ -69,7 +69,7 @@ export function isNobody(owner: unknown): boolean {
 
 function saysNothing(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).every(saysNothing);
-  return value === null || value === '' || value === false;
+  return value === null || value === false || (typeof value === 'string' && value.trim() === '');
 }
 
 /** What each part of a scope may be. */

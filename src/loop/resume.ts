@@ -5,8 +5,8 @@ import {
   approverOf,
   askedAgain,
   changedSince,
+  formOf,
   GONE,
-  hasSameForm,
   isExpired,
   letsCallRun,
   mayApprove,
@@ -370,17 +370,12 @@ function approverFault(
     log.error('The approver function of a tool threw; nobody may approve its calls', { tool: name, error }),
   );
   if (isAllowed) return undefined;
-  if (approver === 'not-the-owner' && !isNobody(answeredBy) && !hasSameForm(answeredBy, owner))
-    return `Whether the owner of the run answers cannot be told for the call of '${name}' (${id}): the owner is ${formOf(owner)}, and answeredBy is ${formOf(answeredBy)}. Give answeredBy in the same form. Nothing has run.`;
+  if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))
+    return `Whether the owner of the run answers cannot be told for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
   const verb = wait.kind === 'outcome' ? 'let run again' : 'approved';
   const who =
     approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
   return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
-}
-
-function formOf(person: unknown): string {
-  if (typeof person === 'object') return Array.isArray(person) ? 'an array' : 'an object';
-  return typeof person === 'string' ? 'a text' : `a ${typeof person}`;
 }
 
 async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {

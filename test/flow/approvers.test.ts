@@ -61,7 +61,16 @@ describe('approval.approver', () => {
     const { config, ran } = setup('not-the-owner');
     const run = await runToolLoop(config, hello, scope);
     expect(run.pending).toMatchObject([{ kind: 'approval', approver: 'not-the-owner' }]);
-    for (const answeredBy of [undefined, OWNER, { user: 'u1' }, null, { user: null }, '']) {
+    for (const answeredBy of [
+      undefined,
+      OWNER,
+      { user: 'u1' },
+      null,
+      { user: null },
+      '',
+      '   ',
+      { user: ' ' },
+    ]) {
       const resumed = resumeToolLoop(config, run.state, yes(run.pending), { scope, answeredBy });
       await expect(resumed).rejects.toMatchObject({
         ...REFUSED,
@@ -78,9 +87,14 @@ describe('approval.approver', () => {
   test("'not-the-owner' refuses people who are not written in the form of the owner", async () => {
     const { config, ran } = setup('not-the-owner');
     for (const [owner, answeredBy, reason] of [
-      [OWNER, 'u1', 'the owner is an object, and answeredBy is a text'],
-      ['u1', { user: 'u1' }, 'the owner is a text, and answeredBy is an object'],
-      [7, '7', 'the owner is a number, and answeredBy is a text'],
+      [OWNER, 'u1', 'the owner has the form { user: string }, and answeredBy string'],
+      ['u1', { user: 'u1' }, 'the owner has the form string, and answeredBy { user: string }'],
+      [7, '7', 'the owner has the form number, and answeredBy string'],
+      [OWNER, { user: 'u1', role: 'clerk' }, 'and answeredBy { role: string, user: string }'],
+      [{ user: 'u1', session: 's' }, OWNER, 'the owner has the form { session: string, user: string }'],
+      [OWNER, { id: 'u1' }, 'and answeredBy { id: string }'],
+      [{ user: 7 }, { user: '7' }, 'the owner has the form { user: number }'],
+      [['u1'], ['u1', 'x'], 'and answeredBy [string, string]'],
     ] as const) {
       const provider = new ScriptedProvider([calling(5)]);
       const { pending, state } = await runToolLoop({ ...config, provider }, hello, { owner });

@@ -1,4 +1,5 @@
 import { escapePattern } from '../../kernel/escape-pattern.js';
+import { FILLED_TEXT, type OptionRule } from '../../kernel/options.js';
 
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;
@@ -11,8 +12,6 @@ const MOST_ALTERNATIVES = 256;
  * @throws Error if the pattern is too long or has too many alternatives.
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
-  if (pattern.length > MOST_CHARACTERS)
-    throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_CHARACTERS}.`);
   return fitsOne(alternativesOf(pattern).map(pathExpression));
 }
 
@@ -23,6 +22,26 @@ export function globReaches(pattern: string): (path: string) => boolean {
   );
   return fitsOne([...beginnings, ...alternativesOf(pattern)].map(pathExpression));
 }
+
+/** A pattern that fits this path alone. */
+export function globLiteral(path: string): string {
+  return path.replace(/[*?[\]{}\\]/g, '\\$&');
+}
+
+/** A pattern of paths as an option. With `..` in it, it would fit nothing. */
+export const PATH_PATTERN: OptionRule = {
+  accepts: (value) => {
+    try {
+      const pattern = String(value);
+      globMatcher(pattern);
+      return FILLED_TEXT.accepts(value) && !alternativesOf(pattern).flat().includes('..');
+    } catch {
+      return false;
+    }
+  },
+  fix: "a pattern without '..': 'src/**', or '/srv/keys/**' for what is outside of the folder",
+  schema: { type: 'string', pattern: '\\S' },
+};
 
 /** Whether a text fits a pattern in which only `*` and `\` have a meaning. */
 export function textMatcher(pattern: string): (text: string) => boolean {
@@ -37,6 +56,8 @@ const COMMA = /(?<=(?:^|[^\\])(?:\\\\)*),/su;
 
 /** The names of each path pattern that a pattern with braces stands for. */
 function alternativesOf(pattern: string): readonly (readonly string[])[] {
+  if (pattern.length > MOST_CHARACTERS)
+    throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_CHARACTERS}.`);
   const open = [pattern];
   const done: string[] = [];
   for (let one = open.pop(); one !== undefined; one = open.pop()) {

@@ -27,7 +27,7 @@ import {
 } from '../../kernel/options.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globMatcher, globReaches, textMatcher } from '../paths/glob.js';
+import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
 
 /** The calls that an approval allows: those of one session, or all of one user. */
 export type YesScope = { readonly session: string } | { readonly user: string };
@@ -199,7 +199,7 @@ const RULES: OptionRule = listOf(
       tool: PATTERN,
       arguments: RECORD,
       action: oneOf('read', 'write', 'run', 'open', 'unknown'),
-      path: PATTERN,
+      path: PATH_PATTERN,
       command: FILLED_TEXT,
       host: PATTERN,
       reason: TEXT,
@@ -235,16 +235,15 @@ export function rulesOfYes(
   args: Readonly<Record<string, unknown>>,
   accesses: readonly ResourceAccess[],
 ): readonly Omit<PermissionRule, 'decision'>[] {
-  const literal = (text: string): string => text.replace(/[*?[\]{}\\]/g, '\\$&');
   const exact = Object.entries(args).map(([name, value]) => [
     name,
     typeof value === 'string' ? value.replace(/[*\\]/g, '\\$&') : value,
   ]);
-  const sameCall = { tool: literal(tool), arguments: Object.fromEntries(exact) };
+  const sameCall = { tool: globLiteral(tool), arguments: Object.fromEntries(exact) };
   const rules = accesses.map((access): Omit<PermissionRule, 'decision'> => {
     if (access.action !== 'read' && access.action !== 'write') return sameCall;
-    const path = literal(access.path) + (access.isDeep ? '/**' : '');
-    return { tool: literal(tool), action: access.action, path };
+    const path = globLiteral(access.path) + (access.isDeep ? '/**' : '');
+    return { tool: globLiteral(tool), action: access.action, path };
   });
   const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
   return rules.length === 0 ? [sameCall] : [...byText.values()];

@@ -20,11 +20,11 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
 import { ToolwrightError } from '../../errors/toolwright-error.js';
-import { FILLED_TEXT, listOf, optionTable, protecting } from '../../kernel/options.js';
+import { listOf, optionTable, protecting } from '../../kernel/options.js';
 import { visibleLine } from '../../kernel/visible-text.js';
 import { fitsHost, HOSTS, type HostPattern, isPublicAddress } from '../network/web-access.js';
 import { foldedPath, isWithin, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globMatcher, globReaches } from '../paths/glob.js';
+import { globLiteral, globMatcher, globReaches, PATH_PATTERN } from '../paths/glob.js';
 import type { CommandShell } from '../shell/command-shell.js';
 import {
   type Launch,
@@ -34,44 +34,78 @@ import {
   type LocalShellOptions,
 } from '../shell/local-shell.js';
 
-/** Something in the folder that commands may not read, or not write. */
+/** Something that commands may not read, or not write. */
 interface ClosedPath {
-  /** Absolute, without links. */
+  /** Absolute, as commands see it. */
   readonly path: string;
   readonly how: 'unreadable' | 'unwritable';
   readonly isFolder: boolean;
+}
+
+/** A file or folder that commands are given: where they see it, and where it is without links. */
+interface GivenPath {
+  readonly path: string;
+  readonly real: string;
 }
 
 /** More than so many would make each command slow. */
 const MOST_CLOSED = 1_000;
 
 /**
- * What in a folder fits patterns now, in capitals of any kind; of a link, what it leads to.
+ * What fits patterns now in a folder, in capitals of any kind, without links. A pattern is about the path behind
+ * `namesFrom` characters.
  *
  * @throws Error where that is too much.
  */
-function findClosed(
-  root: string,
-  patterns: readonly string[],
-  how: ClosedPath['how'],
-): readonly ClosedPath[] {
-  const inside = patterns.map((pattern) =>
-    foldedPath(pattern.startsWith(`${root}/`) ? pattern.slice(root.length + 1) : pattern),
-  );
-  const fits = inside.map(globMatcher);
-  const reaches = inside.map(globReaches);
-  const found: ClosedPath[] = [];
-  const visit = (folder: string): void => {
-    for (const entry of entriesOf(join(root, folder))) {
-      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-      const folded = foldedPath(path);
-      if (fits.some((one) => one(folded))) found.push(...closedAt(root, path, how));
-      else if (entry.isDirectory() && reaches.some((one) => one(folded))) visit(path);
+function findFitting(folder: string, patterns: readonly string[], namesFrom: number): readonly string[] {
+  const folded = patterns.map(foldedPath);
+  const fits = folded.map(globMatcher);
+  const reaches = folded.map(globReaches);
+  const found: string[] = [];
+  const visit = (at: string): void => {
+    for (const entry of entriesOf(at)) {
+      const path = join(at, entry.name);
+      const name = foldedPath(path.slice(namesFrom));
+      if (fits.some((one) => one(name))) found.push(path);
+      else if (entry.isDirectory() && reaches.some((one) => one(name))) visit(path);
       checkCount(found.length);
     }
   };
-  if (patterns.length > 0) visit('');
+  if (patterns.length > 0) visit(folder);
   return found;
+}
+
+/** Whether a pattern fits an absolute path, or a folder that it is in. */
+function fitsAround(pattern: string, path: string): boolean {
+  const fits = globMatcher(foldedPath(pattern));
+  return [path, ...foldersOf(path)].some((one) => fits(foldedPath(one.slice(1))));
+}
+
+function relative(patterns: readonly string[]): readonly string[] {
+  return patterns.filter((pattern) => !isAbsolute(pattern));
+}
+
+function absolute(patterns: readonly string[] = []): readonly string[] {
+  return patterns.filter(isAbsolute).map(withoutLinks);
+}
+
+/** A pattern from `/` on whose beginning, up to the first wildcard, is written without links. */
+function withoutLinks(pattern: string): string {
+  const names = pattern.split('/');
+  const wild = names.findIndex((name) => /[*?[{\\]/.test(name));
+  for (let count = wild < 0 ? names.length : wild; count > 1; count--) {
+    const real = realPath(names.slice(0, count).join('/'));
+    if (real !== undefined) return [globLiteral(real), ...names.slice(count)].join('/');
+  }
+  return pattern;
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** By relative path. */
@@ -102,15 +136,6 @@ function findProtected(root: string, names: readonly string[]): ProtectedPaths {
   return found;
 }
 
-/** The files and folders to close; of a link, its target. */
-function closeProtected(root: string, paths: ProtectedPaths): readonly ClosedPath[] {
-  const closed = [...paths].flatMap(([path, kind]) =>
-    kind === 'bare repository' ? [] : closedAt(root, path, 'unwritable'),
-  );
-  checkCount(closed.length);
-  return closed;
-}
-
 function checkCount(count: number): void {
   if (count > MOST_CLOSED)
     throw new Error(
@@ -118,14 +143,14 @@ function checkCount(count: number): void {
     );
 }
 
-function closedAt(root: string, path: string, how: ClosedPath['how']): readonly ClosedPath[] {
-  try {
-    const real = realpathSync.native(join(root, path));
-    // What a link leads to elsewhere is not there for commands.
-    return isWithin(real, root) ? [{ path: real, how, isFolder: statSync(real).isDirectory() }] : [];
-  } catch {
-    return [];
-  }
+/** Closes a path, of a link what it leads to, wherever commands see it. */
+function closedAt(found: string, how: ClosedPath['how'], given: readonly GivenPath[]): readonly ClosedPath[] {
+  const real = realPath(found);
+  if (real === undefined) return [];
+  const isFolder = statSync(real, { throwIfNoEntry: false })?.isDirectory() === true;
+  return given
+    .filter((one) => real === one.real || isWithin(real, one.real))
+    .map((one) => ({ path: one.path + real.slice(one.real.length), how, isFolder }));
 }
 
 function entriesOf(folder: string): readonly Dirent[] {
@@ -179,19 +204,22 @@ function removeEmpty(path: string, isFolder: boolean): void {
 
 /** What {@link sandboxShell} is made from. */
 export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> {
-  /** Patterns of paths in the folder that commands may not read, as `**\/.env*`. */
+  /**
+   * Patterns of paths that commands may not read, as `**\/.env*`: in the folder and in what is `readable`; from `/` on,
+   * also in the system.
+   */
   readonly unreadable?: readonly string[];
   /** Patterns of paths in the folder that commands may read, and not write. */
   readonly unwritable?: readonly string[];
   /** Of `.git`, `.npmrc`, `.yarnrc`, `.yarnrc.yml` and `.pnpmfile.cjs`, those that commands may write all the same. */
   readonly writable?: readonly string[];
-  /** Files and folders elsewhere that commands may read, absolute; beside the programs of the system and of `PATH`. */
+  /** Existing files and folders elsewhere that commands may read, absolute; beside the programs of the system and of `PATH`. */
   readonly readable?: readonly string[];
   /** Hosts that commands may connect to by HTTP and HTTPS, as `registry.npmjs.org`, `*.example.com`. Default: none. */
   readonly hosts?: readonly string[];
 }
 
-const PATTERNS = protecting(listOf(FILLED_TEXT, "['**/.env*']"));
+const PATTERNS = protecting(listOf(PATH_PATTERN, "['**/.env*']"));
 const { sandbox: _, ...SHELL_RULES } = LOCAL_SHELL_RULES;
 
 const OPTIONS = optionTable<SandboxShellOptions>(
@@ -208,7 +236,10 @@ const OPTIONS = optionTable<SandboxShellOptions>(
       "['.git']",
     ),
     readable: listOf(
-      { accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)), fix: "'/srv/data'" },
+      {
+        accepts: (value) => typeof value === 'string' && isAbsolute(value) && existsSync(value),
+        fix: 'the absolute path of what exists',
+      },
       "['/srv/data']",
     ),
     hosts: protecting(HOSTS),
@@ -269,6 +300,15 @@ class SandboxShell extends LocalShell {
           'a folder of one project',
         );
     }
+    const closing = absolute(this.#options.unreadable).find((one) => fitsAround(one, this.#root));
+    if (closing !== undefined)
+      refuseOptions([
+        {
+          ...{ where: 'sandboxShell', option: 'unreadable' },
+          problem: `unreadable has '${closing}', which closes the folder itself`,
+          fix: 'patterns of what is in the folder, or elsewhere',
+        },
+      ]);
     this.#bubblewrap = findProgram('bwrap', this.#root);
     if (hosts.length > 0 && process.platform === 'darwin')
       refuseOptions([
@@ -287,7 +327,8 @@ class SandboxShell extends LocalShell {
   }
 
   protected override launch(argv: Launch['argv'], environment: Readonly<Record<string, string>>): Launch {
-    const { unreadable = [], unwritable = [], writable = [] } = this.#options;
+    const { writable = [] } = this.#options;
+    const given = this.#given(environment);
     const names = PROTECTED_NAMES.filter((name) => !writable.includes(name));
     const before = findProtected(this.#root, names);
     const held: ReturnType<typeof protect>[] = [];
@@ -296,12 +337,13 @@ class SandboxShell extends LocalShell {
     };
     try {
       for (const name of names) held.push(protect(this.#root, name));
+      const found = [...before].filter(([, kind]) => kind !== 'bare repository');
       const closed = [
         ...held,
-        ...closeProtected(this.#root, before),
-        ...findClosed(this.#root, unwritable, 'unwritable'),
-        ...findClosed(this.#root, unreadable, 'unreadable'),
+        ...found.flatMap(([path]) => closedAt(join(this.#root, path), 'unwritable', given)),
+        ...this.#closed(given),
       ];
+      checkCount(closed.length);
       const onEnd = (): string | undefined => {
         release();
         return this.#newNote(before, findProtected(this.#root, names));
@@ -311,6 +353,40 @@ class SandboxShell extends LocalShell {
       release();
       throw error;
     }
+  }
+
+  /** What a command in this environment sees beside its own, and the folder. */
+  #given(environment: Readonly<Record<string, string>>): readonly GivenPath[] {
+    const isMac = process.platform === 'darwin';
+    const paths = [...(isMac ? MAC_SYSTEM : LINUX_SYSTEM), ...this.#readable(environment), this.#root];
+    return paths.flatMap((path) => {
+      const real = realPath(path);
+      return real === undefined ? [] : [{ path: isMac ? real : path, real }];
+    });
+  }
+
+  #readable({ PATH = '' }: Readonly<Record<string, string>>): readonly string[] {
+    return [...programFolders(PATH, this.#root), ...(this.#options.readable ?? [])];
+  }
+
+  /** What patterns close now. Those from `/` on count everywhere, the others where the user's files are. */
+  #closed(given: readonly GivenPath[]): readonly ClosedPath[] {
+    const { unreadable = [], unwritable = [], readable = [] } = this.#options;
+    const root = this.#root;
+    const inFolder = (patterns: readonly string[]): readonly string[] => [
+      ...findFitting(root, relative(patterns), root.length + 1),
+      ...findFitting(root, absolute(patterns), 1),
+    ];
+    const elsewhere = given.flatMap(({ path, real }) => {
+      if (real === root) return [];
+      const own = readable.includes(path) ? relative(unreadable) : [];
+      const patterns = [...own, ...absolute(unreadable)];
+      return patterns.some((one) => fitsAround(one, real)) ? [real] : findFitting(real, patterns, 1);
+    });
+    return [
+      ...inFolder(unwritable).flatMap((path) => closedAt(path, 'unwritable', given)),
+      ...[...inFolder(unreadable), ...elsewhere].flatMap((path) => closedAt(path, 'unreadable', given)),
+    ];
   }
 
   /** Reports what a command has created and the sandbox could not prevent: bubblewrap closes only what exists. */
@@ -333,7 +409,7 @@ class SandboxShell extends LocalShell {
     const plan: SandboxPlan = {
       root: this.#root,
       home: isAbsolute(environment.HOME ?? '') ? String(environment.HOME) : homedir(),
-      readable: [...programFolders(environment.PATH ?? '', this.#root), ...(this.#options.readable ?? [])],
+      readable: this.#readable(environment),
       closed,
       ...(proxySocket === undefined ? {} : { proxySocket }),
     };
@@ -443,14 +519,16 @@ const CLOSE_INHERITED =
 const INNER_SOCKET = '/run/toolwright-proxy.sock';
 const PROXY_PORT = 3128;
 
-/** Programs and libraries. */
-const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store'];
-
 /** What programs need to know of the machine, and nothing that is secret. */
 const SETTINGS =
-  'alternatives ca-certificates ca-certificates.conf crypto-policies fonts group hosts java ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime machine-id mime.types nsswitch.conf os-release passwd perl pki/ca-trust pki/tls/certs profile protocols python3 resolv.conf services ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone'.split(
-    ' ',
-  );
+  'alternatives ca-certificates ca-certificates.conf crypto-policies fonts group hosts java ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime machine-id mime.types nsswitch.conf os-release passwd perl pki/ca-trust pki/tls/certs profile protocols python3 resolv.conf services ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone';
+
+/** What commands see of the system. */
+const LINUX_SYSTEM = [
+  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store'],
+  ...SETTINGS.split(' ').map((name) => `/etc/${name}`),
+];
+const MAC_SYSTEM = ['/usr', '/bin', '/sbin', '/opt', '/etc', '/Library', '/System', '/Applications'];
 
 /**
  * Arguments of bubblewrap for a command: a file system of its own with nothing in it but what is named here, no
@@ -460,7 +538,7 @@ function bubblewrapArguments({ root, home, readable, closed, proxySocket }: Sand
   const read = (path: string): string[] => ['--ro-bind-try', path, path];
   return [
     ...['--unshare-all', '--unshare-user', '--die-with-parent', '--cap-drop', 'ALL'],
-    ...[...SYSTEM, ...SETTINGS.map((name) => `/etc/${name}`)].flatMap(read),
+    ...LINUX_SYSTEM.flatMap(read),
     ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
     ...(home === '/' ? [] : ['--tmpfs', home]),
     ...readable.flatMap(read),
@@ -482,12 +560,17 @@ function proxyEnvironment(): Readonly<Record<string, string>> {
   return { ...Object.fromEntries(names.map((name) => [name, url])), NODE_USE_ENV_PROXY: '1' };
 }
 
-/** From the outside in. The folders on the way are mounted, too, so that none can be moved away with what is in it. */
+/**
+ * From the outside in; what is in an unreadable folder needs no closing. The folders on the way are mounted, too, so that
+ * none can be moved away with what is in it.
+ */
 function closingArguments(root: string, closed: readonly ClosedPath[]): readonly string[] {
-  const ways = closed
-    .flatMap(({ path }) => foldersBetween(root, path))
+  const hidden = new Set(closed.filter(({ how }) => how === 'unreadable').map(({ path }) => path));
+  const seen = closed.filter(({ path }) => !foldersOf(path).some((folder) => hidden.has(folder)));
+  const ways = seen
+    .flatMap(({ path }) => foldersOf(path).filter((folder) => isWithin(folder, root)))
     .map((path) => ({ path, how: 'way' as const }));
-  const all = new Map([...ways, ...closed].map((one) => [one.path, one]));
+  const all = new Map([...ways, ...seen].map((one) => [one.path, one]));
   return [...all.values()]
     .sort((one, other) => one.path.split('/').length - other.path.split('/').length)
     .flatMap((one) => {
@@ -499,9 +582,10 @@ function closingArguments(root: string, closed: readonly ClosedPath[]): readonly
     });
 }
 
-function foldersBetween(root: string, path: string): readonly string[] {
+/** The folders that a path is in, from the innermost on. */
+function foldersOf(path: string): readonly string[] {
   const folders: string[] = [];
-  for (let at = dirname(path); isWithin(at, root); at = dirname(at)) folders.push(at);
+  for (let at = dirname(path); at !== '/'; at = dirname(at)) folders.push(at);
   return folders;
 }
 

@@ -12,18 +12,10 @@ import {
 } from 'just-bash';
 import { checkOptions } from '../../errors/author-fault.js';
 import { onAbort } from '../../kernel/async.js';
-import {
-  COUNT,
-  FILLED_TEXT,
-  instanceOf,
-  listOf,
-  optionTable,
-  protecting,
-  required,
-} from '../../kernel/options.js';
+import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
-import { globMatcher } from '../paths/glob.js';
+import { globMatcher, PATH_PATTERN } from '../paths/glob.js';
 import {
   type CommandEnd,
   type CommandRequest,
@@ -45,7 +37,7 @@ export interface VirtualShellOptions {
   readonly outputCharacters?: number;
 }
 
-const PATTERNS = protecting(listOf(FILLED_TEXT, "['**/.env*']"));
+const PATTERNS = protecting(listOf(PATH_PATTERN, "['**/.env*']"));
 
 const OPTIONS = optionTable<VirtualShellOptions>('virtualShell', {
   files: required(instanceOf(FileSystem, 'new DiskFileSystem({ root }), or another FileSystem')),

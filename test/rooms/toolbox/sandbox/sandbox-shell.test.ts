@@ -65,6 +65,38 @@ describeSandbox('sandboxShell', () => {
     expect(await run('y=kept.js; cat $y; ls -la .npmrc')).toContain('1\n');
   });
 
+  test('keeps denied paths outside of the folder unreadable, also by links and in what is readable', async () => {
+    const outside = newFolder({
+      'keys/a': 'S3CRET\n',
+      'sub/.env': 'S3CRET\n',
+      'one.txt': 'S3CRET\n',
+      b: 'open\n',
+    });
+    symlinkSync(outside, `${outside}-link`);
+    symlinkSync(join(outside, 'one.txt'), join(outside, 'pointing'));
+    const rules = [
+      { decision: 'deny', path: '**/.env*' },
+      { decision: 'deny', path: `${outside}-link/keys/**` },
+      { decision: 'ask', path: `${outside}/*ing` },
+      { decision: 'deny', path: '/etc/pass*' },
+      { decision: 'deny', path: '/usr/bin/[v]dir' },
+    ] as const;
+    const { run } = sandbox({ readable: [outside, `${outside}-link`] }, rules);
+    const told = await run(
+      `for d in ${outside} ${outside}-link; do cat $d/keys/a $d/sub/.env $d/pointing $d/one.txt $d/b; done; e=etc b=bin; grep -c root /$e/passwd; cat /usr/$b/vdir /$b/vdir | wc -c`,
+    );
+    expect(told).not.toContain('S3CRET');
+    expect(told).toMatch(/open\n(?:.*\n)*?open\n/);
+    for (const path of ['/etc/passwd', '/usr/bin/vdir', '/bin/vdir'])
+      expect(told).toContain(`${path}: Permission denied`);
+  });
+
+  test('closes no path in a folder that is closed', async () => {
+    const folder = newFolder({ 'sub/.npmrc': 'S3CRET\n', 'sub/deep/.git/config': 'x\n' });
+    const { run } = sandbox({ folder, unreadable: ['sub'], unwritable: ['sub/deep/*'] });
+    expect(await run('x=1; cat sub/.npmrc; echo ran')).toMatch(/^ran$/m);
+  });
+
   test('keeps protected names in subfolders unwritable, and reports new ones', async () => {
     const folder = newFolder({
       ...FILES,
@@ -147,7 +179,15 @@ describeSandbox('sandboxShell', () => {
     symlinkSync('a.txt', join(folder, '.npmrc'));
     expect(await sandbox({ folder }).run('x=1; echo ran')).toContain("'.npmrc' is a link");
     expect(() => sandboxShell({ folder: homedir() })).toThrow(/home of the user/);
-    expect(() => sandboxShell({ folder, writable: ['a'] })).toThrow(expect.objectContaining({ code: 521 }));
+    for (const [options, problem] of [
+      [{ writable: ['a'] }, /writable\[0\]/],
+      [{ unreadable: ['../outside/**'] }, /unreadable\[0\] is '\.\.\/outside\/\*\*'/],
+      [{ unreadable: [`${tmpdir()}/**`] }, /closes the folder itself/],
+      [{ readable: ['/nope'] }, /readable\[0\] is '\/nope'/],
+    ] as const)
+      expect(() => sandboxShell({ folder, ...options })).toThrow(
+        expect.objectContaining({ code: 521, message: expect.stringMatching(problem) }),
+      );
   });
 
   test('refuses other unsuitable folders with their true cause', () => {
