@@ -2,6 +2,7 @@ import { type CutDetails, cutDetails, isCutDetails } from '../call/result-text.j
 import type { Hooks } from '../contract/hooks.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { LLMResponse, Message } from '../contract/llm-provider.js';
+import type { ArgumentFault } from '../contract/tool.js';
 import { type Content, ToolResult } from '../contract/tool-result.js';
 import { checkOptions } from '../errors/author-fault.js';
 import { escapePattern } from '../kernel/escape-pattern.js';
@@ -49,6 +50,8 @@ const OPTIONS = optionTable<MaskPatternsOptions>('maskPatterns', {
   in: protecting(listOf(oneOf('requests', 'replies', 'arguments', 'results'), "['requests', 'results']")),
 });
 
+const NAME = 'mask-patterns';
+
 /** Mail addresses, numbers of cards and accounts with right check digits, telephone numbers with a +, addresses of machines. */
 export const PERSONAL_DATA: readonly MaskedPattern[] = [
   { name: 'email', pattern: /(?<![\w.%+-])[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g },
@@ -70,9 +73,10 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
  * A hook that hides what fits patterns: personal data, or what the application must not let out. What is hidden from
  * requests stays in the history, which is the application's; what is hidden in results is nowhere.
  *
- * A model that is sent `[email 1]` may write it in the arguments of a call: the tool gets the address. Numbers follow
- * from the history of the run, so that a value keeps its number, and they are not stored. A mask that stands for
- * nothing in the history is a rejected argument. With `arguments`, tools are given masks, and nothing is restored.
+ * A model that is sent `[email 1]` may write it in the arguments of a call, also as `[Email-1]`: the tool gets the
+ * address. Numbers follow from the history of the run, so that a value keeps its number, and they are not stored. A
+ * mask that stands for nothing in the history is a rejected argument. With `arguments`, tools are given masks, and
+ * nothing is restored.
  *
  * Patterns find what looks like something. They miss names, and what is spelt in another way.
  *
@@ -89,14 +93,14 @@ export const PERSONAL_DATA: readonly MaskedPattern[] = [
 export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
   checkOptions(options, OPTIONS);
   const { patterns = PERSONAL_DATA, in: places } = options;
-  const name = 'mask-patterns';
   const masks = new Masks(patterns);
-  const hide: Masking = (text) => masks.text(text);
+  // Masks without a number could make two keys the same.
+  const hide: Masking = (text, isKey) => (isKey ? text : masks.text(text));
   const among = (place: MaskedPlace, hook: Hooks): Hooks =>
     (places ?? ['requests', 'results']).includes(place) ? hook : {};
   const isReversible = places === undefined || (places.includes('requests') && !places.includes('arguments'));
   return {
-    name,
+    name: NAME,
     ...among('requests', {
       beforeRequest: (request, { scope }) => {
         const { messages } = request;
@@ -114,17 +118,13 @@ export function maskPatterns(options: MaskPatternsOptions = {}): Hooks {
             // Outside of a run no request was masked.
             if (args === undefined || runId === undefined) return undefined;
             const issued = masks.issuedIn(scope.messages ?? []);
-            const { value, masked } = masks.restored(args, issued, places?.includes('results'));
-            const faults = masked.map(({ path, mask }) => ({
-              path,
-              message: `has ${mask}, which the hook '${name}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`,
-            }));
-            return faults.length > 0 ? { faults } : changedOrNothing('arguments', args, value as JsonObject);
+            const { value, faults } = masks.restored(args, issued, places?.includes('results'));
+            return faults.length > 0 ? { faults } : changedOrNothing('arguments', args, value);
           },
         }
       : among('arguments', {
           beforeCall: ({ arguments: args }) =>
-            changedOrNothing('arguments', args, maskedJson(args, hide) as JsonObject),
+            changedOrNothing('arguments', args, maskedData(args, hide) as JsonObject),
         })),
     ...among('results', {
       // In a run that can restore them, the history keeps what requests hide.
@@ -213,12 +213,14 @@ interface Found {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-  /** Of the pattern that found a value; absent for a mask. */
+  /** The name of the pattern that found a value. */
   readonly name?: string;
+  /** The mask that is meant, however it is spelt: `[email 1]`, or `[email]`. */
+  readonly mask?: string;
 }
 
 /** What replaces the texts within JSON. */
-type Masking = (text: string) => string;
+type Masking = (text: string, isKey?: boolean) => string;
 
 /**
  * The masks of one history. They are issued in the order in which values appear in it, so that a longer history gives
@@ -236,25 +238,26 @@ class IssuedMasks {
   readonly hidden = new Set<string>();
 
   add({ role }: Message, found: readonly Found[]): void {
-    for (const { name, text } of found) {
-      if (name !== undefined) this.#issue(name, text);
-      else if (!/\d\]$/.test(text)) {
-        if (role === 'tool') this.hidden.add(text);
-      } else if (!this.#values.has(text) && !this.#written.has(text)) {
+    for (const { mask } of found) {
+      if (mask === undefined) continue;
+      if (!isNumbered(mask)) {
+        if (role === 'tool') this.hidden.add(mask);
+      } else if (!this.#values.has(mask) && !this.#written.has(mask)) {
         // Who wrote it first counts: what rejects the model's own invention repeats it.
-        this.#written.add(text);
-        if (role !== 'assistant') this.#quoted.add(text);
+        this.#written.add(mask);
+        if (role !== 'assistant') this.#quoted.add(mask);
       }
     }
+    for (const { name, text } of found) if (name !== undefined) this.#issue(name, text);
   }
 
   maskOf(name: string, value: string): string | undefined {
     return this.#masks.get(`${name} ${value}`);
   }
 
-  /** What a mask stands for; itself if it is plain text; `undefined` if it was never issued. */
-  valueOf(mask: string): string | undefined {
-    return this.#values.get(mask) ?? (this.#quoted.has(mask) ? mask : undefined);
+  /** What a mask stands for; the text itself if it is plain text; `undefined` if it was never issued. */
+  valueOf({ mask = '', text }: Found): string | undefined {
+    return this.#values.get(mask) ?? (this.#quoted.has(mask) || !isNumbered(mask) ? text : undefined);
   }
 
   #issue(name: string, value: string): void {
@@ -264,24 +267,31 @@ class IssuedMasks {
     do {
       number += 1;
       mask = `[${name} ${number}]`;
-    } while (this.#written.has(mask));
+    } while (this.#written.has(mask.toLowerCase()) || this.#values.has(mask.toLowerCase()));
     this.#counts.set(name, number);
     this.#masks.set(`${name} ${value}`, mask);
-    this.#values.set(mask, value);
+    this.#values.set(mask.toLowerCase(), value);
   }
+}
+
+function isNumbered(mask: string): boolean {
+  return / \d+\]$/.test(mask);
 }
 
 /** What was found in the messages of one history, and what hides it and gives it back. */
 class Masks {
   readonly #patterns: readonly MaskedPattern[];
+  /** Masks as they are issued, and as a model may spell them. */
   readonly #mark: RegExp;
+  readonly #nearMark: RegExp;
   /** Of messages of a history, which every request carries again. */
   readonly #known = new WeakMap<Message, readonly Found[]>();
 
   constructor(patterns: readonly MaskedPattern[]) {
     this.#patterns = patterns;
-    const names = patterns.map(({ name }) => escapePattern(name));
-    this.#mark = names.length === 0 ? /(?!)/g : new RegExp(`\\[(?:${names.join('|')})(?: \\d{1,9})?\\]`, 'g');
+    const names = patterns.map(({ name }) => escapePattern(name)).join('|') || '(?!)';
+    this.#mark = new RegExp(`\\[(${names})(?: (\\d{1,9}))?\\]`, 'g');
+    this.#nearMark = new RegExp(`\\[(${names})(?:[ _-]*(\\d{1,9}))?\\]`, 'gi');
   }
 
   /** The masks of a history. */
@@ -293,13 +303,9 @@ class Masks {
 
   /** A text without the values; those without a mask of their own are hidden for good. */
   text(text: string, issued?: IssuedMasks): string {
-    let [result, at] = ['', 0];
-    for (const { from, to, name, text: value } of this.#find(text)) {
-      const mask = name === undefined ? value : (issued?.maskOf(name, value) ?? `[${name}]`);
-      result += text.slice(at, from) + mask;
-      at = to;
-    }
-    return result + text.slice(at);
+    return this.#replaced(text, ({ name, text: found }) =>
+      name === undefined ? found : (issued?.maskOf(name, found) ?? `[${name}]`),
+    );
   }
 
   messages(messages: readonly Message[], issued?: IssuedMasks): readonly Message[] {
@@ -311,23 +317,32 @@ class Masks {
     return masked.every((message, index) => message === messages[index]) ? messages : masked;
   }
 
-  /**
-   * Arguments with the values that their masks stand for, and the masks that stand for none; `isHiding`: values in
-   * results are hidden for good.
-   */
+  /** Arguments with the values that their masks stand for; `isHiding`: values in results are hidden for good. */
   restored(args: JsonObject, issued: IssuedMasks, isHiding = false) {
-    const masked: { readonly path: string; readonly mask: string }[] = [];
+    const faults: ArgumentFault[] = [];
+    const restoreText = (value: string, path: string): string =>
+      this.#replaced(value, (found) => {
+        const { mask, text } = found;
+        if (mask === undefined) return text;
+        const original = issued.valueOf(found);
+        if (original !== undefined && !(isHiding && issued.hidden.has(mask))) return original;
+        const message = `has ${text}, which the hook '${NAME}' cannot restore: it stands for nothing in this conversation; ask for the value, or leave it out`;
+        faults.push({ path, message });
+        return text;
+      });
     const restore = (value: unknown, path: string): unknown => {
-      if (typeof value === 'string')
-        return value.replace(this.#mark, (mask) => {
-          const isNumbered = /\d\]$/.test(mask);
-          const original = isNumbered ? issued.valueOf(mask) : mask;
-          if (original === undefined || (isHiding && issued.hidden.has(mask))) masked.push({ path, mask });
-          return original ?? mask;
-        });
-      return mapMembers(value, (member, key) => restore(member, path === '' ? key : `${path}.${key}`));
+      if (typeof value === 'string') return restoreText(value, path);
+      const within = (key: string) => (path === '' ? key : `${path}.${key}`);
+      const members = mapMembers(
+        value,
+        (member, key) => restore(member, within(key)),
+        (key) => restoreText(key, within(key)),
+      );
+      if (isRecord(members) && isRecord(value) && Object.keys(members).length < Object.keys(value).length)
+        faults.push({ path, message: `has keys that the hook '${NAME}' would restore to the same key` });
+      return members;
     };
-    return { value: restore(args, '') as JsonObject, masked };
+    return { value: restore(args, '') as JsonObject, faults };
   }
 
   #foundIn(message: Message): readonly Found[] {
@@ -342,21 +357,40 @@ class Masks {
     return found;
   }
 
+  #replaced(text: string, replace: (found: Found) => string): string {
+    let [result, at] = ['', 0];
+    for (const found of this.#find(text)) {
+      result += text.slice(at, found.from) + replace(found);
+      at = found.to;
+    }
+    return result + text.slice(at);
+  }
+
   /** In the order of the text. What one pattern has found is not looked at by those after it. */
   #find(text: string): readonly Found[] {
-    let all = [...text.matchAll(this.#mark)].map((match) => foundAt(match));
-    for (const { name, pattern, isOne } of this.#patterns) {
-      const found = [...text.matchAll(pattern)]
-        .filter(([value]) => value !== '' && isOne?.(value) !== false)
-        .map((match) => foundAt(match, name));
-      all = merged(all, found);
-    }
-    return all;
+    let all = [...text.matchAll(this.#mark)].map(maskAt);
+    const plain = text.includes('"') ? text.replace(ESCAPE, (escaped) => '\n'.repeat(escaped.length)) : text;
+    for (const { name, pattern, isOne } of this.#patterns)
+      for (const searched of new Set([plain, text])) {
+        const found = [...searched.matchAll(pattern)]
+          .map(({ 0: { length }, index }) => ({ from: index, to: index + length, name }))
+          .map((part) => ({ ...part, text: text.slice(part.from, part.to) }))
+          // No value begins within an escape.
+          .filter(({ from }) => plain[from] === text[from] || text[from] === '\\')
+          .filter((part) => part.text !== '' && isOne?.(part.text) !== false);
+        all = merged(all, found);
+      }
+    // Behind the patterns, as `[CUS-123456]` may be a value.
+    return merged(all, [...text.matchAll(this.#nearMark)].map(maskAt));
   }
 }
 
-function foundAt({ 0: text, index }: RegExpExecArray, name?: string): Found {
-  return { from: index, to: index + text.length, text, ...(name === undefined ? {} : { name }) };
+/** In JSON text, which has quotes: the `n` of `\nann@example.org` is not a part of the address. */
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/g;
+
+function maskAt({ 0: text, 1: name, 2: number, index }: RegExpExecArray): Found {
+  const mask = `[${name}${number === undefined ? '' : ` ${number}`}]`.toLowerCase();
+  return { from: index, to: index + text.length, text, mask };
 }
 
 /** Two lists in order as one; what overlaps with the first one is left out. */
@@ -375,41 +409,58 @@ function merged(first: readonly Found[], second: readonly Found[]): Found[] {
   return [...all, ...first.slice(next)];
 }
 
-/** The same where no member changes. */
-function mapMembers(value: unknown, map: (member: unknown, key: string) => unknown): unknown {
+/** The same where no member and no key changes. */
+function mapMembers(
+  value: unknown,
+  map: (member: unknown, key: string) => unknown,
+  mapKey = (key: string) => key,
+): unknown {
   if (Array.isArray(value)) {
     const items = value.map((item, index) => map(item, String(index)));
     return items.every((item, index) => item === value[index]) ? value : items;
   }
   if (!isRecord(value)) return value;
-  const fields = Object.entries(value).map(([name, field]) => [name, map(field, name)] as const);
-  if (fields.every(([name, field]) => field === value[name])) return value;
+  const fields = Object.entries(value).map(([key, field]) => [key, mapKey(key), map(field, key)] as const);
+  if (fields.every(([key, name, field]) => key === name && field === value[key])) return value;
   const changed: JsonObject = {};
-  for (const [name, field] of fields) setOwn(changed, name, field);
+  for (const [, name, field] of fields) setOwn(changed, name, field);
   return changed;
 }
 
 /** Digits from which on a number is looked at: it may be one of a card. */
 const LONG_NUMBER = 10;
 
-/** The texts within JSON; names of fields, and what is encoded in base64, stay as they are. */
+/** The texts within a message, a reply or content; names of fields, and what is encoded in base64, stay as they are. */
 function maskedJson(value: unknown, mask: Masking, key = ''): unknown {
-  if (typeof value === 'string') {
-    if (OPAQUE.has(key) || value.startsWith('data:')) return value;
-    // Servers parse the arguments of calls in a history: what is hidden in them must leave JSON.
-    const parsed = key === 'arguments' ? parsedJson(value) : undefined;
-    if (parsed === undefined) return mask(value);
-    const masked = maskedJson(parsed, mask);
-    return masked === parsed ? value : JSON.stringify(masked);
-  }
-  if (typeof value === 'number') {
-    const text = String(value);
-    const masked = text.length < LONG_NUMBER ? text : mask(text);
-    return masked === text ? value : masked;
-  }
-  if (key === 'providerItems') return value;
+  if (key === 'arguments') return maskedArguments(value, mask);
+  if (key === 'providerItems' || (typeof value === 'string' && OPAQUE.has(key))) return value;
+  if (typeof value !== 'object') return maskedData(value, mask);
   return mapMembers(value, (member, name) => maskedJson(member, mask, Array.isArray(value) ? '' : name));
 }
+
+/** Servers parse the arguments of calls in a history: what is hidden in them must leave JSON. */
+function maskedArguments(value: unknown, mask: Masking): unknown {
+  const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
+  if (parsed === undefined) return maskedData(value, mask);
+  const masked = maskedData(parsed, mask);
+  return masked === parsed ? value : JSON.stringify(masked);
+}
+
+/** The texts within JSON of any form, and its keys. */
+function maskedData(value: unknown, mask: Masking): unknown {
+  if (typeof value === 'string') return BASE64.test(value) ? value : mask(value);
+  if (typeof value !== 'number')
+    return mapMembers(
+      value,
+      (member) => maskedData(member, mask),
+      (key) => mask(key, true),
+    );
+  const text = String(value);
+  const masked = text.length < LONG_NUMBER ? text : mask(text);
+  return masked === text ? value : masked;
+}
+
+const BASE64 = /^data:[^\s,]*;base64,/i;
 
 /** Ids hold history together, and data is no text. */
 const OPAQUE = new Set([...['id', 'tool_call_id', 'role', 'type', 'name', 'data', 'mimeType']]);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import {
   type Answer,
   Conversation,
@@ -15,6 +16,7 @@ import {
 } from 'toolwright';
 import { maskPatterns, PERSONAL_DATA } from 'toolwright/hooks';
 import { ScriptedProvider, type ScriptedStep } from 'toolwright/testing';
+import { anyCharacter } from '../setup/any-character.js';
 
 const ANN = 'ann@example.org';
 const BOB = 'bob@example.org';
@@ -111,6 +113,159 @@ describe('masks are reversible within a run', () => {
     );
     expect(call?.function.arguments).toBe('{"to":"[email 1]"}');
   });
+});
+
+describe('a mask that the model spelt in another way', () => {
+  test.each(['[Email 1]', '[email1]', '[EMAIL 1]', '[email  1]', '[email-1]', '[email_1]'])(
+    '%s is restored',
+    async (mask) => {
+      const { got } = await run([placed({ to: mask, note: [`to ${mask}`] })], [user(`I am ${ANN}`)]);
+      expect(got).toEqual([{ to: ANN, note: [`to ${ANN}`] }]);
+    },
+  );
+
+  test('is rejected if it was never issued', async () => {
+    const { got, answers } = await run([placed({ note: ['[Email-2]', '[PHONE1]'] })], [user(`I am ${ANN}`)]);
+    expect(got).toEqual([]);
+    expect(answers[0]).toContain(
+      "\n  - note.0: has [Email-2], which the hook 'mask-patterns' cannot restore",
+    );
+    expect(answers[0]).toContain("\n  - note.1: has [PHONE1], which the hook 'mask-patterns' cannot restore");
+  });
+
+  test('stays as it is if somebody else wrote it first, and its number is not issued', async () => {
+    const { got, sent } = await run(
+      [placed({ to: '[email 2]', note: '[EMAIL-1]' })],
+      [user(`Order for ${ANN}, and write [Email_1] into the note`)],
+    );
+    expect(sent[0]).toContain('Order for [email 2], and write [Email_1] into the note');
+    expect(got).toEqual([{ to: ANN, note: '[EMAIL-1]' }]);
+  });
+
+  test('hides no value that looks like one', async () => {
+    const patterns = [{ name: 'cus', pattern: /CUS-\d{6}/g }];
+    const { got, sent } = await run([placed({ note: 'see [cus 1] and [[cus 1]]' })], [user('[CUS-123456]')], {
+      hooks: [maskPatterns({ patterns })],
+    });
+    expect(sent[0]).toContain('[[cus 1]]');
+    expect(got).toEqual([{ note: 'see CUS-123456 and [CUS-123456]' }]);
+  });
+});
+
+describe('a mask in a key', () => {
+  test('is restored as in a value', async () => {
+    const { got } = await run(
+      [placed({ note: { '[email 1]': ['[email 2]'], 'of [Email-2]': { other: 1 } } })],
+      [user(`${ANN} and ${BOB}`)],
+    );
+    expect(got).toEqual([{ note: { [ANN]: [BOB], [`of ${BOB}`]: { other: 1 } } }]);
+  });
+
+  test('is rejected if it was never issued', async () => {
+    const { got, answers } = await run([placed({ note: { '[email 7]': 1 } })], [user(`I am ${ANN}`)]);
+    expect(got).toEqual([]);
+    expect(answers[0]).toContain(
+      "\n  - note.[email 7]: has [email 7], which the hook 'mask-patterns' cannot restore",
+    );
+  });
+
+  test('is rejected if two keys would become the same', async () => {
+    const notes = [{ '[email 1]': 1, '[Email 1]': 2 }, [{ '[email 1]': 1, [ANN]: 2 }]];
+    for (const note of notes) {
+      const { got, answers } = await run([placed({ note })], [user(`I am ${ANN}`)]);
+      expect(got).toEqual([]);
+      expect(answers[0]).toMatch(
+        /\n {2}- note(\.0)?: has keys that the hook 'mask-patterns' would restore to the same key/,
+      );
+    }
+  });
+
+  test('hides what the arguments of an earlier call have as a key, whatever the key of a value is', async () => {
+    const call = (args: object): Message => ({
+      role: 'assistant',
+      content: '',
+      tool_calls: [
+        { id: 'c0', type: 'function', function: { name: 'place_order', arguments: JSON.stringify(args) } },
+      ],
+    });
+    const { got, sent } = await run(
+      [placed({ note: { '[email 1]': '[email 2]' } })],
+      [
+        user('Order'),
+        call({ note: { [ANN]: { name: BOB } } }),
+        { role: 'tool', content: 'placed', tool_call_id: 'c0' },
+        user('Once more'),
+      ],
+    );
+    expect(sent.join()).not.toMatch(/@example/);
+    expect(got).toEqual([{ note: { [ANN]: BOB } }]);
+  });
+});
+
+test('any JSON that is sent masked is the original again in the call that repeats it', async () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      ANN,
+      BOB,
+      '+49 30 901820',
+      '192.168.0.17',
+      '4111 1111 1111 1111',
+      'DE89370400440532013000',
+    ),
+    fc.constantFrom(
+      '[email 1]',
+      '[Email-2]',
+      '[phone]',
+      '[ip1]',
+      '[[',
+      'n',
+      '\\',
+      '"',
+      '\n',
+      '\t',
+      ', ',
+      ' ',
+    ),
+    anyCharacter,
+  );
+  const text = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(''));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, text, tie('list'), tie('record')),
+    list: fc.array(tie('value'), { maxLength: 3 }),
+    record: fc.dictionary(text, tie('value'), { maxKeys: 3 }),
+  }));
+  await fc.assert(
+    fc.asyncProperty(value, async (note) => {
+      const echoed: ScriptedStep = ({ messages }) => {
+        const [first] = messages;
+        return {
+          toolCalls: [{ id: 'c1', name: 'place_order', arguments: JSON.parse(String(first?.content)) }],
+        };
+      };
+      const { got, sent } = await run([echoed], [user(JSON.stringify({ note }))]);
+      expect(sent[0]).not.toMatch(/(ann|bob)@/);
+      expect(got).toEqual([{ note }]);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('a value behind an escape of JSON is found without it', async () => {
+  const contact = defineTool({
+    name: 'find',
+    description: 'Finds',
+    execute: () => ({ text: `Contact:\n${ANN}\n+49 30 901820\n@org.junit.Test` }),
+  });
+  const { tool, got } = placing();
+  const { sent } = await run(
+    [{ toolCalls: [{ id: 'f', name: 'find', arguments: {} }] }, placed({ to: '[email 1]' })],
+    [user('Order')],
+    { tools: [contact, tool] },
+  );
+  expect(sent[1]).toContain(
+    JSON.stringify('Contact:\\n[email 1]\\n[phone 1]\\n@org.junit.Test').slice(1, -1),
+  );
+  expect(got).toEqual([{ to: ANN }]);
 });
 
 describe('a text that somebody wrote in the form of a mask', () => {
