@@ -4,7 +4,7 @@
  *   npm run bench                       everything, some minutes
  *   npm run bench -- --quick            a short run, to see that all candidates still work
  *   npm run bench -- --write            also writes the tables into docs/benchmark.md
- *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop many imports
+ *   npm run bench -- calls loop         only these sections: calls additions nest mcp listing dto loop turns many imports
  *   npm run bench -- --check            fails where a figure is worse than in docs/benchmark.md by more than its spread
  *   npm run bench -- --beside DIR       this build beside the one in another checkout; names of rows may follow
  */
@@ -25,6 +25,7 @@ const SECTIONS = {
   listing: async () => (await import('./sections/listing.mjs')).measureListing,
   dto: async () => (await import('./sections/dto-growth.mjs')).measureDtoGrowth,
   loop: async () => (await import('./sections/loop.mjs')).measureLoop,
+  turns: async () => (await import('./sections/loop.mjs')).measureTurns,
   many: async () => (await import('./sections/many-tools.mjs')).measureManyTools,
   imports: async () => (await import('./sections/imports.mjs')).measureImports,
 };

@@ -6,7 +6,7 @@ import { mastraLoop } from '../loops/mastra.mjs';
 import { agentsLoop } from '../loops/openai-agents.mjs';
 import { Script } from '../loops/script.mjs';
 import { strandsLoop } from '../loops/strands.mjs';
-import { toolwrightLoop } from '../loops/toolwright.mjs';
+import { LOOP_ADDITIONS, toolwrightLoop } from '../loops/toolwright.mjs';
 import { collectGarbage, median, rotated } from '../measure.mjs';
 import { amount, ratio } from '../table.mjs';
 
@@ -27,13 +27,11 @@ const LATE = { turns: 505, width: 1, from: 495 };
 const WIDE = { turns: 20, width: 10, from: 5 };
 
 /** µs per turn at turn 10 and at turn 500, and of a turn with ten calls. */
-export async function measureLoop({ quick }) {
-  const limits = quick
-    ? { rounds: 3, eachMs: 20, budgetMs: 1_500 }
-    : { rounds: 9, eachMs: 100, budgetMs: 20_000 };
-  const early = await timeTurns(EARLY, limits);
-  const late = await timeTurns(LATE, limits);
-  const wide = await timeTurns(WIDE, limits);
+export async function measureLoop(options) {
+  const limits = limitsOf(options);
+  const early = await timeTurns(CANDIDATES, EARLY, limits);
+  const late = await timeTurns(CANDIDATES, LATE, limits);
+  const wide = await timeTurns(CANDIDATES, WIDE, limits);
   const rows = CANDIDATES.map(([name], index) => [
     name,
     ...[early, late].flatMap((times) => [amount(times[index]), ratio(times[index], times[0])]),
@@ -48,9 +46,30 @@ export async function measureLoop({ quick }) {
   };
 }
 
+/** What a turn of our loop costs with what production adds to it, beside the plain turn. */
+export async function measureTurns(options) {
+  const limits = limitsOf(options);
+  const early = await timeTurns(LOOP_ADDITIONS, EARLY, limits);
+  const late = await timeTurns(LOOP_ADDITIONS, LATE, limits);
+  const rows = LOOP_ADDITIONS.map(([name], index) => [
+    name,
+    ...[early, late].flatMap((times) => [amount(times[index]), ratio(times[index], times[0])]),
+    ratio(late[index], early[index]),
+  ]);
+  return {
+    title: 'What is added to a turn of the loop, µs',
+    head: ['', 'turn 10', '×', 'turn 500', '×', '500 over 10'],
+    rows,
+  };
+}
+
+function limitsOf({ quick }) {
+  return quick ? { rounds: 3, eachMs: 20, budgetMs: 1_500 } : { rounds: 9, eachMs: 100, budgetMs: 20_000 };
+}
+
 /** Medians of the turns in the window, by candidate; a slow candidate gets fewer rounds. */
-async function timeTurns({ turns, width, from }, { rounds, eachMs, budgetMs }) {
-  const runs = CANDIDATES.map(([name, loop]) => ({ name, loop, times: [], spent: 0 }));
+async function timeTurns(candidates, { turns, width, from }, { rounds, eachMs, budgetMs }) {
+  const runs = candidates.map(([name, loop]) => ({ name, loop, times: [], spent: 0 }));
   for (let round = 0; round <= rounds; round += 1) {
     for (const run of rotated(runs, round)) {
       if (run.spent > budgetMs) continue;
