@@ -6,7 +6,7 @@ import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
 import { blockedResult } from './run-body.js';
-import { approvalNeed, approvalWait, approverOf, expiryIn, mayApprove } from './waits.js';
+import { approvalNeed, approvalWait, approverOf, askedAgain, expiryIn, mayApprove } from './waits.js';
 
 /** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */
 export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
@@ -50,7 +50,8 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
   if (needsAnswer) {
     const because = asking?.wait.message;
     const wait = { ...(await askedBy(call)), ...asking?.wait };
-    return { type: 'waits', wait, because };
+    const asked = call.change === undefined ? wait : askedAgain(wait, call.change, wait.index);
+    return { type: 'waits', wait: asked, because };
   }
   if (tool.execution !== 'client') return undefined;
   return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };

@@ -65,6 +65,8 @@ export interface ReceivedCall {
   args: JsonObject | undefined;
   /** As `checked`, if `@Transform` changed them before their check; nobody changes this one. */
   transformed: JsonObject | undefined;
+  /** Why its approval counts no more, for whoever is asked again. */
+  change: string | undefined;
   /** Created when something first needs it. */
   context: CallContext | undefined;
   /** The standing approval that let it through. */
@@ -110,6 +112,7 @@ export function newCall(
     checked: undefined,
     args: undefined,
     transformed: undefined,
+    change: undefined,
     context: undefined,
     standing: undefined,
     task: undefined,

@@ -5,14 +5,22 @@ import type { Reconciliation } from '../contract/tool.js';
 import { isSerializedResult, ToolResult } from '../contract/tool-result.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { withinLimits } from '../kernel/async.js';
-import { canonicalJson, isRecord, plainJson } from '../kernel/json.js';
+import { copyOfJson, isRecord, plainJson } from '../kernel/json.js';
 import { blockOf, mayHaveApproved } from './allow.js';
-import { argumentsBefore, readRaw } from './check-arguments.js';
+import { argumentsBefore, type ReadyArguments, readRaw } from './check-arguments.js';
 import { invalidTool, readyArguments, takeArguments } from './check-call.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { blockedResult, suspended } from './run-body.js';
-import { approvalWait, askedAgain, changedSince, GONE, toldApprover, withoutApproval } from './waits.js';
+import {
+  approvalWait,
+  askedAgain,
+  changedSince,
+  changeOfArguments,
+  GONE,
+  toldApprover,
+  withoutApproval,
+} from './waits.js';
 
 /** The outcome that an answer decided for a call; `undefined` if it is to be made. */
 function decisionFor({ refused, result, outcome }: Partial<CallJournal> = {}): Block | undefined {
@@ -86,9 +94,17 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
   try {
     const edited = journal?.edited && editedRequest(request, journal, journal.arguments);
     let ready = await readyArguments(call, edited ?? request);
-    const isSame =
-      'ok' in ready && ready.ok && canonicalJson(ready.value) === canonicalJson(journal?.arguments);
-    if (journal?.edited?.isChecked && 'ok' in ready && !isSame) {
+    let change = journal && 'ok' in ready ? changeSince(journal, ready) : undefined;
+    if (journal && edited === undefined && change !== undefined) {
+      // What was approved counts as long as the tool takes it, whatever it makes of the model's arguments by now.
+      const asked = await readyArguments(call, editedRequest(request, journal, journal.arguments));
+      if ('ok' in asked && asked.ok && changeSince(journal, asked) === undefined) {
+        ready = { ...asked, transformed: copyOfJson(journal.arguments) as JsonObject };
+        change = undefined;
+      }
+    }
+    if (journal?.approved && change !== undefined) call.change = changedSince(request.name, change);
+    if (journal?.edited?.isChecked && change !== undefined) {
       // What was approved is no longer what the tool would get: the call is made as the model sent it.
       const known = await knownOutcome(call);
       if (known !== undefined) return known;
@@ -103,16 +119,16 @@ export async function checkAgain(call: Call): Promise<CallOutcome | undefined> {
     const { journal: kept, ...others } = call.request;
     if (kept?.edited !== undefined) call.request = editedRequest(call.request, kept, call.checked);
     // Decisions about other arguments do not count, as a schema may have a new default; outcomes do.
-    else if (
-      kept !== undefined &&
-      canonicalJson(call.checked) !== canonicalJson(kept.arguments) &&
-      !decisionFor(kept)
-    )
-      call.request = others;
+    else if (kept !== undefined && change !== undefined && !decisionFor(kept)) call.request = others;
     return undefined;
   } catch (cause) {
     return endWithoutCall(call, invalidTool(call, cause));
   }
+}
+
+/** How a call would run otherwise than it was asked about, or what is wrong with it; `undefined` if it would not. */
+function changeSince({ arguments: asked }: CallJournal, ready: ReadyArguments): string | undefined {
+  return ready.ok ? changeOfArguments(asked, ready.value) : summarizeFaults(ready.faults);
 }
 
 /** A call with other arguments than the model's: written out, so that what the tool does to them changes nothing. */

@@ -103,6 +103,17 @@ export function changedSince(tool: string, problem: string): string {
   return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
 }
 
+/** How the arguments that would run differ from those that were asked about; `undefined` if they do not. */
+export function changeOfArguments(asked: JsonObject, now: JsonObject): string | undefined {
+  const names = Object.keys({ ...asked, ...now });
+  const changes = names.flatMap((name) => {
+    if (!Object.hasOwn(now, name)) return `without '${name}'`;
+    if (!Object.hasOwn(asked, name)) return `with '${name}' added`;
+    return canonicalJson(asked[name]) === canonicalJson(now[name]) ? [] : `with another '${name}'`;
+  });
+  return changes.length === 0 ? undefined : `it would now run ${changes.join(', ')}`;
+}
+
 /** A question that says what has changed. Not as its message, by which policies say why they ask. */
 export function askedAgain(wait: Wait, change: string, index: number): Wait {
   const { description } = wait;

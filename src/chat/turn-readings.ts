@@ -3,6 +3,7 @@ import type { LoggedEvent } from '../contract/conversation-log.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Conversations } from '../conversation/conversations.js';
 import type { ConversationView } from '../conversation/stored-turns.js';
+import { canonicalJson } from '../kernel/json.js';
 
 /** Where the events of a chat are read. */
 export interface EventSource {
@@ -125,6 +126,10 @@ export async function* readRest(
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
   const until = isLeft(view) ? {} : { upTo: view.lastEvent };
   for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
+    if (number === pausedAt && view.status === 'suspended') {
+      yield* pauseNow({ number, event, isNews: number > seen }, view);
+      return;
+    }
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
     // Nothing more is sent of a turn that waits as before, or that was over.
@@ -133,6 +138,18 @@ export async function* readRest(
       if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
     }
   }
+}
+
+/** The pause of a turn, with what it asks now: a question whose tool has changed is asked in other words. */
+function* pauseNow(
+  { event, ...read }: ReadEvent,
+  { pending }: ConversationView,
+): Generator<ReadEvent, undefined> {
+  const before = 'pending' in event ? (event.pending as readonly PendingCall[]) : [];
+  const known = new Set(before.map((wait) => canonicalJson(wait)));
+  const changed = pending.filter((wait) => !known.has(canonicalJson(wait)));
+  for (const asked of suspensionsOf(changed)) yield { ...read, event: asked } as unknown as ReadEvent;
+  yield { ...read, event: { ...event, pending } } as ReadEvent;
 }
 
 /** Whether a turn goes on, or will begin: answers that no turn waits for are only refused. */
@@ -218,16 +235,19 @@ function* questionsOf(
   pending: readonly PendingCall[],
   refused: readonly JsonObject[] = [],
 ): Generator<ReadEvent, undefined> {
-  const asked = pending.map((wait) => {
-    const { callId, tool } = wait.path?.[0] ?? wait;
-    return { type: 'call-suspended', callId, tool, pending: [wait] };
-  });
   const events = [
     { type: 'turn-start', turn: { number: turn?.number } },
     { type: 'step-start', iteration },
-    ...asked,
+    ...suspensionsOf(pending),
     ...refused,
     { type: 'turn-suspended', status: 'suspended', pending },
   ];
   for (const event of events) yield { number, event, isNews: true } as unknown as ReadEvent;
+}
+
+function suspensionsOf(pending: readonly PendingCall[]): readonly object[] {
+  return pending.map((wait) => {
+    const { callId, tool } = wait.path?.[0] ?? wait;
+    return { type: 'call-suspended', callId, tool, pending: [wait] };
+  });
 }

@@ -5,6 +5,7 @@ import {
   approverOf,
   askedAgain,
   changedSince,
+  changeOfArguments,
   formOf,
   GONE,
   isExpired,
@@ -326,15 +327,21 @@ async function checkApproval(
   }
   const isEdited = isUncheckedEdit(call);
   const isGone = tools !== undefined && tool === undefined;
-  const checked = isGone || isEdited ? undefined : await tools?.check(name, journal.arguments);
-  const problem = isGone ? GONE : checked?.ok === false ? checked.problem : undefined;
+  const checked =
+    isGone || isEdited ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
+  const change = checked?.ok ? changeOfArguments(journal.arguments, checked.arguments) : checked?.problem;
+  const problem = isGone ? GONE : change;
   if (problem !== undefined) {
     const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
-    const change = changedSince(name, problem);
-    const again = askedAgain(waitAsNow(before, wait, tool), change, wait.index);
+    const told = changedSince(name, problem);
+    // Asked about with what would run. Answers and work of `once` were about other arguments.
+    const asked = checked?.ok
+      ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
+      : before;
+    const again = askedAgain(waitAsNow(asked, wait, tool), told, wait.index);
     changes.set(before, {
-      asked: { ...before, waits: before.waits.map((one) => (one === wait ? again : one)) },
-      change: `${change} To go on, ${ways}refuse the call or cancel the run.`,
+      asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
+      change: `${told} To go on, ${ways}refuse the call or cancel the run.`,
     });
   }
   const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;

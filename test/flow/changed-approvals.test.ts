@@ -179,6 +179,119 @@ describe('an approval whose tool has changed', () => {
   );
 });
 
+describe('an approval whose tool would now run with other arguments', () => {
+  const PROPERTIES = { id: { type: 'string' }, note: { type: 'string', default: 'none' } } as const;
+  const SHOWN = { id: 'o1', note: 'none' };
+
+  /** A tool with these parameters, of which a call waits, and what ran by whichever version. */
+  async function waiting(more: Partial<ToolDefinition> = {}) {
+    const ran: unknown[] = [];
+    const refund = (properties: object, required: readonly string[] = ['id']) =>
+      defineTool({
+        name: 'refund',
+        description: 'Refund',
+        approval: { description: ({ note }) => `With the note ${note}` },
+        parameters: { type: 'object', properties: properties as typeof PROPERTIES, required },
+        ...more,
+        execute: (args) => `refunded ${ran.push(args)}`,
+      });
+    const store = new MemoryRunStore();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ id: 'a', name: 'refund', arguments: { id: 'o1' } }] },
+      { content: 'Done.' },
+    ]);
+    const config = { provider, model: 'm' };
+    const run = await runToolLoop({ ...config, tools: [refund(PROPERTIES)], store }, hello);
+    expect(run.pending).toMatchObject([{ arguments: SHOWN }]);
+    return { ran, refund, config, store, run, stored: { store, runId: run.state?.runId ?? '' } };
+  }
+
+  const CHANGES = [
+    ['an argument removed', { id: PROPERTIES.id }, "it would now run without 'note'", { id: 'o1' }],
+    [
+      'a new default',
+      { ...PROPERTIES, tip: { type: 'integer', default: 50 } },
+      "it would now run with 'tip' added",
+      { ...SHOWN, tip: 50 },
+    ],
+    [
+      'an argument of another type',
+      { ...PROPERTIES, id: { type: 'array', items: { type: 'string' } } },
+      "it would now run with another 'id'",
+      { ...SHOWN, id: ['o1'] },
+    ],
+  ] as const;
+
+  test.each(CHANGES)('is refused for %s, and the run asks about what would run', async (...row) => {
+    const [, properties, change, now] = row;
+    const { ran, refund, config, store, run, stored } = await waiting();
+    const changed = { ...config, tools: [refund(properties)] };
+    const refused = { ...CHANGED, message: expect.stringContaining(`${change}.`) };
+    await expect(resumeToolLoop(changed, run.state, yes(run.pending))).rejects.toMatchObject(refused);
+    await expect(resumeStoredRun(changed, stored, yes(run.pending))).rejects.toMatchObject(refused);
+    const asked = (await store.load(stored.runId))?.pending;
+    expect(asked).toMatchObject([{ arguments: now, description: expect.stringContaining(change) }]);
+    expect(asked?.[0]?.id).not.toBe(run.pending?.[0]?.id);
+    // An answer to what was shown before counts for nothing.
+    await expect(resumeStoredRun(changed, stored, yes(run.pending))).rejects.toMatchObject({ code: 514 });
+    expect(ran).toEqual([]);
+    expect((await resumeStoredRun(changed, stored, yes(asked))).status).toBe('completed');
+    expect(ran).toEqual([now]);
+  });
+
+  test.each(CHANGES)(
+    'that was taken without tools is asked for again for %s, with the change',
+    async (...row) => {
+      const [, properties, change, now] = row;
+      const { ran, refund, config, store, run, stored } = await waiting();
+      expect(await answerStoredRun(stored, yes(run.pending))).toEqual([]);
+      const changed = { ...config, tools: [refund(properties)], store, checkpoint: 'step' } as const;
+      await recoverRuns({ store, config: changed });
+      const asked = (await store.load(stored.runId))?.pending;
+      expect(asked).toMatchObject([{ arguments: now, description: expect.stringContaining(change) }]);
+      expect(ran).toEqual([]);
+      const { store: _, ...own } = changed;
+      expect((await resumeStoredRun({ ...own, checkpoint: 'suspend' }, stored, yes(asked))).status).toBe(
+        'completed',
+      );
+      expect(ran).toEqual([now]);
+    },
+  );
+
+  test.each([
+    ['another default', { ...PROPERTIES, note: { type: 'string', default: 'late' } }],
+    ['no default any more', { ...PROPERTIES, note: { type: 'string' } }],
+    ['another description', { ...PROPERTIES, id: { type: 'string', description: 'The order' } }],
+  ])('counts where the tool still takes what was approved: %s', async (_what, properties) => {
+    const { ran, refund, config, run } = await waiting();
+    const done = await resumeToolLoop(
+      { ...config, tools: [refund(properties)] },
+      run.state,
+      yes(run.pending),
+    );
+    expect(done).toMatchObject({ status: 'completed', toolCalls: [{ arguments: SHOWN }] });
+    expect(ran).toEqual([SHOWN]);
+  });
+
+  test('counts with what was approved also where the method asks afterwards', async () => {
+    const { ran, refund, config, run } = await waiting();
+    const later = refund({ ...PROPERTIES, note: { type: 'string', default: 'late' } });
+    const asks = defineTool({
+      ...later,
+      execute: async (args: object, context) => {
+        ran.push(args);
+        return context.ask({ message: 'Sure?' });
+      },
+    });
+    const now = { ...config, tools: [asks] };
+    const asking = await resumeToolLoop(now, run.state, yes(run.pending));
+    expect(asking.pending).toMatchObject([{ kind: 'question', arguments: SHOWN }]);
+    const [{ id } = { id: '' }] = asking.pending ?? [];
+    await resumeToolLoop(now, asking.state, [{ id, value: 'yes' }]);
+    expect(ran).toEqual([SHOWN, SHOWN]);
+  });
+});
+
 describe('a call that had begun, taken over by a version that asks for approvals', () => {
   /** A run whose process died in its call, and the config with which another version goes on. */
   async function dead(later: Partial<ToolDefinition>, more: Partial<ToolLoopConfig> = {}) {

@@ -172,6 +172,26 @@ describe('createChatHandler with mayAnswer', () => {
     expect(ran).toEqual([{ amount: 5, reason: 'broken' }]);
   });
 
+  test('an approval of a call that would now run with other arguments is a conflict; the page then shows what would run', async () => {
+    const { url, ran, tools } = await open('ui-messages', { approver: 'may-answer' });
+    const { message } = await readMessage(await begin(url));
+    const changed = refund(ran, 'may-answer');
+    const tip = { type: 'integer', default: 50 } as const;
+    const { properties } = changed.parameters as { readonly properties: object };
+    tools.splice(0, 1, { ...changed, parameters: { type: 'object', properties: { ...properties, tip } } });
+    const refused = await ask(url, 'u1', approvedIn(message));
+    expect([refused.status, await refused.text()]).toEqual([409, expect.stringMatching(/with 'tip' added/)]);
+    const { message: again, violations } = await readMessage(await ask(`${url}/c1/stream`, 'u1'));
+    expect(violations).toEqual([]);
+    expect(again?.parts.at(-1)).toMatchObject({
+      state: 'approval-requested',
+      approval: { descriptor: { description: expect.stringContaining("with 'tip' added") } },
+    });
+    expect((await ask(url, 'u1', approvedIn(again))).status).toBe(200);
+    await whenIdle(url);
+    expect(ran).toEqual([{ amount: 5, tip: 50 }]);
+  });
+
   test('in AG-UI, too', async () => {
     const { url, ran } = await open('ag-ui');
     const run = (user: string, more: object) =>
