@@ -202,9 +202,9 @@ export const ERROR_TABLE = {
   DefinitionChanged: {
     code: 529,
     happened:
-      'A tool was changed after work with it had been started on an engine, or an approval of its call had been asked for, and the arguments no longer fit.',
+      'A tool was changed after work with it had been started on an engine, or an approval of its call had been asked for, and the arguments no longer fit or would be others.',
     remedy:
-      'Let the model start it again; approve the call with arguments that fit, refuse it, or cancel the run. While jobs and calls wait, add parameters as optional ones only.',
+      'Let the model start it again; approve the call with arguments that fit, refuse it, or cancel the run. While jobs and calls wait, add parameters as optional ones without a default only.',
   },
   RequestRefused: {
     code: 536,

@@ -305,9 +305,9 @@ describe('a run that is suspended', () => {
     });
   });
 
-  test('asks again where the tool now makes other arguments of the call', async () => {
+  test('takes an approval no more where the tool now makes other arguments of the call, but one with these', async () => {
     paid.length = 0;
-    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 })]);
+    const { config } = setup([pay], [ask('c1', 'pay', { amount: 5 }), { content: 'Paid.' }]);
     const run = await runToolLoop(config, hello);
     const [id = ''] = ids(run);
     const withDefault = {
@@ -315,9 +315,15 @@ describe('a run that is suspended', () => {
       properties: { ...pay.parameters.properties, tip: { default: 50 } },
     };
     const changed = { ...config, tools: [{ ...pay, parameters: withDefault }] };
-    const again = await resumeToolLoop(changed, run.state, [{ id, approved: true }]);
-    expect(again).toMatchObject({ status: 'suspended', pending: [{ arguments: { amount: 5, tip: 50 } }] });
+    await expect(resumeToolLoop(changed, run.state, [{ id, approved: true }])).rejects.toMatchObject({
+      name: 'DefinitionChanged',
+      message: expect.stringContaining("with 'tip' added"),
+    });
     expect(paid).toEqual([]);
+    const fitting = [{ id, approved: true, arguments: { amount: 5, tip: 50 } }] as const;
+    expect((await resumeToolLoop(changed, run.state, fitting)).toolCalls).toMatchObject([
+      { arguments: { amount: 5, tip: 50 } },
+    ]);
   });
 
   test('an approval of a tool that is gone when the run is resumed is refused, and the run waits on', async () => {
