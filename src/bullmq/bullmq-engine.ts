@@ -8,7 +8,6 @@ import {
   WaitingError,
   Worker,
 } from 'bullmq';
-import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -29,7 +28,6 @@ import { EngineTrouble } from '../jobs/engine-trouble.js';
 import { jobOf, type KeptJob, keptJob } from '../jobs/kept-job.js';
 import { LOST_DELAY_MS, RunningJobs } from '../jobs/running-jobs.js';
 import { closeWithin, unlessAborted } from '../kernel/async.js';
-import { errorMessage } from '../kernel/error-message.js';
 import { isPlainObject, isRecord } from '../kernel/json.js';
 import {
   ANYTHING,
@@ -286,7 +284,8 @@ class BullmqEngine implements JobEngine {
     this.#options = options;
     this.#trouble = new EngineTrouble({
       name: `BullMQ, ${placeOf(options)}`,
-      ask: async () => this.#queue(this.#name).getJobState('toolwright'),
+      logger: options.logger,
+      ask: () => this.#ask(),
     });
     this.#news = new BrokerNews({
       queue: `${this.#name}-news`,
@@ -296,9 +295,25 @@ class BullmqEngine implements JobEngine {
     });
   }
 
+  get name(): string {
+    return this.#trouble.name;
+  }
+
+  async check(): Promise<void> {
+    await this.#answered(this.#ask());
+  }
+
+  async #ask(): Promise<unknown> {
+    return this.#queue(this.#name).getJobState('toolwright');
+  }
+
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
-    // With its broker away, it would wait for ever.
-    await unlessAborted(this.#add(job, options), this.#closed.signal);
+    await this.#answered(this.#add(job, options));
+  }
+
+  /** BullMQ itself waits until its broker is back, however long that takes. */
+  #answered<Value>(request: Promise<Value>): Promise<Value> {
+    return unlessAborted(this.#trouble.unlessAway(request), this.#closed.signal);
   }
 
   async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
@@ -443,7 +458,8 @@ class BullmqEngine implements JobEngine {
   }
 
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
-    const failed = jobIds === undefined ? await this.#latestFailed(limit) : await this.#failedOf(jobIds);
+    const asked = jobIds === undefined ? this.#latestFailed(limit) : this.#failedOf(jobIds);
+    const failed = await this.#answered(asked);
     // Another process may have revived it since it was found among those that failed.
     return failed
       .filter(({ finishedOn }) => finishedOn)
@@ -552,11 +568,7 @@ class BullmqEngine implements JobEngine {
     return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
   }
 
-  readonly #onError = (error: Error): void => {
-    const { logger } = this.#options;
-    if (logger === undefined) this.#trouble.occurred(error);
-    else new SafeLog(logger).warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
-  };
+  readonly #onError = (error: Error): void => this.#trouble.occurred(error);
 }
 
 /** Which queue, and where, without what is secret in an address. */

@@ -31,7 +31,7 @@ export function logFailure(logger: Logger | undefined, { what, error, at = {} }:
   const hearer = logger ?? CONSOLE;
   const causes = causesOf(error);
   const { status } = causes.find(ProviderError.is) ?? {};
-  const repeats = repeatsBefore(hearer, `${text.replace(VARYING, '#')} ${status}`);
+  const repeats = repeatsBefore(hearer, `${causeOf(text)} ${status}`);
   if (repeats === undefined) return;
   // The error of somebody's code, without what its library has put beside it, such as the body of the request: one of a
   // provider or of the framework says all in its message.
@@ -47,13 +47,36 @@ export function logFailure(logger: Logger | undefined, { what, error, at = {} }:
 
 const LONGEST_TEXT = 1_000;
 
+/**
+ * Logs at `warn` that something works again that failed, if its failure was logged: the next one is logged again,
+ * however soon it comes.
+ */
+export function logRecovery(logger: Logger | undefined, { what, now }: Recovery): void {
+  const hearer = logger ?? CONSOLE;
+  const causes = known.get(hearer);
+  const ended = [...(causes?.keys() ?? [])].filter((cause) => cause.startsWith(causeOf(what)));
+  for (const cause of ended) causes?.delete(cause);
+  if (ended.length > 0) new SafeLog(hearer).warn(now, {});
+}
+
+/** What had failed, as {@link logFailure} was given it, and how it is now. */
+interface Recovery {
+  readonly what: string;
+  readonly now: string;
+}
+
 /** Used without a logger. */
-const CONSOLE: Logger = {
+export const CONSOLE: Logger = {
   debug: () => {},
   info: () => {},
-  warn: () => {},
-  error: (message, fields) => console.error(`toolwright: ${message}`, fields),
+  warn: (message, fields) => console.warn(...lineOf(message, fields)),
+  error: (message, fields) => console.error(...lineOf(message, fields)),
 };
+
+function lineOf(message: string, fields: LogFields = {}): readonly unknown[] {
+  const line = `toolwright: ${message}`;
+  return Object.keys(fields).length === 0 ? [line] : [line, fields];
+}
 
 /** A cause that was logged, and how often it has come since. */
 interface KnownCause {
@@ -87,6 +110,10 @@ function repeatsBefore(logger: Logger, cause: string): number | undefined {
 
 /** Ids and amounts in the text of a provider, which differ each time; statuses, versions and ports stay. */
 const VARYING = /(?<![:\w])(?=\w*\d)\w{4,}/g;
+
+function causeOf(text: string): string {
+  return text.replace(VARYING, '#');
+}
 
 const MOST_CAUSED = 10;
 

@@ -39,13 +39,11 @@ export class JobTask implements CallWork {
 
   /** Keeps the job and sends it; the acknowledgement of the call. Rejects where it cannot be kept. */
   async start(): Promise<ToolResult> {
-    const { tool, log } = this.#call;
+    const { tool, log, environment } = this.#call;
     const job = jobOf(this.#call);
     const { id } = job;
     const { concurrency: _, ...options } = typeof tool.background === 'object' ? tool.background : {};
-    await this.#dispatch.send(job, options, (error) =>
-      log.ignored('A job could not be enqueued; it is sent again later', { error }),
-    );
+    await this.#dispatch.send(job, options, environment.logger);
     this.#id = id;
     const cancel = (reason: string | undefined): true => {
       this.#dispatch

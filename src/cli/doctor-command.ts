@@ -3,8 +3,11 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import type { JobStore, StoredJob } from '../contract/job-store.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
+import { withinLimits } from '../kernel/async.js';
+import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { oldNode } from '../kernel/node-version.js';
 import { visibleLine } from '../kernel/visible-text.js';
@@ -175,6 +178,7 @@ async function* examineModule(
       const registry = registryOf(config.tools ?? registryOfModule(exports) ?? []);
       if (registry.count() === 0) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
       yield ok(`${name}: ${counted(registry.count(), 'tool')}`);
+      yield* examineEngine(exports.engine ?? config.engine);
       return { name, registry };
     } finally {
       await close();
@@ -183,6 +187,25 @@ async function* examineModule(
     if (!(error instanceof UserFault || ToolwrightError.is(error))) throw error;
     yield problem(error.message);
     return undefined;
+  }
+}
+
+/** Longer than a connection takes to be refused. */
+const ENGINE_WITHIN_MS = 5_000;
+
+/** Whether the engine of a module can be used: its driver may be missing, or its broker. */
+async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
+  const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
+  if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
+  try {
+    await withinLimits(check.call(engine), { signal: undefined, timeoutMs: ENGINE_WITHIN_MS });
+    yield ok(`${name} answers`);
+  } catch (error) {
+    yield problem(
+      `${name} does not answer: ${errorMessage(error)}: start it, correct its connection, or install what is missing`,
+    );
+  } finally {
+    await (engine as JobEngine).close({ timeoutMs: ENGINE_WITHIN_MS });
   }
 }
 

@@ -86,8 +86,8 @@ function isNestModule(value: unknown): value is NestModule {
 async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
   try {
     const { openApplication } = await import('../nestjs/open-application.js');
-    const { registry, ...application } = await openApplication(module);
-    return { ...application, exports: { registry } };
+    const { registry, engine, ...application } = await openApplication(module);
+    return { ...application, exports: { registry, ...(engine && { engine }) } };
   } catch (error) {
     // The command shows all mistakes in declarations; anything else that an application says is one line.
     if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;

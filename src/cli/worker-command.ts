@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import { JOB_ENGINE, type JobEngine } from '../contract/job-engine.js';
 import { keepsJobs } from '../contract/job-store.js';
-import type { Logger } from '../contract/ports.js';
+import type { LogFields, Logger } from '../contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../contract/run-checkpoint.js';
 import { Conversations } from '../conversation/conversations.js';
 import {
@@ -13,8 +13,8 @@ import {
 import { RunRecovery } from '../conversation/run-recovery.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
-import { plainLogger } from '../jobs/engine-trouble.js';
 import { jobWork, type RunJobsOptions } from '../jobs/run-jobs.js';
+import { errorMessage } from '../kernel/error-message.js';
 import {
   COUNT,
   FUNCTION,
@@ -27,6 +27,7 @@ import {
   RECORD,
   wrongValues,
 } from '../kernel/options.js';
+import { visibleLine } from '../kernel/visible-text.js';
 import type { ToolLoopConfig } from '../loop/options.js';
 import { type Command, type CommandSurroundings, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
@@ -163,8 +164,20 @@ function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports 
   throw new UserFault(`${name}: ${told.join('; ')}`, 1);
 }
 
+/** Writes warnings and errors, in one line each. */
 function loggerOf({ error }: CommandSurroundings): Logger {
-  return plainLogger((line) => error(`toolwright: ${line}\n`));
+  const write = (message: string, fields: LogFields = {}): void =>
+    error(`toolwright: ${visibleLine([message, ...detailsIn(fields, message)].join(': '))}\n`);
+  const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
+  return { debug: () => {}, info: () => {}, warn: write, error: write, isLevelEnabled };
+}
+
+/** Which call it is, and why, unless the message states it. */
+function detailsIn({ tool, callId, runId, reason, faults, told, error }: LogFields, message: string) {
+  const place = runId === undefined ? callId : `${callId} of ${runId}`;
+  const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
+  const why = String(error === undefined ? (reason ?? faults ?? told ?? '') : errorMessage(error));
+  return message.includes(visibleLine(why)) ? call : [...call, why];
 }
 
 async function workOfModule(

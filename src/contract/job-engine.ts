@@ -112,7 +112,7 @@ export interface WorkOptions {
   /** The only queue that jobs are taken from; default: the queue of the engine. */
   readonly queue?: string;
   readonly handle: JobHandler;
-  /** Hears that the engine is away, and that it is back, where the engine has no logger of its own. */
+  /** Receives that the engine does not answer, and that it answers again, if the engine has no logger of its own. */
   readonly logger?: Logger;
 }
 
@@ -163,6 +163,13 @@ export interface DeadJobQuery {
  * **at least once**: what has to happen once is guarded by whoever handles it.
  */
 export interface JobEngine {
+  /** Names the engine in messages, with its queue and its address: `BullMQ, queue 'shop' in Redis at 127.0.0.1:6379`. */
+  readonly name?: string;
+  /**
+   * Rejects with the reason if the engine cannot be used: a package is missing, or its broker does not answer. It makes
+   * no tables. For `toolwright doctor`.
+   */
+  check?(): Promise<void>;
   /** Adds a job; one that its queue knows by its id, waiting, running or ended, is not added again. */
   enqueue(job: Job, options?: JobOptions): Promise<void>;
   /** Begins to take jobs; a process may have several workers. */

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { logFailure } from '../call/failure-log.js';
-import { SafeLog } from '../call/log.js';
 import type { Answer, PendingCall } from '../contract/call.js';
 import {
   type ConversationLog,
@@ -67,7 +66,6 @@ const DEFAULT_CONCURRENCY = 16;
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #log: ConversationLog;
-  readonly #safeLog: SafeLog;
   readonly #deps: TurnDeps;
   /** Conversations whose turns run in this process. */
   readonly #active = new Map<string, Promise<void>>();
@@ -88,7 +86,6 @@ export class Conversations {
     const { store, scope, logger, leaseMs = DEFAULT_LEASE_MS, pollMs = leaseMs / 3 } = options;
     this.#options = options;
     this.#log = store.conversations;
-    this.#safeLog = new SafeLog(logger);
     this.#deps = {
       options,
       leaseMs,
@@ -113,7 +110,7 @@ export class Conversations {
     void this.#look(lookMs);
     if (keepsSchedules(store)) {
       const { schedules, conversations } = store;
-      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs: lookMs, log: this.#safeLog });
+      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs: lookMs, logger });
     }
   }
 
@@ -391,7 +388,8 @@ export class Conversations {
       const expired = await this.#options.store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
       for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
     } catch (error) {
-      this.#safeLog.warn('The store could not be asked for conversations', { error });
+      const what = 'The store could not be asked for conversations';
+      logFailure(this.#options.logger, { what, error });
     }
     if (!this.#closing.signal.aborted)
       this.#timer = setTimeout(() => void this.#look(pauseMs), pauseMs).unref();

@@ -1,5 +1,4 @@
 import { logFailure } from '../call/failure-log.js';
-import { SafeLog } from '../call/log.js';
 import type { Logger } from '../contract/ports.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { type RecoverOptions, recoverAll } from '../loop/recover-runs.js';
@@ -42,7 +41,7 @@ export class RunRecovery {
     try {
       await recoverAll({ ...others, leaseMs, signal, onResult }, left);
     } catch (error) {
-      new SafeLog(logger).warn('The store could not be asked for lost runs', { error });
+      logFailure(logger, { what: 'The store could not be asked for lost runs', error });
     }
     if (signal.aborted) return;
     const again = (): void => {

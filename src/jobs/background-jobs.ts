@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { SafeLog } from '../call/log.js';
+import { logFailure } from '../call/failure-log.js';
+import { logAnswer, logSilence } from '../call/job-dispatch.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { withinLimits } from '../kernel/async.js';
-import { warningLogger } from './engine-trouble.js';
-import { beginJobs, type RunJobsOptions } from './run-jobs.js';
+import { beginJobs, jobLogger, type RunJobsOptions } from './run-jobs.js';
 
 type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;
 
@@ -36,24 +36,24 @@ export class BackgroundJobs {
     this.#begun?.leave();
   }
 
-  async #begin(given: RunJobsOptions): Promise<BegunJobs | undefined> {
+  async #begin(options: RunJobsOptions): Promise<BegunJobs | undefined> {
     const { signal } = this.#closing;
-    const options = { ...given, logger: given.logger ?? warningLogger() };
-    const log = new SafeLog(options.logger);
-    const subject = 'jobs';
-    let hasFailed = false;
+    const { engine } = options;
+    const logger = jobLogger(options);
     for (let wait = FIRST_PAUSE_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
       try {
         const runner = await beginJobs(options);
         this.#begun = runner;
-        if (hasFailed && !signal.aborted) log.warn('Jobs are done in this process now', { subject });
+        logAnswer(engine, logger);
         if (!signal.aborted) return runner;
         await runner.close();
       } catch (error) {
-        hasFailed = true;
-        const isRefused = error instanceof InvalidOptionsError || error instanceof ToolDeclarationError;
-        log.warn(`Jobs are not done in this process${isRefused ? '' : ' yet'}`, { subject, error });
-        if (isRefused) return undefined;
+        if (signal.aborted) return undefined;
+        if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) {
+          logFailure(logger, { what: 'Jobs are not done in this process', error });
+          return undefined;
+        }
+        logSilence(engine, { logger, error });
         await pause(wait, undefined, { signal, ref: false }).catch(() => {});
       }
     }

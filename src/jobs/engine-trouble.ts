@@ -1,48 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { SafeLog } from '../call/log.js';
-import type { LogFields, Logger } from '../contract/ports.js';
+import { logFailure } from '../call/failure-log.js';
+import { logAnswer, logSilence } from '../call/job-dispatch.js';
+import type { Logger } from '../contract/ports.js';
 import { unlessAborted, withinLimits } from '../kernel/async.js';
-import { errorMessage } from '../kernel/error-message.js';
-import { visibleLine } from '../kernel/visible-text.js';
 
-/** The same text is written again after that, where it is still true. */
-const SAY_AGAIN_MS = 300_000;
-
-/** A logger of lines: what is wrong, in one each, and not at each look. What was said of a `subject` before counts. */
-export function plainLogger(say: (line: string) => void): Logger {
-  const said = new Map<unknown, { readonly text: string; readonly at: number }>();
-  const warn = (message: string, fields: LogFields = {}): void => {
-    const { subject = message } = fields;
-    const text = visibleLine([message, ...toldOf(fields)].join(': '));
-    const last = said.get(subject);
-    if (last?.text === text && performance.now() - last.at < SAY_AGAIN_MS) return;
-    said.set(subject, { text, at: performance.now() });
-    say(text);
-  };
-  const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
-  return { debug: () => {}, info: () => {}, warn, error: warn, isLevelEnabled };
-}
-
-/** What a line has to say of the fields: of which call it is, and why. */
-function toldOf({ tool, callId, runId, reason, faults, told, error }: LogFields): readonly string[] {
-  const place = runId === undefined ? callId : `${callId} of ${runId}`;
-  const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
-  const why = error === undefined ? (reason ?? faults ?? told) : errorMessage(error);
-  return [...call, ...(why === undefined ? [] : [why])].map(String);
-}
-
-/** Without a logger, jobs that are not done are a warning of the process. */
-export function warningLogger(): Logger {
-  return plainLogger((line) =>
-    process.emitWarning(line, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_JOBS' }),
-  );
-}
-
-/** An engine, and how it is found out whether it is there. */
+/** An engine, and how it is found out whether it answers. */
 interface WatchedEngine {
   /** `BullMQ, queue 'toolwright' in Redis at 127.0.0.1:6379` */
   readonly name: string;
-  /** Resolves when the engine has answered something; may reject where it is away. */
+  /** Of the engine itself: receives every error, once a minute. */
+  readonly logger: Logger | undefined;
+  /** Resolves when the engine has answered something; may reject if it is away. */
   readonly ask: () => Promise<unknown>;
 }
 
@@ -50,36 +18,44 @@ interface WatchedEngine {
 const ANSWERS_WITHIN_MS = 1_000;
 const ASK_AGAIN_MS = 500;
 
-/** Tells whoever does jobs, once, that the engine is away, and once that it is back. */
+/** Finds out whether an engine with an error still answers, and logs it for those who do jobs. */
 export class EngineTrouble {
   readonly #engine: WatchedEngine;
-  readonly #listeners = new Set<{ readonly log: SafeLog }>();
+  readonly #listeners = new Set<{ readonly logger: Logger | undefined }>();
   readonly #closed = new AbortController();
+  /** Aborted with the error while the engine is away. */
+  #away = new AbortController();
   #isLooking = false;
 
   constructor(engine: WatchedEngine) {
     this.#engine = engine;
   }
 
-  /** Of the engine, as it is told of. */
   get name(): string {
     return this.#engine.name;
   }
 
-  /** `logger` hears of it until what is given back is called. */
+  /** `logger` receives what happens until the returned function is called; without one, the console. */
   tell(logger: Logger | undefined): () => void {
-    const listener = { log: new SafeLog(logger) };
-    this.#listeners.add(listener);
+    const listener = { logger };
+    if (this.#engine.logger === undefined) this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   /** Every connection reports the same trouble again and again: only the first report counts. */
   occurred(error: unknown): void {
-    if (this.#isLooking || this.#listeners.size === 0 || this.#closed.signal.aborted) return;
+    const { logger, name } = this.#engine;
+    if (logger !== undefined) logFailure(logger, { what: name, error });
+    if (this.#isLooking || this.#closed.signal.aborted) return;
     this.#isLooking = true;
     void this.#look(error).finally(() => {
       this.#isLooking = false;
     });
+  }
+
+  /** The answer to a request, which would wait as long as the engine is away; rejects then. */
+  unlessAway<Value>(request: Promise<Value>): Promise<Value> {
+    return unlessAborted(request, this.#away.signal);
   }
 
   close(): void {
@@ -90,12 +66,17 @@ export class EngineTrouble {
     const { name } = this.#engine;
     const answer = this.#answer();
     const isThere = withinLimits(answer, { signal: undefined, timeoutMs: ANSWERS_WITHIN_MS });
-    if (await isThere.catch(() => false)) return this.#warn(`${name}: ${errorMessage(error)}`);
-    this.#warn(`${name} is away: ${errorMessage(error)}`);
-    if (await answer) this.#warn(`${name} is back`);
+    if (await isThere.catch(() => false))
+      return this.#tell((logger) => logFailure(logger, { what: name, error }));
+    if (this.#closed.signal.aborted) return;
+    this.#tell((logger) => logSilence(this.#engine, { logger, error }));
+    this.#away.abort(error);
+    if (!(await answer)) return;
+    this.#away = new AbortController();
+    this.#tell((logger) => logAnswer(this.#engine, logger));
   }
 
-  /** True as soon as the engine answers, false where it is closed before. */
+  /** True as soon as the engine answers, false if it is closed before. */
   async #answer(): Promise<boolean> {
     const { signal } = this.#closed;
     for (;;) {
@@ -109,8 +90,8 @@ export class EngineTrouble {
     }
   }
 
-  #warn(message: string): void {
+  #tell(log: (logger: Logger | undefined) => void): void {
     if (this.#closed.signal.aborted) return;
-    for (const { log } of this.#listeners) log.warn(message, { subject: this.#engine.name });
+    for (const { logger } of this.#listeners) log(logger);
   }
 }

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunIds } from '../call/effect-key.js';
+import { CONSOLE, logFailure } from '../call/failure-log.js';
 import type { Invocation } from '../call/invocation.js';
-import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
+import { cancelledResult, completionEntry, logSilence } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';
@@ -116,7 +117,7 @@ export class JobDoer {
 
   constructor(work: JobWork) {
     this.#work = work;
-    this.#log = new SafeLog(work.logger);
+    this.#log = new SafeLog(work.logger ?? CONSOLE);
     this.#missing = new MissingTools(work.missingToolMs);
   }
 
@@ -182,7 +183,7 @@ export class JobDoer {
       });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      this.#log.warn('A job is given back, as the store cannot be reached', { jobId: job.id, error });
+      this.#logFailure('A job is given back, as the store cannot be reached', job, error);
       return undefined;
     }
   }
@@ -205,7 +206,7 @@ export class JobDoer {
       const record = this.#recorder(job, attempt, end);
       return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
     } catch (error) {
-      this.#log.warn('The result of a job could not be recorded', { jobId: job.id, error });
+      this.#logFailure('The result of a job could not be recorded', job, error);
       // As if this process had died: another one does the work again.
       if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
       throw error;
@@ -249,11 +250,8 @@ export class JobDoer {
         return false;
       }
       const isNew = await jobs.completeJob(job.id, stored, told);
-      const fields = { jobId: job.id, error: failure };
-      this.#log.warn(
-        'A result could not be committed with the end of its job: it was recorded alone',
-        fields,
-      );
+      const what = 'A result could not be committed with the end of its job, and was recorded alone';
+      this.#logFailure(what, job, failure);
       return isNew;
     };
   }
@@ -272,13 +270,17 @@ export class JobDoer {
     }
   }
 
+  #logFailure(what: string, { id: jobId, tool }: Job, error: unknown): void {
+    logFailure(this.#work.logger, { what, error, at: { jobId, tool } });
+  }
+
   async #tell(job: Job, result: ToolResult): Promise<void> {
-    const { engine, onAsyncResult } = this.#work;
+    const { engine, logger, onAsyncResult } = this.#work;
     await onAsyncResult?.({ job, result });
     // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
     const told = engine
       .publish({ type: 'end', jobId: job.id })
-      .catch((error) => this.#log.warn('The end of a job could not be told', { jobId: job.id, error }))
+      .catch((error) => logSilence(engine, { logger, error }))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
   }
@@ -321,7 +323,7 @@ export class JobDoer {
   }
 
   async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
-    const { engine, jobScope } = this.#work;
+    const { engine, jobScope, logger } = this.#work;
     const given = await jobScope?.(job);
     return {
       ...given,
@@ -330,7 +332,7 @@ export class JobDoer {
       onUpdate: (update, call) => {
         engine
           .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
-          .catch((error) => this.#log.warn('Progress of a job could not be told', { jobId: job.id, error }));
+          .catch((error) => logSilence(engine, { logger, error }));
         return given?.onUpdate?.(update, call);
       },
     };

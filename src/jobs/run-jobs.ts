@@ -1,4 +1,5 @@
-import { completeJob, jobsOf } from '../call/job-dispatch.js';
+import { CONSOLE, logFailure } from '../call/failure-log.js';
+import { completeJob, jobsOf, logSilence } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { failedResult } from '../call/result-text.js';
@@ -33,7 +34,6 @@ import {
   required,
   TEXT,
 } from '../kernel/options.js';
-import { warningLogger } from './engine-trouble.js';
 import { type JobCompletion, JobDoer } from './job-doer.js';
 
 /** What workers do their jobs with. */
@@ -79,11 +79,9 @@ class QueueWorkers {
    * another queue than its tool names now.
    */
   serve({ job, options: { queue } }: StoredJob): void {
-    const { tools, logger } = this.#given;
+    const { tools, engine, logger } = this.#given;
     if (!this.#isOpen || this.#workers.has(queue) || tools.offered(job.tool) === undefined) return;
-    this.#open(queue).catch((error) =>
-      logger?.warn('Jobs of a queue are not done in this process yet', { subject: 'queues', queue, error }),
-    );
+    this.#open(queue).catch((error) => logSilence(engine, { logger, error }));
   }
 
   async close(): Promise<void> {
@@ -119,10 +117,12 @@ class QueueWorkers {
         }
       }
     } catch (error) {
-      logger?.warn('Started work could not be looked through', { error });
+      logFailure(logger, { what: UNREAD, error });
     }
   }
 }
+
+const UNREAD = 'Started work could not be looked through';
 
 /** Where jobs of the tools wait: without background tools in the queue of the engine. */
 function queuesOf(tools: readonly ToolDefinition[]): readonly QueueName[] {
@@ -166,7 +166,7 @@ class OutboxSweeper {
 
   constructor(sweep: Sweep) {
     this.#sweep = sweep;
-    this.#log = new SafeLog(sweep.logger);
+    this.#log = new SafeLog(sweep.logger ?? CONSOLE);
     this.#sweepMs = Math.min(sweep.sweepMs ?? 5000, MAX_TIMER_MS);
     this.#schedule();
   }
@@ -181,7 +181,7 @@ class OutboxSweeper {
     if (!this.#isOpen) return;
     this.#timer = setTimeout(() => {
       this.#sweeping = this.#run()
-        .catch((error) => this.#log.warn('Started work could not be looked through', { error }))
+        .catch((error) => logFailure(this.#sweep.logger, { what: UNREAD, error }))
         .then(() => this.#schedule());
     }, this.#sweepMs);
   }
@@ -192,6 +192,7 @@ class OutboxSweeper {
       const found = await jobs.unsentJobs({ olderThanMs: this.#sweepMs, silentForMs, limit: BATCH });
       for (const stored of found) workers.serve(stored);
       const dead = await this.#deadOf(found);
+      if (dead === undefined) return;
       const failed = await this.#settleAll(found, dead);
       if (failed > 0 || found.length < BATCH || !this.#isOpen) return;
     }
@@ -204,7 +205,8 @@ class OutboxSweeper {
       const { id: jobId, tool } = stored.job;
       await this.#settle(stored, dead.get(jobId)).catch((error) => {
         failed += 1;
-        this.#log.warn('A job could not be given to the engine', { jobId, tool, error });
+        const what = 'A job could not be given to the engine';
+        logFailure(this.#sweep.logger, { what, error, at: { jobId, tool } });
       });
     }
     return failed;
@@ -232,9 +234,16 @@ class OutboxSweeper {
     await jobs.jobSent(job.id);
   }
 
-  async #deadOf(found: readonly StoredJob[]): Promise<ReadonlyMap<string, DeadJob>> {
-    const dead = await this.#sweep.engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
-    return new Map(dead.map((entry) => [entry.job.id, entry]));
+  /** `undefined` if the engine does not answer. */
+  async #deadOf(found: readonly StoredJob[]): Promise<ReadonlyMap<string, DeadJob> | undefined> {
+    const { engine, logger } = this.#sweep;
+    try {
+      const dead = await engine.deadJobs({ jobIds: found.map(({ job }) => job.id) });
+      return new Map(dead.map((entry) => [entry.job.id, entry]));
+    } catch (error) {
+      logSilence(engine, { logger, error });
+      return undefined;
+    }
   }
 
   async #bury({ job, error, workersDied = false }: DeadJob): Promise<void> {
@@ -354,13 +363,14 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
   jobsOf({ engine, store }, OPTIONS.of);
   await checkDatabase({ engine, store });
   const tools = registryOf(given);
-  const doer = new JobDoer({ ...options, tools, jobs: store.jobs });
-  const { sweepMs, silentForMs, logger } = options;
+  const { sweepMs, silentForMs } = options;
+  const logger = jobLogger(options);
   const { jobs } = store;
+  const doer = new JobDoer({ ...options, tools, jobs, ...(logger ? { logger } : {}) });
   const work = {
     concurrency,
     handle: (job: Job, attempt: JobAttempt) => doer.handle(job, attempt),
-    logger: logger ?? warningLogger(),
+    ...(logger ? { logger } : {}),
   };
   const workers = await QueueWorkers.open({ engine, jobs, tools, work, logger });
   const sweeper = new OutboxSweeper({ engine, jobs, workers, sweepMs, silentForMs, logger });
@@ -372,6 +382,11 @@ export async function beginJobs(options: RunJobsOptions): Promise<JobRunner & Pi
       await doer.idle();
     },
   };
+}
+
+/** Where it is logged how jobs are done; `undefined` for the console. */
+export function jobLogger({ logger, tools }: Pick<RunJobsOptions, 'logger' | 'tools'>): Logger | undefined {
+  return logger ?? (tools instanceof ToolRegistry ? tools.logger : undefined);
 }
 
 /** Results would be written where they are not looked for, or nowhere. */

@@ -97,6 +97,10 @@ export class ApplicationFleet {
     return this.#conversations;
   }
 
+  get engine(): JobEngine | undefined {
+    return this.#parts.options.engine;
+  }
+
   /** Begins with what the options say. */
   begin(): void {
     if (this.#parts.options.worker === true && !isHeldBack()) this.work();

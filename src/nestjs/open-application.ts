@@ -1,6 +1,7 @@
 import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ToolRegistry } from '../call/tool-registry.js';
+import type { JobEngine } from '../contract/job-engine.js';
 import type { Logger } from '../contract/ports.js';
 import type { InspectorOptions } from '../inspector/options.js';
 import { ApplicationFleet, holdingBack } from './application-fleet.js';
@@ -12,6 +13,7 @@ export type NestModule = Type | DynamicModule;
 /** A running application's tools. */
 interface OpenApplication {
   readonly registry: ToolRegistry;
+  readonly engine: JobEngine | undefined;
   /** What an inspector is told of it. */
   readonly inspection: InspectorOptions;
   /**
@@ -33,9 +35,9 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
     const registry = application.get(ToolRegistry, { strict: false });
     const fleet = application.get(ApplicationFleet, { strict: false });
     const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
-    const { recovery } = fleet;
+    const { recovery, engine } = fleet;
     const close = () => application.close();
-    return { registry, inspection, recovery, work: (logger) => fleet.work(logger), close };
+    return { registry, engine, inspection, recovery, work: (logger) => fleet.work(logger), close };
   } catch {
     await application.close();
     throw new Error(

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Db, PgBoss } from 'pg-boss';
-import { SafeLog } from '../call/log.js';
 import type {
   DeadJob,
   DeadJobQuery,
@@ -410,6 +409,12 @@ export function pgBossEngine(options: PgBossEngineOptions): JobEngine {
   return new PgBossEngine(options);
 }
 
+/** The database of a pg-boss that the engine has made: pg-boss declares only what all databases have. */
+interface OwnDatabase extends Db {
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** Dead workers are looked for as often as that, in seconds. */
 const SUPERVISE_SECONDS = 5;
 
@@ -452,6 +457,7 @@ class PgBossEngine implements JobEngine {
     this.#queue = new BossQueue(boss, { name: queue, heartbeatSeconds });
     this.#trouble = new EngineTrouble({
       name: `pg-boss, queue '${queue}' in PostgreSQL${placed}`,
+      logger: options.logger,
       ask: async () => {
         await this.#queue.ready();
         await this.#queue.database.executeSql('SELECT 1');
@@ -459,6 +465,23 @@ class PgBossEngine implements JobEngine {
     });
     this.#news = new BossNews(this.#queue, { name: `${schema} ${queue}`, onError: this.#onError });
     this.commitsIn = options.transactional ? { query: this.#ask } : undefined;
+  }
+
+  get name(): string {
+    return this.#trouble.name;
+  }
+
+  async check(): Promise<void> {
+    const { stream } = this.#connections;
+    if (typeof this.#options.connection !== 'string') return;
+    // Another pg-boss, which is never started: a start makes tables.
+    const database = bossOf(this.#options, { stream, onError: this.#onError }).getDb() as OwnDatabase;
+    await database.open();
+    try {
+      await database.executeSql('SELECT 1');
+    } finally {
+      await database.close();
+    }
   }
 
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
@@ -556,9 +579,5 @@ class PgBossEngine implements JobEngine {
     return this.#queue.database.executeSql(text, [...values]);
   };
 
-  readonly #onError = (error: unknown): void => {
-    const { logger } = this.#options;
-    if (logger === undefined) this.#trouble.occurred(error);
-    else new SafeLog(logger).warn(`${this.#trouble.name}: ${errorMessage(error)}`, { error });
-  };
+  readonly #onError = (error: unknown): void => this.#trouble.occurred(error);
 }

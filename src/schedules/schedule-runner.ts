@@ -1,5 +1,7 @@
-import type { SafeLog } from '../call/log.js';
+import { CONSOLE, logFailure } from '../call/failure-log.js';
+import { SafeLog } from '../call/log.js';
 import type { ConversationLog, KeptConversation } from '../contract/conversation-log.js';
+import type { Logger } from '../contract/ports.js';
 import type { Schedule, ScheduleStore, ScheduleTiming } from '../contract/schedule-store.js';
 import { MAX_TIMER_MS } from '../kernel/async.js';
 import { errorMessage } from '../kernel/error-message.js';
@@ -17,7 +19,7 @@ interface ScheduleRunnerParts {
   readonly conversations: ConversationLog;
   /** Milliseconds between two looks, where nothing is due before. */
   readonly pollMs: number;
-  readonly log: SafeLog;
+  readonly logger: Logger | undefined;
 }
 
 /**
@@ -46,12 +48,12 @@ export class ScheduleRunner {
   }
 
   async #look(): Promise<void> {
-    const { pollMs, log } = this.#parts;
+    const { pollMs, logger } = this.#parts;
     let waitMs = pollMs;
     try {
       waitMs = Math.min(pollMs, await this.#enterDue());
     } catch (error) {
-      log.warn('The store could not be asked for schedules', { error });
+      logFailure(logger, { what: 'The store could not be asked for schedules', error });
     }
     if (this.#isClosed) return;
     const again = (): void => {
@@ -98,7 +100,7 @@ export class ScheduleRunner {
 
   /** False where it failed; it is due until it did not. */
   async #enter(schedule: Schedule, now: number): Promise<boolean> {
-    const { schedules, conversations, log } = this.#parts;
+    const { schedules, conversations, logger } = this.#parts;
     const { id, conversationId, dueAt, owner, timing } = schedule;
     try {
       if (timing.kind === 'once' || !(await this.#isWaiting(schedule))) {
@@ -108,11 +110,14 @@ export class ScheduleRunner {
       }
       const next = nextDue(schedule, now);
       if (next === undefined && timing.kind !== 'once')
-        log.warn(`Schedule '${id}' ended: its time does not come again`, { timing });
+        new SafeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, {
+          timing,
+        });
       await schedules.moveSchedule({ id, dueAt, ...(next === undefined ? {} : { next }) });
       return true;
     } catch (error) {
-      log.warn(`The prompt of schedule '${id}' could not enter its conversation`, { error });
+      const what = 'The prompt of a schedule could not enter its conversation';
+      logFailure(logger, { what, error, at: { scheduleId: id, conversationId } });
       return false;
     }
   }

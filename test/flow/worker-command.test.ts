@@ -95,12 +95,12 @@ const AWAY = {
   'pg-boss': [
     `import { pgBossEngine } from ${door('pg-boss/index.js')};`,
     "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
-    /toolwright: Jobs are not done in this process yet: [^\n]*ECONNREFUSED[^\n]*\n/,
+    /toolwright: pg-boss, queue 'toolwright' in PostgreSQL at 127\.0\.0\.1:1\/none does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
   BullMQ: [
     `import { bullmqEngine } from ${door('bullmq/index.js')};`,
     "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
-    /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 is away: connect ECONNREFUSED[^\n]*\n/,
+    /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
 } as const;
 
@@ -323,7 +323,7 @@ describe('toolwright worker', () => {
         const logger = { debug() {}, info() {}, warn: say, error: say };`;
       writeFileSync(join(folder, 'logged.mjs'), `${PLAIN}${logger}${handed}`);
       await using worker = startWorker('logged.mjs', '--store', 'postgres://nobody@127.0.0.1:1/none');
-      await worker.said(/logged: The store could not be asked for lost runs\n/);
+      await worker.said(/logged: The store could not be asked for lost runs: [^\n]*ECONNREFUSED/);
       worker.send('SIGTERM');
       expect((await worker.ended()).stderr).not.toContain('ECONNREFUSED');
     },

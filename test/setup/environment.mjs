@@ -62,17 +62,19 @@ process.on('message', (message) => {
   if (Array.isArray(message) && message[0] === END) setImmediate(() => process.exit());
 });
 
-/** What is logged of runs that fail: many tests let them fail, and look at what comes of it. */
-const FAILURE = /^toolwright: (Run|Turn|A [a-z ]+) (failed|could not be gone on with): /;
+/** What is logged by default: many tests let something fail, and look at what comes of it. */
+const LOGGED = /^toolwright: /;
 
 // Jest demands a default export.
 export default class QuietEnvironment extends TestEnvironment {
   async setup() {
     await super.setup();
     const { console } = this.global;
-    const write = console.error.bind(console);
-    console.error = (...values) => {
-      if (!FAILURE.test(String(values[0]))) write(...values);
-    };
+    for (const level of ['error', 'warn']) {
+      const write = console[level].bind(console);
+      console[level] = (...values) => {
+        if (!LOGGED.test(String(values[0]))) write(...values);
+      };
+    }
   }
 }

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { PostgresRunStore } from 'toolwright/postgres';
@@ -6,7 +8,9 @@ import { SqliteRunStore } from 'toolwright/stores';
 import type { Job } from '../../../src/contract/job-engine.js';
 import type { JobStore } from '../../../src/contract/job-store.js';
 import { ROOT, readManifest } from '../../house/repository.js';
-import { describePostgres } from '../../services/services.js';
+import { builtFile } from '../../processes/built-file.js';
+import { lackingPackage } from '../../processes/lacking-package.js';
+import { describePostgres, describeRedis } from '../../services/services.js';
 import { TestSchemas } from '../postgres/test-schema.js';
 import { compilerPackage, VERSIONS } from '../typegen/compilers.js';
 import { type SmallProject, smallProject, withTypeScript } from '../typegen/small-project.js';
@@ -168,6 +172,88 @@ describe('toolwright doctor', () => {
     using bad = smallProject({ 'bad.mjs': WORKER.replace("'mail'", "'no name'") });
     rmSync(join(bad.folder, 'tsconfig.json'));
     expect(await problemsIn(bad, '--module', 'bad.mjs')).toEqual([expect.stringContaining('no name')]);
+  });
+});
+
+describe('toolwright doctor of a module with an engine', () => {
+  const entryPoint = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
+  const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
+  const ENGINES = {
+    BullMQ: [
+      `import { bullmqEngine } from ${entryPoint('bullmq/index.js')};`,
+      "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
+      "BullMQ, queue 'toolwright' in Redis at 127.0.0.1:1",
+    ],
+    'pg-boss': [
+      `import { pgBossEngine } from ${entryPoint('pg-boss/index.js')};`,
+      "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
+      "pg-boss, queue 'toolwright' in PostgreSQL at 127.0.0.1:1/none",
+    ],
+  } as const;
+  const nestModule = (engine: string) => `
+    import { Module } from ${nest};
+    import { ToolwrightModule } from ${entryPoint('nestjs/index.js')};
+    import { MemoryRunStore } from ${entryPoint('stores/index.js')};
+    import { defineTool } from ${entryPoint('index.js')};
+    const tools = [defineTool({ name: 'mail', description: 'Mail', execute: () => 'mailed' })];
+    export class AppModule {}
+    Module({ imports: [ToolwrightModule.forRoot({
+      provider: { chat: () => {} }, model: 'm', worker: false, tools, engine: ${engine}, store: new MemoryRunStore(),
+    })] })(AppModule);`;
+
+  test.each([
+    ['that it exports', 'BullMQ', (engine: string) => `${WORKER}export const engine = ${engine};`],
+    ['that it exports', 'pg-boss', (engine: string) => `${WORKER}export const engine = ${engine};`],
+    ['of its config', 'BullMQ', (engine: string) => `${WORKER}export const config = { engine: ${engine} };`],
+  ] as const)('an engine %s, %s, that cannot be reached', async (_, kind, moduleOf) => {
+    const [imported, engine, place] = ENGINES[kind];
+    using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
+    rmSync(join(project.folder, 'tsconfig.json'));
+    expect(await problemsIn(project, '--module', 'worker.mjs')).toEqual([
+      `${place} does not answer: connect ECONNREFUSED 127.0.0.1:1: start it, correct its connection, or install what is missing`,
+    ]);
+  });
+
+  test.each([
+    [
+      'whose driver is not installed',
+      'BullMQ',
+      (engine: string) => `${WORKER}export const engine = ${engine};`,
+    ],
+    ['of a NestJS application, without its driver', 'BullMQ', nestModule],
+  ] as const)('an engine %s', (_, kind, moduleOf) => {
+    const [imported, engine, place] = ENGINES[kind];
+    using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
+    const command = [builtFile('dist/src/cli/main.js'), 'doctor', '--module', 'worker.mjs'];
+    const args = ['--import', lackingPackage('ioredis'), ...command];
+    const { status, stdout } = spawnSync(process.execPath, args, { cwd: project.folder, encoding: 'utf8' });
+    expect(stdout).toMatch(new RegExp(`^problem  ${place} does not answer: .*'ioredis'.*npm install`, 'm'));
+    expect(status).toBe(1);
+  });
+
+  const testAnswering = (engine: string, imported: string) => async () => {
+    const module = `${imported}${WORKER}export const engine = ${engine};`;
+    using project = smallProject({ 'worker.mjs': module });
+    rmSync(join(project.folder, 'tsconfig.json'));
+    const { code, out } = await runCommand(['doctor', '--module', 'worker.mjs'], project.folder);
+    expect(out).toMatch(/^ok {7}(BullMQ|pg-boss), queue '\w+' in (Redis|PostgreSQL) at \S+ answers$/m);
+    expect(code).toBe(0);
+  };
+
+  describeRedis('that answers', (service) => {
+    const options = JSON.stringify({ connection: service.url, queue: service.newName() });
+    test('BullMQ', testAnswering(`bullmqEngine(${options})`, ENGINES.BullMQ[0]));
+  });
+
+  describePostgres('that answers, whose tables are not there yet', (service) => {
+    const { pool } = new TestSchemas(service);
+    const schema = service.newName();
+    const options = JSON.stringify({ connection: service.url, schema });
+    test('pg-boss', async () => {
+      await testAnswering(`pgBossEngine(${options})`, ENGINES['pg-boss'][0])();
+      const { rows } = await pool.query('SELECT to_regnamespace($1) AS made', [schema]);
+      expect(rows).toEqual([{ made: null }]);
+    });
   });
 });
 

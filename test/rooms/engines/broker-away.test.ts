@@ -1,15 +1,19 @@
+import { execFile } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, describe, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { Conversations, defineTool, type JobEngine, runJobs } from 'toolwright';
+import { Conversations, defineTool, type JobEngine, runJobs, runToolLoop } from 'toolwright';
 import { bullmqEngine } from 'toolwright/bullmq';
 import { pgBossEngine } from 'toolwright/pg-boss';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
+import { ROOT } from '../../house/repository.js';
+import { lackingPackage } from '../../processes/lacking-package.js';
 import { describePostgres, describeRedis } from '../../services/services.js';
 import { JOB } from './engine-tests.js';
 
@@ -20,30 +24,24 @@ function listening() {
   const heard: string[] = [];
   const first = Promise.withResolvers<void>();
   const events = new EventEmitter();
+  const errors: string[] = [];
   const ignore = () => {};
-  const warn = (message: string, { error }: { readonly error?: unknown } = {}) => {
+  const warn = (message: string) => {
     heard.push(message);
     first.resolve();
-    events.emit('heard', error);
+    events.emit('heard');
   };
-  const logger = { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore };
+  const error = (message: string) => {
+    errors.push(message);
+    warn(message);
+  };
+  const logger = { error, warn, info: ignore, debug: ignore, verbose: ignore };
   /** Resolves when so many have been heard. */
   const count = async (wanted: number) => {
     while (heard.length < wanted) await once(events, 'heard');
     return heard.slice(0, wanted);
   };
-  return { heard, first: first.promise, logger, count };
-}
-
-/** What the process is warned of by the framework. */
-function warned() {
-  const texts: string[] = [];
-  const { emitWarning } = process;
-  process.emitWarning = ((message: string) => texts.push(message)) as typeof emitWarning;
-  const stop = () => {
-    process.emitWarning = emitWarning;
-  };
-  return { texts, stop };
+  return { heard, errors, first: first.promise, logger, count };
 }
 
 /** Stands before a service: goes away with all connections, or keeps them and says nothing more. */
@@ -113,6 +111,96 @@ describe('bullmqEngine without its broker', () => {
   });
 });
 
+describe.each([
+  [
+    'BullMQ',
+    "BullMQ, queue 'orders' in Redis at 127.0.0.1:1",
+    (queue: string) => bullmqEngine({ connection: NOWHERE, queue }),
+  ],
+  [
+    'pg-boss',
+    "pg-boss, queue 'orders' in PostgreSQL at 127.0.0.1:1/shop",
+    (queue: string) => pgBossEngine({ connection: 'postgres://shop@127.0.0.1:1/shop', queue }),
+  ],
+])('a process that only enqueues, and whose %s cannot be reached', (_, name, open) => {
+  const line = `${name} does not answer, and background work waits until it does: connect ECONNREFUSED 127.0.0.1:1`;
+  const tools = [defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' })];
+  const config = () => ({
+    provider: new ScriptedProvider([
+      { toolCalls: [{ name: 'mail', arguments: {} }] },
+      { content: 'Started' },
+    ]),
+    model: 'm',
+    tools,
+  });
+  const run = async (options: object) => {
+    const store = new MemoryRunStore();
+    await runToolLoop({ ...config(), store, ...options }, [{ role: 'user', content: 'Go' }]);
+    expect((await store.jobs.listJobs({})).jobs).toMatchObject([{ status: 'waiting' }]);
+  };
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  test('logs so in one line, once a minute: to the logger of a run, or to the console', async () => {
+    const written = jest.spyOn(console, 'error').mockImplementation(() => {});
+    const { errors, logger } = listening();
+    const engine = open('orders');
+    await run({ engine, logger });
+    await run({ engine, logger });
+    expect(errors).toEqual([line]);
+    expect(written.mock.calls).toEqual([]);
+    await run({ engine });
+    await run({ engine });
+    expect(written.mock.calls).toEqual([[`toolwright: ${line}`]]);
+    await engine.close();
+  });
+
+  test('logs so to the logger of Conversations that do no jobs', async () => {
+    const { errors, logger } = listening();
+    const [engine, store] = [open('orders'), new MemoryRunStore()];
+    const conversations = new Conversations({ store, engine, jobConcurrency: 0, logger, config: config() });
+    await conversations.prompt('c1', 'Go');
+    await conversations.idle('c1');
+    await conversations.close();
+    await engine.close();
+    expect(errors).toEqual([line]);
+  });
+
+  test('logs one line where the process also does jobs', async () => {
+    const written = jest.spyOn(console, 'error').mockImplementation(() => {});
+    const [engine, store] = [open('parcels'), new MemoryRunStore()];
+    const conversations = new Conversations({ store, engine, config: config() });
+    await conversations.prompt('c1', 'Go');
+    await conversations.idle('c1');
+    await pause(1_500);
+    await conversations.close({ timeoutMs: 100 });
+    await engine.close();
+    expect(written.mock.calls).toEqual([[`toolwright: ${line.replace('orders', 'parcels')}`]]);
+  });
+});
+
+describe('a process whose engine lacks a package', () => {
+  test('logs, where it only enqueues, that the package is missing', async () => {
+    const program = `
+      import { defineTool, runToolLoop } from 'toolwright';
+      import { bullmqEngine } from 'toolwright/bullmq';
+      import { MemoryRunStore } from 'toolwright/stores';
+      import { ScriptedProvider } from 'toolwright/testing';
+      const tools = [defineTool({ name: 'mail', description: 'Mails', background: true, execute: () => 'sent' })];
+      const provider = new ScriptedProvider([{ toolCalls: [{ name: 'mail', arguments: {} }] }, { content: 'Started' }]);
+      const engine = bullmqEngine({ connection: 'redis://127.0.0.1:1' });
+      await runToolLoop({ provider, model: 'm', tools, engine, store: new MemoryRunStore() }, [{ role: 'user', content: 'Go' }]);
+      await engine.close({ timeoutMs: 100 });`;
+    const args = ['--import', lackingPackage('ioredis'), '--input-type=module', '--eval', program];
+    const { stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+    expect(stderr).toMatch(
+      /^toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, and background work waits until it does: [^\n]*'ioredis'[^\n]*\n$/,
+    );
+  });
+});
+
 describeRedis('bullmqEngine whose Redis goes away', ({ url, newName }) => {
   test('closes, also while a job runs whose end cannot be told', async () => {
     const redis = await serviceThatLeaves(new URL(url));
@@ -176,7 +264,9 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     const place = `BullMQ, queue '${queue}' in Redis at 127.0.0.1:${redis.connection.port}`;
     await count(1);
     await pause(500);
-    expect(heard).toEqual([`${place} is away: connect ECONNREFUSED 127.0.0.1:${redis.connection.port}`]);
+    expect(heard).toEqual([
+      `${place} does not answer, and background work waits until it does: connect ECONNREFUSED 127.0.0.1:${redis.connection.port}`,
+    ]);
     await redis.comeBack();
     const runner = await beginning;
     await count(2);
@@ -184,11 +274,11 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     await count(3);
     await redis.comeBack();
     await count(4);
-    expect(heard.map((line) => line.slice(place.length, place.length + 8))).toEqual([
-      ' is away',
-      ' is back',
-      ' is away',
-      ' is back',
+    expect(heard.map((line) => line.slice(place.length, place.length + 16))).toEqual([
+      ' does not answer',
+      ' answers again',
+      ' does not answer',
+      ' answers again',
     ]);
     await runner.close();
     await engine.close();
@@ -196,23 +286,27 @@ describeRedis('runJobs whose Redis is away', ({ url, newName }) => {
     expect(heard).toHaveLength(4);
   });
 
-  test('warns on the error output where nobody gave a logger; a logger of the engine hears all itself', async () => {
+  test('logs it to the console if there is no logger, and to the logger of the engine if there is one', async () => {
     const redis = await serviceThatLeaves(new URL(url));
     redis.leave();
-    const { texts, stop } = warned();
+    const written = jest.spyOn(console, 'error').mockImplementation(() => {});
+    const recovered = jest.spyOn(console, 'warn').mockImplementation(() => {});
     const engine = bullmqEngine({ connection: redis.connection, queue: newName() });
-    const { logger, first } = listening();
+    const { heard, logger, first } = listening();
     const logged = bullmqEngine({ connection: redis.connection, queue: newName(), logger });
     const beginnings = [begin(engine), begin(logged)];
     await first;
     await pause(2_000);
-    expect(texts).toEqual([
-      expect.stringMatching(/^BullMQ, queue '\w+' in Redis at [\d.:]+ is away: connect ECONNREFUSED /),
+    const place = "BullMQ, queue '\\w+' in Redis at [\\d.:]+";
+    expect(written.mock.calls).toEqual([
+      [expect.stringMatching(`^toolwright: ${place} does not answer, .*: connect ECONNREFUSED `)],
     ]);
+    expect(heard).toEqual([expect.stringMatching(`^${place}: connect ECONNREFUSED `)]);
     await redis.comeBack();
     for (const runner of await Promise.all(beginnings)) await runner.close();
     await Promise.all([engine.close(), logged.close()]);
-    stop();
+    expect(recovered.mock.calls).toEqual([[expect.stringMatching(`^toolwright: ${place} answers again$`)]]);
+    jest.restoreAllMocks();
     redis.leave();
   });
 
@@ -259,7 +353,7 @@ describePostgres('pgBossEngine whose PostgreSQL says nothing', ({ url, newName }
     await engine.close();
     postgres.leave();
     const place = new RegExp(
-      `^pg-boss, queue '${queue}' in PostgreSQL at [^:@]+:\\d+/\\w+ is (away: |back$)`,
+      `^pg-boss, queue '${queue}' in PostgreSQL at [^:@]+:\\d+/\\w+ (does not answer, .*: |answers again$)`,
     );
     expect(heard).toEqual([expect.stringMatching(place), expect.stringMatching(place)]);
   });

@@ -1,0 +1,12 @@
+/** For `node --import`: a package is not found, as if it were not installed. */
+export function lackingPackage(name: string): string {
+  const program = `
+    import Module from 'node:module';
+    const { _resolveFilename } = Module;
+    Module._resolveFilename = function (request, ...rest) {
+      if (request === '${name}')
+        throw Object.assign(new Error('Cannot find it'), { code: 'MODULE_NOT_FOUND' });
+      return Reflect.apply(_resolveFilename, this, [request, ...rest]);
+    };`;
+  return `data:text/javascript,${encodeURIComponent(program)}`;
+}
