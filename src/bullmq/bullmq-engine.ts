@@ -206,7 +206,7 @@ export interface BullmqEngineOptions {
   readonly leaseMs?: number;
   /** For how long BullMQ knows the ids of jobs that have ended, in milliseconds; default a day. */
   readonly keepEndedMs?: number;
-  /** Hears of lost connections and jobs. */
+  /** Receives each error of the engine, such as lost connections: once per cause and minute. */
   readonly logger?: Logger;
 }
 

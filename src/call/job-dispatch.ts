@@ -1,13 +1,10 @@
 import type { InboxContent, NewInboxEntry } from '../contract/conversation-log.js';
 import type { Job, JobEngine, JobOptions } from '../contract/job-engine.js';
 import { type JobStore, keepsJobs, type StoreWithJobs } from '../contract/job-store.js';
-import type { Logger } from '../contract/ports.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { refuseOptions } from '../errors/author-fault.js';
 import { callListener, withinLimits } from '../kernel/async.js';
-import { errorMessage } from '../kernel/error-message.js';
 import { withoutUndefined } from '../kernel/json.js';
-import { logFailure, logRecovery } from './failure-log.js';
 import { attachmentsText, failedResult, resultText, storedResult } from './result-text.js';
 
 /** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
@@ -24,7 +21,7 @@ interface JobFollower {
 
 /** Where calls enqueue their jobs and learn of their results: an engine, and the store for what the engine may lose. */
 export class JobDispatch {
-  readonly #engine: JobEngine;
+  readonly engine: JobEngine;
   readonly #jobs: JobStore;
   readonly #followers = new Map<string, JobFollower>();
   #unsubscribe: Promise<() => Promise<void>> | undefined;
@@ -32,7 +29,7 @@ export class JobDispatch {
   #hasTold = false;
 
   constructor(engine: JobEngine, jobs: JobStore) {
-    this.#engine = engine;
+    this.engine = engine;
     this.#jobs = jobs;
   }
 
@@ -44,21 +41,21 @@ export class JobDispatch {
   }
 
   /** Stores a job and enqueues it. Rejects if it cannot be stored; an engine that does not answer gets it later. */
-  async send(job: Job, options: JobOptions, logger: Logger | undefined): Promise<void> {
+  async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
     await this.#jobs.addJob(job, options);
-    const sent = this.#engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
+    const sent = this.engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
     try {
       await withinLimits(sent, { signal: undefined, timeoutMs: SEND_WITHIN_MS });
     } catch (error) {
       sent.catch(() => {});
-      logSilence(this.#engine, { logger, error });
+      onError(error);
     }
   }
 
   /** Tells of a job until it has its result, which it may have already. */
   follow(jobId: string, follower: JobFollower): void {
     this.#followers.set(jobId, follower);
-    this.#unsubscribe ??= this.#engine.subscribe((news) => {
+    this.#unsubscribe ??= this.engine.subscribe((news) => {
       const heard = this.#followers.get(news.jobId);
       if (heard === undefined) return;
       if (news.type === 'end') void this.#look(news.jobId);
@@ -86,8 +83,8 @@ export class JobDispatch {
     const stored = await this.#jobs.job(jobId);
     const isFirst =
       stored !== undefined && (await completeJob(this.#jobs, stored.job, cancelledResult(tool, reason)));
-    await this.#engine.cancel(jobId, reason);
-    if (isFirst) await this.#engine.publish({ type: 'end', jobId });
+    await this.engine.cancel(jobId, reason);
+    if (isFirst) await this.engine.publish({ type: 'end', jobId });
     return isFirst;
   }
 
@@ -112,31 +109,6 @@ export class JobDispatch {
     // An engine that is closed has ended it already.
     ended?.then((end) => end()).catch(() => {});
   }
-}
-
-/** Logs that an engine does not answer: in the same words whatever part of the process noticed it, so once. */
-export function logSilence(engine: EngineName, { logger, error }: Silence): void {
-  logFailure(logger, { what: silenceOf(engine), error: errorMessage(error) });
-}
-
-/** Logs that an engine answers again. */
-export function logAnswer(engine: EngineName, logger: Logger | undefined): void {
-  logRecovery(logger, { what: silenceOf(engine), now: `${nameOf(engine)} answers again` });
-}
-
-type EngineName = Pick<JobEngine, 'name'>;
-
-interface Silence {
-  readonly logger: Logger | undefined;
-  readonly error: unknown;
-}
-
-function silenceOf(engine: EngineName): string {
-  return `${nameOf(engine)} does not answer, and background work waits until it does`;
-}
-
-function nameOf({ name = 'The engine' }: EngineName): string {
-  return name;
 }
 
 /** Records a result that no attempt produced, and reports it to the job's conversation; whether it is the first. */

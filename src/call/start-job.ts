@@ -6,6 +6,7 @@ import { callListener, onAbort } from '../kernel/async.js';
 import { plainJson, withoutUndefined } from '../kernel/json.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
 import { jsonDigest } from './effect-key.js';
+import { logSilence } from './engine-silence.js';
 import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { writeFailure } from './result-text.js';
@@ -43,7 +44,8 @@ export class JobTask implements CallWork {
     const job = jobOf(this.#call);
     const { id } = job;
     const { concurrency: _, ...options } = typeof tool.background === 'object' ? tool.background : {};
-    await this.#dispatch.send(job, options, environment.logger);
+    const { logger } = environment;
+    await this.#dispatch.send(job, options, (error) => logSilence(this.#dispatch.engine, { logger, error }));
     this.#id = id;
     const cancel = (reason: string | undefined): true => {
       this.#dispatch

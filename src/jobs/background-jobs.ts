@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { logAnswer, logSilence } from '../call/engine-silence.js';
 import { logFailure } from '../call/failure-log.js';
-import { logAnswer, logSilence } from '../call/job-dispatch.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../errors/author-fault.js';
 import { withinLimits } from '../kernel/async.js';
 import { beginJobs, jobLogger, type RunJobsOptions } from './run-jobs.js';

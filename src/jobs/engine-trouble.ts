@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { logAnswer, logSilence } from '../call/engine-silence.js';
 import { logFailure } from '../call/failure-log.js';
-import { logAnswer, logSilence } from '../call/job-dispatch.js';
 import type { Logger } from '../contract/ports.js';
 import { unlessAborted, withinLimits } from '../kernel/async.js';
 

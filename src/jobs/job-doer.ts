@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunIds } from '../call/effect-key.js';
+import { logSilence } from '../call/engine-silence.js';
 import { CONSOLE, logFailure } from '../call/failure-log.js';
 import type { Invocation } from '../call/invocation.js';
-import { cancelledResult, completionEntry, logSilence } from '../call/job-dispatch.js';
+import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import { failedResult, resultText, storedResult } from '../call/result-text.js';
 import { fingerprintOf } from '../call/start-job.js';

@@ -1,5 +1,6 @@
+import { logSilence } from '../call/engine-silence.js';
 import { CONSOLE, logFailure } from '../call/failure-log.js';
-import { completeJob, jobsOf, logSilence } from '../call/job-dispatch.js';
+import { completeJob, jobsOf } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { failedResult } from '../call/result-text.js';

@@ -357,7 +357,7 @@ export interface PgBossEngineOptions {
    * job in the queue. A store elsewhere is refused (521). Default `false`.
    */
   readonly transactional?: boolean;
-  /** Hears of lost connections and jobs. */
+  /** Receives each error of the engine, such as lost connections: once per cause and minute. */
   readonly logger?: Logger;
 }
 

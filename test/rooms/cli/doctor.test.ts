@@ -215,14 +215,10 @@ describe('toolwright doctor of a module with an engine', () => {
   });
 
   test.each([
-    [
-      'whose driver is not installed',
-      'BullMQ',
-      (engine: string) => `${WORKER}export const engine = ${engine};`,
-    ],
-    ['of a NestJS application, without its driver', 'BullMQ', nestModule],
-  ] as const)('an engine %s', (_, kind, moduleOf) => {
-    const [imported, engine, place] = ENGINES[kind];
+    ['', (engine: string) => `${WORKER}export const engine = ${engine};`],
+    [' of a NestJS application', nestModule],
+  ])('an engine%s whose driver is not installed', (_, moduleOf) => {
+    const [imported, engine, place] = ENGINES.BullMQ;
     using project = smallProject({ 'worker.mjs': `${imported}${moduleOf(engine)}` });
     const command = [builtFile('dist/src/cli/main.js'), 'doctor', '--module', 'worker.mjs'];
     const args = ['--import', lackingPackage('ioredis'), ...command];
@@ -246,12 +242,12 @@ describe('toolwright doctor of a module with an engine', () => {
   });
 
   describePostgres('that answers, whose tables are not there yet', (service) => {
-    const { pool } = new TestSchemas(service);
-    const schema = service.newName();
+    const schemas = new TestSchemas(service);
+    const schema = schemas.newSchema();
     const options = JSON.stringify({ connection: service.url, schema });
     test('pg-boss', async () => {
       await testAnswering(`pgBossEngine(${options})`, ENGINES['pg-boss'][0])();
-      const { rows } = await pool.query('SELECT to_regnamespace($1) AS made', [schema]);
+      const { rows } = await schemas.pool.query('SELECT to_regnamespace($1) AS made', [schema]);
       expect(rows).toEqual([{ made: null }]);
     });
   });
