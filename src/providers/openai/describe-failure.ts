@@ -176,15 +176,17 @@ function headerOf(headers: unknown, name: string): string {
 interface AskedApi {
   readonly api: 'chat' | 'responses';
   readonly baseURL: string;
+  /** The server said that it has sent all. */
+  readonly isDone: boolean;
 }
 
 /** The error to throw where a body of status 200 is no reply. */
-export function uselessReply(body: unknown, { api, baseURL }: AskedApi): ProviderError {
+export function uselessReply(body: unknown, { api, baseURL, isDone }: AskedApi): ProviderError {
   const { error, choices, type } = jsonRecord(body);
-  const isCut = Array.isArray(choices) || jsonText(type).startsWith('response.');
+  const isCut = !isDone || Array.isArray(choices) || jsonText(type).startsWith('response.');
   const code = Number(jsonRecord(error).code);
   const status = code >= 400 && code < 600 ? code : undefined;
-  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, api)}`, {
+  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, { api, isDone })}`, {
     // Gateways report the status of the server behind them in the body.
     retryable: status === undefined ? isCut && !error : isPassing(status),
     ...(status === undefined ? {} : { status }),
@@ -192,16 +194,16 @@ export function uselessReply(body: unknown, { api, baseURL }: AskedApi): Provide
 }
 
 /** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
-function describeUselessReply(body: unknown, api: AskedApi['api']): string {
+function describeUselessReply(body: unknown, { api, isDone }: Omit<AskedApi, 'baseURL'>): string {
   if (typeof body === 'string' && body.trim() !== '') {
     return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
   }
   const { error, choices, type } = jsonRecord(body);
   const said = jsonText(error) || jsonText(jsonRecord(error).message);
   if (said) return `reported an error: ${excerptOf(said)}`;
-  if (Array.isArray(choices)) return 'answered without a choice; try again';
-  if (jsonText(type).startsWith('response.'))
+  if (!isDone || jsonText(type).startsWith('response.'))
     return 'ended the stream before the reply was complete; try again';
+  if (Array.isArray(choices)) return 'answered without a choice; try again';
   const name = api === 'chat' ? 'Chat Completions' : 'Responses';
   return `answered with no completion; check that it serves ${name} at the base URL`;
 }

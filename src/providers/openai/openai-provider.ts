@@ -1,4 +1,5 @@
 import { type ClientOptions, OpenAI } from 'openai';
+import { Stream } from 'openai/core/streaming';
 import {
   type LLMProvider,
   type LLMRequest,
@@ -111,7 +112,7 @@ export class OpenAIProvider implements LLMProvider {
     try {
       const body = await this.#send(request);
       reply.add(body);
-      return this.#strict.response(this.#responseOf(reply, body), given);
+      return this.#strict.response(this.#responseOf(reply, body, true), given);
     } catch (error) {
       throw this.#describe(error, request.signal);
     }
@@ -123,17 +124,20 @@ export class OpenAIProvider implements LLMProvider {
     const request = this.#strict.request(given);
     const reply = this.#replyTo(request);
     let last: unknown;
+    let isDone = false;
     try {
-      for await (const chunk of await this.#open(request)) {
+      const opened = await this.#open(request);
+      for await (const chunk of opened.chunks) {
         last = chunk;
         yield* reply.add(chunk);
       }
+      isDone = opened.isDone();
     } catch (error) {
       throw this.#describe(error, request.signal);
     }
     // The client ends an aborted stream as if it had been complete.
     request.signal?.throwIfAborted();
-    const response = this.#responseOf(reply, last);
+    const response = this.#responseOf(reply, last, isDone);
     yield* reply.end();
     yield { type: 'response', response: this.#strict.response(response, given) };
   }
@@ -171,12 +175,15 @@ export class OpenAIProvider implements LLMProvider {
     );
   }
 
-  async #open(request: LLMRequest): Promise<AsyncIterable<unknown> | Iterable<unknown>> {
+  async #open(request: LLMRequest): Promise<OpenedReply> {
+    const left = new AbortController();
+    const signal = AbortSignal.any([left.signal, ...(request.signal ? [request.signal] : [])]);
     return this.#unlessRefused(request, 'stream', async (body) => {
-      const { data, response } = await this.#create(body, request.signal).withResponse();
+      const response = await this.#create(body, signal).asResponse();
       // A server that cannot stream answers with the whole completion, and a wrong address with a page.
       const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
-      return isWhole ? [await readBody(response)] : (data as AsyncIterable<unknown>);
+      if (isWhole) return { chunks: [await readBody(response)], isDone: () => true };
+      return readEvents(response, { client: this.#client, left });
     });
   }
 
@@ -197,9 +204,10 @@ export class OpenAIProvider implements LLMProvider {
     }
   }
 
-  #responseOf(reply: ChatReply | ResponsesReply, body: unknown): LLMResponse {
-    const response = reply.response();
-    if (response === undefined) throw uselessReply(body, { api: this.#api, baseURL: this.#client.baseURL });
+  #responseOf(reply: ChatReply | ResponsesReply, body: unknown, isDone: boolean): LLMResponse {
+    const response = reply.response(isDone);
+    if (response === undefined)
+      throw uselessReply(body, { api: this.#api, baseURL: this.#client.baseURL, isDone });
     return response;
   }
 
@@ -241,6 +249,33 @@ async function bodyInTime(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** A reply as it comes, and whether the server said that it is complete. */
+interface OpenedReply {
+  readonly chunks: AsyncIterable<unknown> | Iterable<unknown>;
+  readonly isDone: () => boolean;
+}
+
+/** The client ends a stream that was closed just like one that ended with `[DONE]`. */
+function readEvents(
+  response: Response,
+  { client, left }: { readonly client: OpenAI; readonly left: AbortController },
+): OpenedReply {
+  let isDone = false;
+  let tail = '\n';
+  const decoder = new TextDecoder('latin1');
+  const watch = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (piece, stream) => {
+      // A line that begins like this is no part of a JSON text.
+      const text = tail + decoder.decode(piece);
+      isDone ||= /[\r\n]data: ?\[DONE\]/.test(text);
+      tail = text.slice(-12);
+      stream.enqueue(piece);
+    },
+  });
+  const watched = new Response(response.body?.pipeThrough(watch), response);
+  return { chunks: Stream.fromSSEResponse<unknown>(watched, left, client), isDone: () => isDone };
 }
 
 /** Servers that forget the content type send JSON all the same; what is not JSON stays text. */

@@ -17,7 +17,7 @@ function responseTo(chunks: readonly unknown[]) {
   const reply = new ChatReply('key');
   const parts = [...chunks.flatMap((chunk) => reply.add(chunk)), ...reply.end()];
   const text = parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('');
-  return { text, parts, response: reply.response() };
+  return { text, parts, response: reply.response(true) };
 }
 
 function pieces(text: string, size: number): readonly string[] {

@@ -264,17 +264,45 @@ describe('streams of compatible servers', () => {
     expect(response).toMatchObject({ content: 'all', toolCalls: [], finishReason: 'stop' });
   });
 
+  const CALLING = (args: string) => delta({ tool_calls: [call('remove', args, { id: '1', index: 0 })] });
+
   test.each([
-    ['inside the arguments', '{"path":"/tmp","all":true'],
-    ['before the arguments', ''],
-  ])('a stream that just ends %s counts as cut off by length', async (_where, args) => {
-    const chunks = [delta({ tool_calls: [call('remove', args, { id: '1', index: 0 })] })];
-    expect((await stream(events(chunks, ''))).response.finishReason).toBe('length');
+    ['before its first chunk', undefined],
+    ['in a text', delta({ content: 'The whole answer is forty' })],
+    ['inside the arguments', CALLING('{"path":"/tmp","all":true')],
+    ['before the arguments', CALLING('')],
+    ['after whole arguments', CALLING('{"x":1}')],
+    ['behind a text about the end', delta({ content: '\ndata: [DONE]\n\n' })],
+  ])(
+    'a stream that ends %s, without a reason and without [DONE], is a failure that may pass',
+    async (_where, chunk) => {
+      const failure: unknown = await stream(events(chunk === undefined ? [] : [chunk], '')).catch(
+        (error: unknown) => error,
+      );
+      expect(failure).toMatchObject({
+        name: 'ProviderError',
+        retryable: true,
+        message: expect.stringContaining('ended the stream before the reply was complete; try again'),
+      });
+    },
+  );
+
+  test('[DONE] without a reason completes a reply, also where it comes in pieces', async () => {
+    const text = `data: ${JSON.stringify(delta({ content: 'all' }))}\n\ndata: [DONE]\n\n`;
+    for (let at = 1; at < text.length; at += 7) {
+      const { response } = await stream((response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(text.slice(0, at), () => setImmediate(() => response.end(text.slice(at))));
+      });
+      expect(response).toMatchObject({ content: 'all', finishReason: 'stop' });
+    }
   });
 
-  test('a stream that just ends after whole arguments has its calls', async () => {
-    const chunks = [delta({ tool_calls: [call('a', '{"x":1}', { id: '1', index: 0 })] })];
-    expect((await stream(events(chunks, ''))).response.finishReason).toBe('tool_calls');
+  test('[DONE] without a reason, and usage behind the reply, complete calls whose arguments are whole', async () => {
+    const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } };
+    for (const answer of [events([CALLING('{"x":1}')]), events([CALLING('{"x":1}'), usage], '')])
+      expect((await stream(answer)).response.finishReason).toBe('tool_calls');
+    expect((await stream(events([CALLING('{"x":1')]))).response.finishReason).toBe('length');
   });
 
   test('a server that answers a stream with the whole completion is understood', async () => {

@@ -323,12 +323,13 @@ const piecewise = through((body) =>
   ),
 );
 
-/** Takes a lost connection for the end. */
+/** Takes a lost connection for the end of the reply. */
 const quiet = through((body) => {
   const reader = body.getReader();
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+      const end = new TextEncoder().encode('\n\ndata: [DONE]\n\n');
+      const { done, value } = await reader.read().catch(() => ({ done: true, value: end }));
       if (value) controller.enqueue(value);
       if (done) controller.close();
     },

@@ -6,6 +6,7 @@ import type {
   ReplyOrigin,
   ToolCall,
 } from '../../../contract/llm-provider.js';
+import { isRecord } from '../../../kernel/json.js';
 import { DialectFields } from '../dialects.js';
 import {
   argumentsOf,
@@ -43,6 +44,7 @@ export class ChatReply {
   /** The reply came as one message, so it cannot have been cut off on its way. */
   #isWhole = false;
   #isStarted = false;
+  #isEnded = false;
   #usage: WireRecord = {};
   #origin: ReplyOrigin | undefined;
 
@@ -57,7 +59,11 @@ export class ChatReply {
     const choice = jsonList(choices).find((candidate) => (jsonRecord(candidate).index ?? 0) === 0);
     const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
     this.#readUsage(usage ?? choiceUsage);
-    if (choice === undefined) return [];
+    if (choice === undefined) {
+      // What was used comes behind the reply.
+      this.#isEnded ||= this.#isStarted && isRecord(usage);
+      return [];
+    }
     this.#isStarted = true;
     this.#reason = jsonText(finish_reason) || this.#reason;
     const isWhole = (delta === undefined || delta === null) && message !== undefined;
@@ -73,9 +79,9 @@ export class ChatReply {
     return [{ type: 'text-delta', text: this.#refusal }, ...ends];
   }
 
-  /** The reply, or `undefined` where no chunk had a choice. */
-  response(): LLMResponse | undefined {
-    if (!this.#isStarted) return undefined;
+  /** The reply, or `undefined` where no chunk had a choice, or nothing says that it is complete. */
+  response(isDone: boolean): LLMResponse | undefined {
+    if (!this.#isStarted || !(isDone || this.#isEnded || this.#reason !== '')) return undefined;
     const calls = [...this.#calls.calls(), ...this.#functionCall.calls()];
     const usage = toUsage(this.#usage);
     const items = this.#fields.items();
@@ -128,8 +134,8 @@ export class ChatReply {
     if (CUT.has(word)) return 'length';
     if (FILTERED.has(word)) return 'content_filter';
     if (calls.length === 0) return 'stop';
-    // A stream that just ends may have ended inside a call's arguments, and a tool must not be run with the
-    // half of them that arrived.
+    // A server that gives no reason may have been cut off inside a call's arguments, and a tool must not be run
+    // with the half of them that arrived.
     const isCut =
       word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call.input));
     return isCut ? 'length' : 'tool_calls';
