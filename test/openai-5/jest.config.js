@@ -9,5 +9,8 @@ export default {
     '<rootDir>/test/rooms/providers/openai-*.test.ts',
     '<rootDir>/test/flow/streaming-openai.test.ts',
   ],
-  moduleNameMapper: { ...base.moduleNameMapper, '^openai$': '<rootDir>/test/openai-5/node_modules/openai' },
+  moduleNameMapper: {
+    ...base.moduleNameMapper,
+    '^openai(/.*)?$': '<rootDir>/test/openai-5/node_modules/openai$1',
+  },
 };

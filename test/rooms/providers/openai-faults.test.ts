@@ -106,6 +106,36 @@ describe.each([false, true])('OpenAIProvider under faults, streamed: %p', (isStr
   });
 });
 
+test.each([
+  [
+    'asks again for a streamed reply that ended before it was told',
+    [],
+    { status: 'completed', content: 'Done.' },
+    2,
+  ],
+  [
+    'fails a run whose streamed reply ended in the middle of a text',
+    [delta({ content: 'It is fo' })],
+    {
+      status: 'failed',
+      content: '',
+      error: { name: 'ProviderFailed', cause: { name: 'ProviderError', retryable: true } },
+    },
+    1,
+  ],
+])('OpenAIProvider %s', async (_what, chunks, expected, requests) => {
+  let asked = 0;
+  await using server = await LoopbackServer.start((response, request) => {
+    asked += 1;
+    const answer = asked === 1 ? events(chunks, '') : events([delta({ content: 'Done.' }, 'stop')]);
+    answer(response, request);
+  });
+  const provider = new OpenAIProvider({ baseURL: server.baseURL });
+  const run = await streamToolLoop({ provider, model: 'm', tools: [] }, MESSAGES).result;
+  expect(run).toMatchObject(expected);
+  expect(server.requests).toHaveLength(requests);
+});
+
 test('OpenAIProvider gives up a slow first byte after timeoutMs, and the request is not sent', async () => {
   await using server = await LoopbackServer.start(twoCalls);
   const fetch = faultyFetch(globalThis.fetch, [{ kind: 'slow', ms: 1_000_000 }]);
