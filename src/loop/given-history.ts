@@ -45,7 +45,7 @@ export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 's
   const where = 'the history';
   if (!Array.isArray(messages)) {
     const fix = "messages: [{ role: 'user', content: '…' }]";
-    return [{ where, option: 'messages', problem: 'they are no array', fix }];
+    return [{ where, option: 'messages', problem: 'messages is not an array', fix }];
   }
   const counted: readonly FaultKind[] = COUNTED[care];
   const faults: InvalidOption[] = [];

@@ -129,7 +129,7 @@ function applyAnswers(
   answers: readonly Answer[],
   given: Pick<GivenAnswers, 'answeredBy' | 'approved'>,
 ): readonly StoredCall[] {
-  if (!Array.isArray(answers)) throw invalidAnswers(['they are no array']);
+  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
   const pending = new Set(valid.waits.map((open) => open.pending.id));
   const byId = new Map<string, Answer>();
   const faults: string[] = [];

@@ -97,7 +97,9 @@ describe('runToolLoop', () => {
   test('refuses a history that is no list, and says what one is', async () => {
     const { config } = setup();
     const refused = runToolLoop(config, 'Hello' as never);
-    await expect(refused).rejects.toThrow(/the history: they are no array.*messages: \[\{ role: 'user'/s);
+    await expect(refused).rejects.toThrow(
+      /the history: messages is not an array.*messages: \[\{ role: 'user'/s,
+    );
   });
 
   test.each([null, undefined])('takes calls beside a content that is %p', async (content) => {

@@ -120,8 +120,8 @@ describe('what is given instead of the right thing is told with the right thing'
 
   test('a run with messages that are none', async () => {
     const config = { provider: new ScriptedProvider([]), model: 'm' };
-    await expect(runToolLoop(config, undefined as never)).rejects.toThrow('they are no array');
-    await expect(runToolLoop(config, 'hi' as never)).rejects.toThrow('they are no array');
+    await expect(runToolLoop(config, undefined as never)).rejects.toThrow('messages is not an array');
+    await expect(runToolLoop(config, 'hi' as never)).rejects.toThrow('messages is not an array');
   });
 });
 
