@@ -112,7 +112,8 @@ function isAway(error: unknown): boolean {
 }
 
 function wrongStore(error: unknown, advice = ''): UserFault {
-  return new UserFault(`--store: ${errorMessage(error).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
+  const said = error instanceof InvalidOptionsError ? error.faults[0]?.problem : errorMessage(error);
+  return new UserFault(`--store: ${String(said).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
 }
 
 /** `pg` passes over what it does not know, and the schema would be another one than was meant. */

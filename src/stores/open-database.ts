@@ -1,14 +1,18 @@
 import { closeSync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { InvalidOptionsError } from '../errors/author-fault.js';
 import { FILLED_TEXT, required } from '../kernel/options.js';
 
-/** SQLite's own number for a file that is locked elsewhere. */
+/** SQLite's own numbers: for a file that is locked elsewhere, and for a path at which it cannot use or make one. */
 const SQLITE_BUSY = 5;
+const WRONG_PATH: ReadonlySet<number> = new Set([8, 14, 26]);
 
 const PAUSE_MS = 5;
 
 /** Where a database is, and how long a statement waits for another process to finish writing. */
 interface DatabasePlace {
+  /** Whose `path` it is. */
+  readonly of: string;
   readonly path: string;
   readonly busyTimeoutMs: number;
 }
@@ -19,10 +23,10 @@ export const DATABASE_PATH = required({ ...FILLED_TEXT, fix: "'runs.sqlite', or 
 /**
  * Opens an SQLite file so that several processes can use it at the same time; makes it where it is missing.
  *
- * @throws Error that names the path where the file cannot be opened.
+ * @throws InvalidOptionsError (521) where the path is wrong; Error that names the path where the file is locked, or
+ *   cannot be opened for another reason.
  */
-export function openDatabase(place: DatabasePlace): DatabaseSync {
-  const { path, busyTimeoutMs } = place;
+export function openDatabase({ of, path, busyTimeoutMs }: DatabasePlace): DatabaseSync {
   const Database = loadDatabaseClass();
   let database: DatabaseSync | undefined;
   try {
@@ -33,7 +37,10 @@ export function openDatabase(place: DatabasePlace): DatabaseSync {
     return database;
   } catch (cause) {
     database?.close();
-    throw new Error(`Cannot open the SQLite file '${path}': ${(cause as Error).message}`, { cause });
+    const problem = `Cannot open the SQLite file '${path}': ${(cause as Error).message}`;
+    if (!WRONG_PATH.has(kindOf(cause))) throw new Error(problem, { cause });
+    const fix = 'path: an SQLite file, or a new file in a folder that exists and may be written to';
+    throw new InvalidOptionsError([{ where: of, option: 'path', problem, fix }]);
   }
 }
 
@@ -121,14 +128,13 @@ function useWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
       database.exec('PRAGMA journal_mode = WAL');
       return;
     } catch (error) {
-      if (!isBusy(error) || performance.now() >= deadline) throw error;
+      if (kindOf(error) !== SQLITE_BUSY || performance.now() >= deadline) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     }
   }
 }
 
-function isBusy(error: unknown): boolean {
-  const { errcode } = error as { readonly errcode?: unknown };
-  // The lower byte is the kind, such as busy; the rest says which, such as busy because of a recovery.
-  return typeof errcode === 'number' && (errcode & 0xff) === SQLITE_BUSY;
+/** The lower byte is the kind, such as busy; the rest says which, such as busy because of a recovery. */
+function kindOf(error: unknown): number {
+  return Number((error as { readonly errcode?: unknown }).errcode) & 0xff;
 }

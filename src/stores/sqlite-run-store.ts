@@ -31,8 +31,8 @@ const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
  * safe with SQLite. The first store of a process loads `node:sqlite`, and Node 22 then says on standard error that it is
  * experimental.
  *
- * The constructor throws where the file cannot be opened, is no SQLite file, or was written by a newer version
- * of this package; methods reject with what SQLite throws, for a full disk or a lock that outlasts `busyTimeoutMs`.
+ * The constructor throws InvalidOptionsError (521) where no file can be opened or made at the path, or what is there is
+ * no SQLite file, and an Error where it is locked or was written by a newer version of this package; methods reject with what SQLite throws, for a full disk or a lock that outlasts `busyTimeoutMs`.
  *
  * @example
  * ```ts
@@ -49,7 +49,7 @@ export class SqliteRunStore extends SqlRunStore {
   constructor(options: SqliteRunStoreOptions) {
     checkOptions(options, OPTIONS);
     const { path, busyTimeoutMs = 5000, now = Date.now } = options;
-    const database = openDatabase({ path, busyTimeoutMs });
+    const database = openDatabase({ of: 'SqliteRunStore', path, busyTimeoutMs });
     try {
       inTransaction(database, () => prepareTables(database));
     } catch (cause) {

@@ -161,14 +161,14 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   #isOpen = true;
 
   /**
-   * @throws InvalidOptionsError (521) where a limit is no number; an Error where the file cannot be used or was
-   * written by a newer version.
+   * @throws InvalidOptionsError (521) where a limit is no number or the path is wrong; an Error where the file is
+   * locked or was written by a newer version.
    */
   constructor(options: SqliteConversationStoreOptions) {
     checkOptions(options, SQLITE_OPTIONS);
     const { path, ...limits } = options;
     this.#limits = storeLimits(limits);
-    this.#database = openDatabase({ path, busyTimeoutMs: BUSY_TIMEOUT_MS });
+    this.#database = openDatabase({ of: 'SqliteConversationStore', path, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
       this.#database.exec('PRAGMA foreign_keys = ON');
       inTransaction(this.#database, () => this.#migrate());

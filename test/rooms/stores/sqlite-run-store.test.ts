@@ -159,13 +159,23 @@ describe('opening', () => {
     expect(() => new SqliteRunStore({ path, busyTimeoutMs: Number.NaN })).toThrow('busyTimeoutMs is NaN');
   });
 
-  test('a file that cannot be opened names it', () => {
+  test('in a folder that does not exist, or at a folder, is an author’s fault that names the path', () => {
     const lost = join(folder, 'missing', 'runs.sqlite');
-    expect(() => new SqliteRunStore({ path: lost })).toThrow(
-      `Cannot open the SQLite file '${lost}': unable to open database file`,
-    );
     mkdirSync(path);
-    expect(() => new SqliteRunStore({ path })).toThrow(`Cannot open the SQLite file '${path}'`);
+    for (const wrong of [lost, path])
+      expect(() => new SqliteRunStore({ path: wrong })).toThrow(
+        expect.objectContaining({
+          name: 'InvalidOptions',
+          code: 521,
+          message: expect.stringMatching(/SqliteRunStore: Cannot open .*\n.*path: .*a folder that exists/),
+          faults: [
+            expect.objectContaining({
+              option: 'path',
+              problem: `Cannot open the SQLite file '${wrong}': unable to open database file`,
+            }),
+          ],
+        }),
+      );
   });
 
   test('a file that is something else leaves it as it is', () => {
