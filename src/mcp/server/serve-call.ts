@@ -313,7 +313,7 @@ function resume(call: ServedCall): ReturnType<typeof readAnswers> | undefined {
   const { mcpReq } = call.context;
   const sealed: unknown = mcpReq.requestState();
   if (sealed === undefined) return undefined;
-  const opened = typeof sealed === 'string' ? call.served.state.open(sealed, ownerOf(call)) : undefined;
+  const opened = typeof sealed === 'string' ? call.served.state.open(sealed, bindingOf(call)) : undefined;
   return opened === undefined ? invalidState() : readAnswers(opened as Suspension, mcpReq.inputResponses);
 }
 
@@ -325,7 +325,7 @@ function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResu
     const text = `The call of '${tool.name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
     return { content: [{ type: 'text', text }], isError: true };
   }
-  const requestState = () => call.served.state.seal({ waits, journal }, ownerOf(call));
+  const requestState = () => call.served.state.seal({ waits, journal }, bindingOf(call));
   return askClient(asked, { tool, caller: call.caller, requestState });
 }
 
@@ -340,10 +340,14 @@ function mayUserApprove(
   return mayApprove(approverOf(tool.approval), request, (error) => served.options.onError?.(error));
 }
 
-/** Whoever comes back must be who was asked: for the transport, and for the application's scope. */
-function ownerOf({ params, principal, caller, scope }: ServedCall): string {
+/**
+ * What must be the same when a client comes back: the call that was asked about, and who was asked, for the transport and
+ * for the application's scope.
+ */
+function bindingOf({ params, principal, caller, scope }: ServedCall): string {
   const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
-  return JSON.stringify([params.name, principal, caller.sessionId ?? null, ...owner]);
+  const call = [params.name, canonicalJson(params.arguments ?? {})];
+  return JSON.stringify([...call, principal, caller.sessionId ?? null, ...owner]);
 }
 
 function invalidState(): never {

@@ -394,7 +394,7 @@ describe('createAgent: mistakes', () => {
     await expect(made).rejects.not.toThrow('another toolboxes');
     const store = { sqlite: { path: join(nowhere, 'a.sqlite') } };
     await expect(createAgent({ ...MODEL, provider: provider(), store })).rejects.toThrow(
-      'Write instead: store: one that this process can open',
+      'Write instead: path: an SQLite file, or a new file in a folder that exists',
     );
     const mcp = { shop: { command: join(nowhere, 'server') } };
     await expect(createAgent({ ...MODEL, provider: provider(), mcp })).rejects.toThrow(
