@@ -2,7 +2,6 @@ import { statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { bothPolicies } from '../call/allow.js';
-import { SafeLog } from '../call/log.js';
 import type { RegisteredTool } from '../call/registration.js';
 import { ToolRegistry } from '../call/tool-registry.js';
 import { keepsBudgets } from '../contract/budget.js';
@@ -582,12 +581,9 @@ async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Cl
   if (clients.length === 0 || !faults.isEmpty) return;
   const { followMcpTools } = await import('../mcp/index.js');
   const { logger } = options;
-  const onError = (error: unknown): void => {
-    new SafeLog(logger).warn('The tools of an MCP server could not be read', { error });
-  };
   for (const [prefix, client] of clients) {
     const following = await faults.of(`mcp.${prefix}`, () =>
-      followMcpTools(registry, client, { prefix, onError, ...(logger && { logger }) }),
+      followMcpTools(registry, client, { prefix, ...(logger && { logger }) }),
     );
     if (following !== undefined) opened.push(() => following.close());
   }

@@ -61,7 +61,7 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
 export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
   const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
   return mayApprove(approverOf(tool.approval), request, (error) =>
-    log.ignored('The approver function of a tool threw; the approval does not count', { error }),
+    log.failed('The approver function of a tool threw; the approval does not count', error),
   );
 }
 
@@ -99,7 +99,7 @@ function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
     // The model does not see why it could not decide.
-    log.ignored('A policy threw; the call was refused', { error });
+    log.failed('A policy threw; the call was refused', error);
     return 'the policy could not decide';
   };
   try {
@@ -133,7 +133,7 @@ async function rememberApproval({ request, log }: Call, { remember }: Asking): P
     const { scope, expires } = wanted;
     await remember.keep(withoutUndefined({ scope, expires }));
   } catch (error) {
-    log.ignored('A yes that was to stand could not be kept; somebody is asked again', { error });
+    log.failed('A yes that was to stand could not be kept; somebody is asked again', error);
   }
 }
 
@@ -147,7 +147,7 @@ async function hasStanding(call: Call): Promise<boolean> {
     const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
     call.standing = await environment.standing({ tool, arguments: checked, conversationId, mayHaveGiven });
   } catch (error) {
-    log.ignored('Standing approvals could not be looked for; somebody is asked', { error });
+    log.failed('Standing approvals could not be looked for; somebody is asked', error);
   }
   return call.standing !== undefined;
 }
@@ -157,7 +157,7 @@ async function askedBy(call: Call): Promise<Wait> {
   const wait = approvalWait(tool.approval, {
     args: checked,
     answerWithinMs: environment.answerWithinMs,
-    onError: (error) => log.ignored('The description of an approval could not be written', { error }),
+    onError: (error) => log.failed('The description of an approval could not be written', error),
   });
   const preview = await previewOf(call);
   if (preview === undefined) return wait;
@@ -177,7 +177,7 @@ async function previewOf(call: Call): Promise<string | undefined> {
     const text = String(given);
     return text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
   } catch (error) {
-    log.ignored('What a call would come to could not be told', { error });
+    log.failed('What a call would come to could not be told', error);
     return undefined;
   }
 }
@@ -190,7 +190,7 @@ async function needsApproval(call: Call): Promise<boolean> {
   try {
     return (await withinLimits(need(checked, contextOf(call)), limitsOf(call))) !== false;
   } catch (error) {
-    log.ignored('The approval function of a tool gave no answer; the call needs an approval', { error });
+    log.failed('The approval function of a tool gave no answer; the call needs an approval', error);
     return true;
   }
 }

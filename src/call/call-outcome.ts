@@ -4,8 +4,8 @@ import type { JsonObject } from '../contract/json-schema.js';
 import type { ArgumentFault, ToolDefinition } from '../contract/tool.js';
 import { RetryToolCall, type ToolResult } from '../contract/tool-result.js';
 import { parsedJson } from '../kernel/json.js';
+import type { CallLog } from './call-log.js';
 import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
-import type { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { isToolResultLike, ResultForm, writeResult } from './result-form.js';
 import {

@@ -3,6 +3,7 @@ import type { CallTrace } from '../contract/telemetry.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { andThen } from '../kernel/async.js';
 import { allow } from './allow.js';
+import { redactionIn } from './call-log.js';
 import { callRecord } from './call-outcome.js';
 import { rejectArguments } from './check-arguments.js';
 import { check, invalidTool, takeArguments } from './check-call.js';
@@ -17,7 +18,6 @@ import type {
   Invocation,
   RecordedEnvironment,
 } from './invocation.js';
-import { redactionIn } from './log.js';
 import { type CallPlan, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
 import { notFoundResult } from './result-text.js';

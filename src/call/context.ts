@@ -27,10 +27,10 @@ import { callListener, onAbort } from '../kernel/async.js';
 import { plainJson, withoutUndefined } from '../kernel/json.js';
 import { MILLISECONDS } from '../kernel/options.js';
 import { readSchemaSource } from '../schema/schema-source.js';
+import { CallLog } from './call-log.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
-import { CallLog } from './log.js';
 import type { CallPlan } from './plan.js';
 import { settleWork } from './result-form.js';
 import { expiryIn } from './waits.js';
@@ -100,7 +100,7 @@ export function newCall(
     environment,
     scope,
     attempt,
-    log: logger === undefined ? CallLog.none : new CallLog(environment, request),
+    log: new CallLog(environment, request),
     since: logger !== undefined || isRecorded ? performance.now() : 0,
     trace,
     hooked: undefined,
@@ -311,7 +311,7 @@ export class CallContext extends ToolContext {
     if (this.isStopped || task?.isOver) return;
     callListener(
       () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
-      (error) => log.ignored('A listener for tool progress threw', { error }),
+      (error) => log.failed('A listener for tool progress threw', error),
     );
     task?.report(update);
   }
@@ -397,7 +397,7 @@ export class CallContext extends ToolContext {
     try {
       await container?.dispose();
     } catch (error) {
-      this.#call.log.ignored('A call’s container could not be disposed', { error });
+      this.#call.log.failed('A call’s container could not be disposed', error);
     }
   }
 }

@@ -1,11 +1,11 @@
 import type { LogFields, Logger } from '../contract/ports.js';
 import { ProviderError } from '../errors/provider-error.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
-import { errorMessage } from '../kernel/error-message.js';
+import { errorMessage, isClientError } from '../kernel/error-message.js';
 import { withoutUndefined } from '../kernel/json.js';
 import { visibleLine } from '../kernel/visible-text.js';
 import { SafeLog } from './log.js';
-import { KNOWN_SECRETS } from './redact.js';
+import { KNOWN_SECRETS, type Redaction } from './redact.js';
 
 /** What failed, why, and which one of its kind it was. */
 interface LoggedFailure {
@@ -14,22 +14,36 @@ interface LoggedFailure {
   readonly error: unknown;
   /** Ids, as fields of the entry: they do not make another cause. */
   readonly at?: LogFields;
+  /** What hides secrets; default: known ones. */
+  readonly redact?: Redaction | undefined;
 }
 
 /**
  * Logs at `error` why something failed, to the given logger or else to the console: once per cause and minute, so that
- * a provider that is down does not fill the log. Secrets in the text are hidden.
+ * a provider that is down does not fill the log. Secrets in the text are hidden. An abort, and an error by which a
+ * client is refused, as NestJS has them, is logged at `debug`.
  */
-export function logFailure(logger: Logger | undefined, { what, error, at = {} }: LoggedFailure): void {
-  const reason = KNOWN_SECRETS.mask(errorMessage(error), LONGEST_TEXT);
+export function logFailure(logger: Logger | undefined, failure: LoggedFailure): void {
+  try {
+    log(logger ?? CONSOLE, failure);
+  } catch {
+    // An error that throws when it is looked at, or a frozen one of another kind.
+    new SafeLog(logger ?? CONSOLE).error(`${failure.what}: its error cannot be shown`, failure.at ?? {});
+  }
+}
+
+function log(hearer: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }: LoggedFailure): void {
+  const reason = redact.mask(errorMessage(error), LONGEST_TEXT);
   const text = `${what}: ${visibleLine(reason)}`;
-  if (ToolwrightError.is(error) && error.name === 'RunClaimed') {
-    // Nothing has failed: another process goes on with it.
-    new SafeLog(logger).warn(text, at);
+  const causes = causesOf(error);
+  const safe = new SafeLog(hearer, redact);
+  // Nothing has failed: another process goes on with it, or somebody was refused or has stopped it.
+  const { name } = ToolwrightError.is(error) ? error : {};
+  const isRefusal = name === 'RunAborted' || name === 'TaskCancelled' || causes.some(isClientError);
+  if (name === 'RunClaimed' || isRefusal) {
+    safe[isRefusal ? 'debug' : 'warn'](text, at);
     return;
   }
-  const hearer = logger ?? CONSOLE;
-  const causes = causesOf(error);
   const { status } = causes.find(ProviderError.is) ?? {};
   const repeats = repeatsBefore(hearer, `${causeOf(text)} ${status}`);
   if (repeats === undefined) return;
@@ -42,7 +56,7 @@ export function logFailure(logger: Logger | undefined, { what, error, at = {} }:
     const { name, message, stack } = origin;
     told.error = Object.assign(new Error(message), { name, stack });
   }
-  new SafeLog(hearer).error(text, withoutUndefined(told));
+  safe.error(text, withoutUndefined(told));
 }
 
 const LONGEST_TEXT = 1_000;

@@ -257,7 +257,7 @@ export class HookedCallLife implements CallHooks {
     const fail = (error: unknown): Asked => {
       if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
       this.#note(named, { did: 'failed', in: moment });
-      this.#call.log.ignored(`The hook '${named.name}' failed in ${moment}`, { error });
+      this.#call.log.failed(`The hook '${named.name}' failed in ${moment}`, error);
       // The model does not see why it failed.
       return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
     };

@@ -80,7 +80,7 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
   const wait = approvalWait(tool?.approval, {
     args,
     answerWithinMs: environment.answerWithinMs,
-    onError: (error) => log.ignored('The description of an approval could not be written', { error }),
+    onError: (error) => log.failed('The description of an approval could not be written', error),
   });
   call.checked = args;
   const waits = [askedAgain(wait, changedSince(name, problem), reasks)];
@@ -219,7 +219,7 @@ async function reconciled(call: Call): Promise<Reconciliation> {
     if (isRecord(known) && STATUSES.includes(String(known.status))) return known as Reconciliation;
     log.ignored('What a tool said of a call that had begun says nothing', { known });
   } catch (error) {
-    log.ignored('A tool could not say what came of a call that had begun', { error });
+    log.failed('A tool could not say what came of a call that had begun', error);
   }
   return { status: 'unknown' };
 }

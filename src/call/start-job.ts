@@ -50,7 +50,7 @@ export class JobTask implements CallWork {
     const cancel = (reason: string | undefined): true => {
       this.#dispatch
         .cancel(id, reason, tool.name)
-        .catch((error) => log.ignored('A job could not be cancelled', { error }));
+        .catch((error) => log.failed('A job could not be cancelled', error));
       return true;
     };
     if (this.#isHeard) this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
@@ -119,7 +119,7 @@ export class JobTask implements CallWork {
   #follow(id: string, onUpdate: (update: unknown) => void, onEnd: (result: ToolResult) => void): void {
     const { log } = this.#call;
     const onError = (error: unknown): void =>
-      log.ignored('A job could not be followed; it is looked at again', { error });
+      log.failed('A job could not be followed; it is looked at again', error);
     this.#dispatch.follow(id, { onUpdate, onEnd, onError });
   }
 }
@@ -144,7 +144,7 @@ export function handOver(call: Call, result: ToolResult, inContext: InContext): 
   log.completedAsync(result, performance.now() - since);
   callListener(
     () => inContext(() => environment.onAsyncResult?.(context, result)),
-    (error) => log.ignored('A listener for async results threw', { error }),
+    (error) => log.failed('A listener for async results threw', error),
   );
   void context.close();
 }

@@ -1,5 +1,4 @@
 import type { CallScope } from '../contract/call.js';
-import type { LogFields } from '../contract/ports.js';
 import type { BackgroundTask, TaskEvent, TaskListener } from '../contract/tool-context.js';
 import type { ToolResult } from '../contract/tool-result.js';
 import { checkArguments, checkOptions } from '../errors/author-fault.js';
@@ -22,7 +21,7 @@ interface QueuedWork {
     readonly request: { readonly id: string };
     readonly tool: { readonly name: string };
     readonly scope: CallScope;
-    readonly log: { ignored(what: string, fields: LogFields): void };
+    readonly log: { failed(what: string, error: unknown): void };
   };
   /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
   readonly run?: () => void;
@@ -228,7 +227,7 @@ export class TaskQueue {
     for (const { hear } of [...this.#listeners])
       callListener(
         () => hear(event),
-        (error) => entry.work.call.log.ignored('A listener for tasks threw', { error }),
+        (error) => entry.work.call.log.failed('A listener for tasks threw', error),
       );
   }
 }

@@ -296,7 +296,7 @@ export async function runInTurn<Value>(
   const turn = new ExclusiveTurn({
     shared: tool,
     enter: () => tellOfCall(call, callback),
-    onError: (error) => log.ignored('A tool threw when it was told again of its call', { error }),
+    onError: (error) => log.failed('A tool threw when it was told again of its call', error),
   });
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
   const beginning = await turn.begin(scope.signal);

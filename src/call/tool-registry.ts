@@ -33,6 +33,7 @@ import {
 } from '../kernel/options.js';
 import type { ToolQuery } from '../search/tool-index.js';
 import { type AskedScope, allowedTools, bothPolicies } from './allow.js';
+import { redactionIn } from './call-log.js';
 import { makeCall } from './call-pipeline.js';
 import { type CheckedArguments, checkOnly } from './check-call.js';
 import type {
@@ -48,7 +49,7 @@ import type {
   WatcherAdditions,
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
-import { redactionIn, SafeLog } from './log.js';
+import { SafeLog } from './log.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,

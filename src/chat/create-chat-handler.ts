@@ -1,5 +1,4 @@
 import { logFailure } from '../call/failure-log.js';
-import { SafeLog } from '../call/log.js';
 import { type Answer, isNobody } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { Logger } from '../contract/ports.js';
@@ -315,7 +314,7 @@ class ChatService {
     try {
       return (await mayAnswer(request, { owner, pending })) === true;
     } catch (error) {
-      logger?.warn('`mayAnswer` of a chat failed; the request was refused', { error });
+      logFailure(logger, { what: '`mayAnswer` of a chat failed; the request was refused', error });
       return false;
     }
   }
@@ -327,7 +326,7 @@ class ChatService {
     try {
       person = await this.#options.authenticate(request);
     } catch (error) {
-      new SafeLog(this.#options.logger).debug('A chat request was not authenticated', { error });
+      logFailure(this.#options.logger, { what: 'A chat request was not authenticated', error });
       throw nobody;
     }
     if (isNobody(person)) throw nobody;
@@ -428,7 +427,7 @@ class ChatService {
       try {
         await conversations.abort(asked.chatId);
       } catch (error) {
-        new SafeLog(logger).warn('A turn whose reader has left could not be ended', { error });
+        logFailure(logger, { what: 'A turn whose reader has left could not be ended', error });
       }
     };
     const shown = asked.isHelper ? onlyQuestions(chat) : chat;

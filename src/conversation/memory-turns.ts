@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { logFailure } from '../call/failure-log.js';
 import { completionOf } from '../call/job-dispatch.js';
-import { SafeLog } from '../call/log.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { TaskQueue } from '../call/task-queue.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -88,7 +87,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     this.#config = config;
     this.#history = new HistoryView([...(config.messages ?? [])]);
     this.#taskQueue = config.tasks ?? config.tools.tasks;
-    this.events = new EventHub((error) => this.#warn('A listener of a conversation threw', error));
+    this.events = new EventHub((error) => this.#logFailure('A listener of a conversation threw', error));
   }
 
   get messages(): readonly Message[] {
@@ -265,7 +264,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
       for (const ended of lost) this.events.emit({ type: 'task-end', ...ended });
       for (const { origin, error } of refused) {
         this.#count += 1;
-        this.#logFailed(error);
+        this.#logFailure('Turn failed', error);
         this.events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
       }
       if (restored !== undefined && restored === this.#turn && this.#isRunning) this.#start();
@@ -344,7 +343,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     turn.status = turn.untouched;
     this.#leave(turn, () => {
       this.events.emit({ type: 'turn-end', turn: turn.turn, error });
-      if (turn.outcome === undefined) this.#logFailed(error);
+      if (turn.outcome === undefined) this.#logFailure('Turn failed', error);
       else turn.outcome.reject(error);
     });
   }
@@ -496,7 +495,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     const { onAsyncResult } = this.#config;
     callListener(
       () => onAsyncResult?.(context, result),
-      (error) => this.#warn('A listener for async results threw', error),
+      (error) => this.#logFailure('A listener for async results threw', error),
     );
     // After the end of the task has been reported.
     queueMicrotask(() => this.#work());
@@ -524,13 +523,9 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     if (this.#turn !== undefined) throw notReady(what, RUNNING);
   }
 
-  #logFailed(error: unknown): void {
+  #logFailure(what: string, error: unknown): void {
     const { logger, tools, id } = this.#config;
-    logFailure(logger ?? tools.logger, { what: 'Turn failed', error, at: { conversationId: id } });
-  }
-
-  #warn(message: string, error: unknown): void {
-    new SafeLog(this.#config.logger).warn(message, { error });
+    logFailure(logger ?? tools.logger, { what, error, at: { conversationId: id } });
   }
 }
 

@@ -157,7 +157,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     const onAsyncResult: ConversationsConfig['onAsyncResult'] = (context, result) => {
       const key = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
       enter(conversationId, key, completionContent(callOfContext(context), result, of.owner)).catch(
-        (error: unknown) => new SafeLog(logger).warn('A completion could not be kept', { error }),
+        (error: unknown) => logFailure(logger, { what: 'A completion could not be kept', error }),
       );
       given.onAsyncResult?.(context, result);
     };

@@ -190,11 +190,15 @@ export class JobDoer {
   }
 
   async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
+    const { logger } = this.#work;
     const { result, isFailure, isStopped } = await this.#run(job, attempt);
     const { signal } = attempt;
     if (isStopped && this.#leaving.signal.aborted && !signal.aborted) return attempt.giveBack();
     // Somebody else has the job by now, and it is theirs to complete.
     if (signal.aborted && !isCancelled(signal)) throw signal.reason;
+    // With a logger, the call has logged it.
+    if (isFailure && logger === undefined)
+      this.#logFailure('A job failed', job, result.error ?? result.forLLM);
     if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
     if (await this.#complete(job, attempt, { result, isFailure })) await this.#tell(job, result);
     if (isFailure) throw result.error ?? new Error(resultText(result));

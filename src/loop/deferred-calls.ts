@@ -1,12 +1,11 @@
 import { callRecord } from '../call/call-outcome.js';
-import { SafeLog } from '../call/log.js';
+import { logFailure } from '../call/failure-log.js';
 import { toolToSchema } from '../call/tool-to-schema.js';
 import type { CallRecord } from '../contract/call.js';
 import type { JsonObject } from '../contract/json-schema.js';
 import type { ToolMessage } from '../contract/llm-provider.js';
 import { ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
-import { errorMessage } from '../kernel/error-message.js';
 import { isRecord } from '../kernel/json.js';
 import { EmbeddedTools, mergeRankings, type ToolEmbedder } from '../search/embedded-tools.js';
 import { readOn } from './kept-results.js';
@@ -121,7 +120,7 @@ async function withMeanings(
     return mergeRankings([byWords, near], limit);
   } catch (error) {
     const what = 'The embedder of tools failed; they were searched by their words alone';
-    new SafeLog(logger).warn(what, { error: errorMessage(error) });
+    logFailure(logger, { what, error });
     return byWords;
   }
 }

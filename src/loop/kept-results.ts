@@ -1,4 +1,4 @@
-import { SafeLog } from '../call/log.js';
+import { logFailure } from '../call/failure-log.js';
 import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
 import { isCutDetails, withText } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -9,7 +9,6 @@ import type { ToolMessage } from '../contract/llm-provider.js';
 import { keepsResults, type ResultKey } from '../contract/result-store.js';
 import { errorResult, ToolResult } from '../contract/tool-result.js';
 import { toDefinition } from '../discovery/define-tool.js';
-import { errorMessage } from '../kernel/error-message.js';
 import { canonicalJson, isRecord, parsedJson } from '../kernel/json.js';
 import { nodeCrypto } from '../kernel/node-module.js';
 import type { LoopRun } from './loop-run.js';
@@ -48,7 +47,7 @@ export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallR
     await results.keepResult({ ...keyOf(run, handle), text: full, lifeMs: LIFE_MS });
   } catch (error) {
     const what = 'A large result could not be kept; it was cut';
-    new SafeLog(config.logger).warn(what, { tool: record.name, error: errorMessage(error) });
+    logFailure(config.logger, { what, error, at: { tool: record.name } });
     return record;
   }
   const text = beginning(forLLM, { full, handle });

@@ -1,4 +1,4 @@
-import { SafeLog } from '../call/log.js';
+import { logFailure } from '../call/failure-log.js';
 import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
 import {
   approvalWait,
@@ -14,6 +14,7 @@ import {
   withAnswer,
 } from '../call/waits.js';
 import { type Answer, type CallJournal, isNobody, type PendingKind, type Wait } from '../contract/call.js';
+import type { Logger } from '../contract/ports.js';
 import type { RunState, StoredCall, StoredInnerRun, StoredWaitingCall } from '../contract/run-state.js';
 import type { ToolDefinition } from '../contract/tool.js';
 import { ToolwrightError } from '../errors/toolwright-error.js';
@@ -99,7 +100,7 @@ export function resumeWith(
     // The process that goes on with the run has the tools, and checks.
     isLeft: isTrial && tools === undefined,
     owner: state.owner,
-    log: new SafeLog(config?.logger),
+    logger: config?.logger,
     approved,
     notAllowed: [],
     changes: new Map(),
@@ -271,7 +272,7 @@ interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'appro
   /** The tools are those of the process that goes on with the run, or of a tool that runs a model itself. */
   readonly isLeft: boolean;
   readonly owner: unknown;
-  readonly log: SafeLog;
+  readonly logger: Logger | undefined;
   /** Calls that may not be approved by this person. */
   readonly notAllowed: string[];
   /** Approved calls whose tool no longer takes them, as they waited, and the question as it is asked now. */
@@ -365,7 +366,7 @@ function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefin
 function approverFault(
   { name, id, journal }: StoredWaitingCall,
   { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },
-  { answeredBy, owner, isLeft, log }: Checking,
+  { answeredBy, owner, isLeft, logger }: Checking,
 ): string | undefined {
   if (tool === undefined && wait.approver === 'function')
     return isLeft
@@ -374,7 +375,11 @@ function approverFault(
   const approver = tool === undefined ? wait.approver : approverOf(tool.approval);
   const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
   const isAllowed = mayApprove(approver as ReturnType<typeof approverOf>, request, (error) =>
-    log.error('The approver function of a tool threw; nobody may approve its calls', { tool: name, error }),
+    logFailure(logger, {
+      what: 'The approver function of a tool threw; nobody may approve its calls',
+      error,
+      at: { tool: name },
+    }),
   );
   if (isAllowed) return undefined;
   if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))

@@ -1,16 +1,21 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { type INestApplicationContext, Logger as NestLogger } from '@nestjs/common';
+import { type INestApplicationContext, Logger as NestLogger, UnauthorizedException } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   Conversation,
   Conversations,
+  defineTool,
   type LLMProvider,
   type LogFields,
   type Logger,
+  MemoryJobEngine,
   type Message,
   ProviderError,
+  runJobs,
   runToolLoop,
+  type ToolContext,
   ToolRegistry,
 } from 'toolwright';
 import { createAgent } from 'toolwright/agent';
@@ -18,6 +23,7 @@ import { type ChatHandlerOptions, createChatHandler } from 'toolwright/chat';
 import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
 import { OpenAIProvider } from 'toolwright/openai';
 import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
 import { chatOf, said } from '../rooms/chat/chat-reader.js';
 import { json, LoopbackServer } from '../rooms/providers/loopback-server.js';
 
@@ -293,5 +299,155 @@ describe('a turn that fails without a reply', () => {
     const alone = errorLog();
     const conversation = new Conversation({ ...config, logger: alone.logger });
     await expect(conversation.prompt('Go')).rejects.toThrow('no such column');
+  });
+});
+
+describe('code of the application that throws where nobody receives it', () => {
+  const broken = (): never => {
+    throw new Error('no such column');
+  };
+  const tool = { name: 'work', description: 'Works', execute: () => 'done' };
+  /** One call of a tool in a run without a logger. */
+  const callOnce = (tools: readonly object[], config: object = {}) =>
+    runToolLoop(
+      {
+        provider: new ScriptedProvider([{ toolCalls: [{ name: 'work', arguments: {} }] }, { content: 'ok' }]),
+        model: 'm',
+        tools: tools.map((options) => defineTool(options as never)),
+        ...config,
+      },
+      USER,
+    );
+
+  test.each<[string, RegExp, () => Promise<unknown>]>([
+    ['a policy', /A policy threw; the call was refused/, () => callOnce([tool], { policy: broken })],
+    [
+      'a hook of calls',
+      /The hook 'acl' failed in beforeCall/,
+      () => callOnce([tool], { hooks: [{ name: 'acl', beforeCall: broken }] }),
+    ],
+    [
+      '`approval.when`',
+      /The approval function of a tool gave no answer/,
+      () => callOnce([{ ...tool, approval: { when: broken } }]),
+    ],
+    [
+      'a listener for async results',
+      /A listener for async results threw/,
+      async () => {
+        await callOnce(
+          [{ ...tool, execute: (_: object, context: ToolContext) => context.background(() => 1) }],
+          { onAsyncResult: broken },
+        );
+        await pause(20);
+      },
+    ],
+    [
+      '`authenticate` of a chat',
+      /A chat request was not authenticated/,
+      () => chatWith({ provider: new ScriptedProvider([]), model: 'm', authenticate: broken }),
+    ],
+  ])('is an error on the console: %s', async (_what, message, act) => {
+    const written = consoleErrors();
+    await act();
+    expect(written()).toEqual([
+      [
+        expect.stringMatching(new RegExp(`^toolwright: ${message.source}.*: no such column`)),
+        expect.objectContaining({
+          error: expect.objectContaining({ stack: expect.stringContaining('failure-logs') }),
+        }),
+      ],
+    ]);
+  });
+
+  test('names the call, and is logged once per cause and minute', async () => {
+    const { errors, logger } = errorLog();
+    for (let run = 0; run < 3; run += 1) await callOnce([tool], { policy: broken, logger });
+    const mine = errors.filter(([message]) => message.startsWith('A policy threw'));
+    expect(mine).toEqual([
+      [expect.any(String), expect.objectContaining({ tool: 'work', callId: expect.any(String) })],
+    ]);
+  });
+
+  test('is no error where it refuses a client, as an HttpException below 500', async () => {
+    const written = consoleErrors();
+    const authenticate = () => {
+      throw new UnauthorizedException('no token');
+    };
+    await chatWith({ provider: new ScriptedProvider([]), model: 'm', authenticate });
+    expect(written()).toEqual([]);
+  });
+
+  test('changes nothing where the error itself cannot be looked at', async () => {
+    const written = consoleErrors();
+    const policy = () => {
+      throw new Proxy(new Error('x'), { get: broken, has: broken, getPrototypeOf: broken });
+    };
+    const result = await callOnce([tool], { policy });
+    expect(result.status).toBe('completed');
+    expect(written()).toEqual([[expect.stringMatching(/^toolwright: A policy threw/), expect.any(Object)]]);
+  });
+});
+
+describe('background work that fails', () => {
+  const background = { name: 'work', description: 'Works', background: true };
+  const failsLater = defineTool({
+    ...background,
+    execute: () => {
+      throw new Error('no such column');
+    },
+  });
+  const provider = () =>
+    new ScriptedProvider([{ toolCalls: [{ name: 'work', arguments: {} }] }, { content: 'ok' }]);
+
+  /** Resolves when the work that a run starts has ended. */
+  const heard = async (start: (onAsyncResult: () => void) => Promise<unknown>) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    await start(resolve);
+    await promise;
+  };
+
+  test('is an error on the console, in this process and as a job', async () => {
+    const written = consoleErrors();
+    await heard((onAsyncResult) =>
+      runToolLoop({ provider: provider(), model: 'm', tools: [failsLater], onAsyncResult }, USER),
+    );
+    expect(written()).toEqual([
+      [
+        expect.stringMatching(/^toolwright: Async tool failed: .*no such column/),
+        expect.objectContaining({ tool: 'work' }),
+      ],
+    ]);
+    const [engine, store] = [new MemoryJobEngine(), new MemoryRunStore()];
+    let jobs: Awaited<ReturnType<typeof runJobs>> | undefined;
+    await heard(async (onAsyncResult) => {
+      jobs = await runJobs({ engine, store, tools: [failsLater], onAsyncResult });
+      await runToolLoop({ provider: provider(), model: 'm', tools: [failsLater], engine, store }, USER);
+    });
+    await jobs?.close();
+    await engine.close();
+    expect(written()[1]).toEqual([
+      expect.stringMatching(/^toolwright: A job failed: .*no such column/),
+      expect.objectContaining({ tool: 'work', jobId: expect.any(String) }),
+    ]);
+  });
+
+  test('is no error where it was stopped', async () => {
+    const written = consoleErrors();
+    const abort = new AbortController();
+    const endless = defineTool({
+      ...background,
+      execute: (_: object, { signal }: ToolContext) =>
+        new Promise((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason));
+        }),
+    });
+    await runToolLoop(
+      { provider: provider(), model: 'm', tools: [endless], signal: abort.signal, onAsyncResult: () => {} },
+      USER,
+    );
+    abort.abort();
+    await pause(20);
+    expect(written()).toEqual([]);
   });
 });

@@ -10,6 +10,7 @@ import type {
 } from '@modelcontextprotocol/client';
 import { isSpecType } from '@modelcontextprotocol/server';
 import { CallContext } from '../../call/context.js';
+import { logFailure } from '../../call/failure-log.js';
 import { createNameFilter, NAME_FILTER_RULES } from '../../call/registration.js';
 import { textOf } from '../../call/result-form.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
@@ -23,7 +24,7 @@ import { type ContentPart, ToolResult } from '../../contract/tool-result.js';
 import { TOOL_NAME } from '../../discovery/define-tool.js';
 import { invalidArguments, invalidOptions, refuseOptions, warnAuthor } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
-import { canonicalJson, isRecord } from '../../kernel/json.js';
+import { canonicalJson, isRecord, withoutUndefined } from '../../kernel/json.js';
 import {
   BOOLEAN,
   either,
@@ -440,8 +441,8 @@ class McpFollower implements McpFollowing {
 
   constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
     this.#registry = registry;
-    const { telemetry } = registry;
-    this.#options = telemetry === undefined ? options : { telemetry, ...options };
+    const { telemetry, logger } = registry;
+    this.#options = { ...withoutUndefined({ telemetry, logger }), ...options };
     this.#approvals = new OpenApprovals(options, (candidate, isApproved) => {
       const change = this.#take(candidate, isApproved);
       options.onChange?.(change);
@@ -473,7 +474,7 @@ class McpFollower implements McpFollowing {
     this.#watching.abort();
     if (this.#isOver) return;
     this.#watching = new AbortController();
-    const onError = (error: unknown): void => this.#options.onError?.(error);
+    const onError = failureListener(this.#options);
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });
     // There was no notification of changes while there was no connection.
@@ -632,13 +633,18 @@ async function subscribe(client: Client, { signal, onChange, onError }: ToolList
   }
 }
 
+function failureListener({ onError, logger }: McpToolsOptions): (error: unknown) => void {
+  const what = 'The tools of an MCP server could not be read';
+  return onError ? (error) => onError(error) : (error) => logFailure(logger, { what, error });
+}
+
 /** Whether a tool may be taken. Fails closed: an error of `approve` refuses the tool. */
 async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions): Promise<boolean> {
   if (options.approve === undefined) return true;
   try {
     return (await options.approve(candidate)) === true;
   } catch (error) {
-    options.onError?.(error);
+    failureListener(options)(error);
     return false;
   }
 }

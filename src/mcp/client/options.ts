@@ -73,7 +73,7 @@ export interface McpToolsOptions extends NameFilter {
   readonly telemetry?: Telemetry;
   /** Hears of every change, and of every tool that is withheld. */
   onChange?(change: McpToolChange): void;
-  /** Hears of what goes wrong while changes are followed. */
+  /** Receives what fails while changes are followed, and what `approve` throws, instead of the log. */
   onError?(error: unknown): void;
 }
 

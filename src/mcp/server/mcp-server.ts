@@ -14,6 +14,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { logFailure } from '../../call/failure-log.js';
 import type { ToolRegistry } from '../../call/tool-registry.js';
 import { checkArguments } from '../../errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../kernel/async.js';
@@ -391,7 +392,10 @@ class RegistryServer implements McpToolServer {
   #isTelling = false;
   #node: Promise<McpToolServer['node']> | undefined;
 
-  constructor(registry: ToolRegistry, options: McpServerOptions) {
+  constructor(registry: ToolRegistry, given: McpServerOptions) {
+    const onError = (error: unknown) =>
+      logFailure(registry.logger, { what: 'A request of MCP failed', error });
+    const options = { onError, ...given };
     this.#options = options;
     this.#served = {
       registry,
@@ -400,7 +404,7 @@ class RegistryServer implements McpToolServer {
       lists: new ToolLists(registry),
       invokers: new WeakMap(),
     };
-    this.#onError = (error) => options.onError?.(error);
+    this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
     const { maxRequestBytes } = options;
     this.#bodyLimit = maxRequestBytes === undefined ? {} : { maxRequestBodySize: maxRequestBytes };

@@ -104,7 +104,7 @@ export interface McpServerOptions {
   readonly stateKey?: string;
   /** Adds to each connection's server of the SDK what is no tool: prompts, resources. */
   configure?(server: McpServer): void;
-  /** Hears of what goes wrong beside the answers. */
+  /** Receives what fails beside the answers, instead of the log of the registry or else the console. */
   onError?(error: unknown): void;
 }
 

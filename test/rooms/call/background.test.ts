@@ -333,7 +333,7 @@ describe('a listener', () => {
     await calls.tasks.idle();
     await turn();
     expect(calls.heard.map(({ forLLM }) => forLLM)).toEqual(['done', 'too']);
-    expect(calls.logged()).toContain('A listener for tasks threw');
-    expect(calls.logged()).toContain('A listener for async results threw');
+    expect(calls.logged()).toContain('A listener for tasks threw: deaf');
+    expect(calls.logged()).toContain('A listener for async results threw: deaf');
   });
 });

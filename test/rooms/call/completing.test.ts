@@ -138,8 +138,8 @@ describe('work in the background, with a listener', () => {
       await turn();
       await turn();
       expect(lines.at(-1)).toMatchObject({
-        level: 'warn',
-        message: 'A listener for async results threw',
+        level: 'error',
+        message: 'A listener for async results threw: deaf',
         fields: { error: { message: 'deaf' } },
       });
     }

@@ -61,7 +61,7 @@ describe('the container of a call', () => {
       container: { resolve, createScope: () => ({ resolve, dispose }) },
     });
     expect((await call(tool, { logger })).result.forLLM).toBe('x');
-    expect(lines.at(-1)).toMatchObject({ level: 'warn', fields: { error: failure } });
+    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { error: { message: 'stuck' } } });
   });
 
   test('a container of the scope wins and is left alone; without any, the error says what to do', async () => {
