@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { buildPage } from './src/inspector/page/build.mjs';
@@ -32,7 +32,7 @@ const besideRoot = {
   setup({ onLoad }) {
     const door = JSON.stringify(fileURLToPath(new URL('dist/src/index.js', import.meta.url)));
     const others =
-      /[\\/](?:agent|testing|builtin|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
+      /[\\/](?:agent|testing|builtin|dto|tsyringe|mcp|ai-sdk|chat|opentelemetry|inspector|hooks|nestjs|openai|offline|winston|postgres|bullmq|pg-boss|toolbox[\\/][\w-]+)[\\/]index\.js$/;
     const commands =
       /[\\/](?:agent-command|doctor-command|eval-command|list-command|mcp-command|runs-command|worker-command|inspect-command|chat-command|open-application|to-ai-sdk-tools|offline-provider|create-inspector|create-chat-handler|connect-server|agent-options)\.js$/;
     const filter = new RegExp(`${others.source}|${commands.source}`);
@@ -40,20 +40,20 @@ const besideRoot = {
     onLoad({ filter }, async ({ path }) => ({ contents: `import ${door}; ${await readFile(path, 'utf8')}` }));
   },
 };
-// What `require` loads late, and where a user's bundler sees it, stays CommonJS; a single file, for the same reason.
-const LATE = 'dist/chunks/late-packages.cjs';
-const lateModules = new Map();
-const latePackages = {
-  name: 'late-packages',
+// What `require` loads on first use stays CommonJS, a file each: a user's bundler leaves out those that are not used.
+const commonFiles = new Set();
+const commonModules = {
+  name: 'common-modules',
   setup({ onResolve, onEnd }) {
-    onResolve({ filter: /^\.{1,2}\/.*\.cjs$/ }, async ({ path, resolveDir }) => {
+    onResolve({ filter: /^\.{1,2}\/.*\.cjs$/ }, ({ path, resolveDir }) => {
       const file = join(resolveDir, path);
-      lateModules.set(file, await readFile(file, 'utf8'));
-      return { path: LATE, external: true };
+      commonFiles.add(file);
+      return { path: chunkOf(file), external: true };
     });
-    onEnd(() =>
-      writeFile(new URL(LATE, import.meta.url), joined([...lateModules].sort().map(([, text]) => text))),
-    );
+    onEnd(async () => {
+      for (const file of commonFiles)
+        await writeFile(new URL(chunkOf(file), import.meta.url), inCommonJs(await readFile(file, 'utf8')));
+    });
   },
 };
 // Chunks are imported in any order: what has to run right before `reflect-metadata` is imported together with it.
@@ -88,7 +88,7 @@ const nodeVersion = {
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: doors,
-  plugins: [besideRoot, latePackages, reflectMetadata, nodeVersion],
+  plugins: [besideRoot, commonModules, reflectMetadata, nodeVersion],
   outbase: 'dist',
   outdir: 'dist',
   allowOverwrite: true,
@@ -99,7 +99,9 @@ const { metafile } = await build({
   packages: 'external',
   target: `node${engines.node.replace(/[^\d.]/g, '')}`,
   chunkNames: 'chunks/[name]-[hash]',
-  sourcemap: true,
+  // Names stay, and so do lines: Node shows the line of an uncaught error.
+  minifyWhitespace: true,
+  lineLimit: 200,
   metafile: true,
   logLevel: 'warning',
 });
@@ -110,7 +112,7 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   const file = new URL(path, import.meta.url);
   // Outputs lie in folders of their own, and name other files from there.
   let text = await readFile(file, 'utf8');
-  for (const own of [LATE, REFLECT])
+  for (const own of [...[...commonFiles].map(chunkOf), REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
   // On the first line: the lines of the source map stay what they are. Decorated classes need it before they are
   // defined, and esbuild does not keep the order in which chunks are imported.
@@ -130,11 +132,14 @@ function withoutMap(text) {
   return text.replace(/^\/\/# sourceMappingURL.*$/gm, '');
 }
 
-/** Their names are all different, so that they can share a scope; what they were mapped from they name no more. */
-function joined(modules) {
+function chunkOf(file) {
+  return `dist/chunks/${basename(file)}`;
+}
+
+function inCommonJs(text) {
   const problem =
     'toolwright runs where CommonJS is unknown: leave it external (for Vite, out of ssr.noExternal)';
-  return `"use strict";\nif (typeof exports === 'undefined') throw new Error('${problem}');\n${modules.map((text) => withoutMap(text).replace(/^"use strict";\n/gm, '')).join('')}`;
+  return `if (typeof exports === 'undefined') throw new Error('${problem}');\n${withoutMap(text)}`;
 }
 
 /**
@@ -142,7 +147,7 @@ function joined(modules) {
  * Its `keepNames` would mend it with a call for each function, also for those that a call of a tool makes.
  */
 function withClassNames(text) {
-  const renamed = text.matchAll(/^var (\w+) = (?:\w+ = )?class (_\1|\1\d+)\b/gm);
+  const renamed = text.matchAll(/\bvar (\w+)=(?:\w+=)?class (_\1|\1\d+)\b/g);
   const names = new Map([...renamed].map(([, name, inner]) => [inner, name]));
   if (names.size === 0) return text;
   const inner = new RegExp(`\\b(?:${[...names.keys()].join('|')})\\b`, 'g');

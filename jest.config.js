@@ -9,7 +9,7 @@ const door = {
   '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
   '^toolwright/toolbox/([a-z-]+)$': '<rootDir>/src/toolbox/$1/index.ts',
   '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(agent|testing|builtin|tsyringe|stores|hooks|postgres|satellite|bullmq|pg-boss|plugin|jest|ai-sdk|chat|opentelemetry|inspector)$':
+  '^toolwright/(agent|testing|builtin|dto|tsyringe|stores|hooks|postgres|satellite|bullmq|pg-boss|plugin|jest|ai-sdk|chat|opentelemetry|inspector)$':
     '<rootDir>/src/$1/index.ts',
 };
 

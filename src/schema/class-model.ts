@@ -1,10 +1,11 @@
 import type { ClassType, DescribedSchema, ParamOptions } from '../contract/declaration.js';
 import type { JsonSchema } from '../contract/json-schema.js';
+import { isBundled } from '../kernel/optional-package.cjs';
 import { lineage, loadedDtoClasses, nearest, readDescription, readRecord } from '../metadata/class-record.js';
 import { classTransforms, type TransformRule, type TypeRule } from '../validators/transform-rules.js';
 import {
   copiedProperties,
-  isBundledElsewhere,
+  isOutOfReach,
   type ValidationRule,
   validatedProperties,
   validationRules,
@@ -464,7 +465,7 @@ function buildModel(target: ClassType, groups: readonly string[]): ClassModelRes
     if (result.disagreement !== undefined) disagreements.push(`${where}: ${result.disagreement}`);
   }
   if (decorated.length === 0) faults.push(emptyClass(target));
-  if (rules.size > 0 && isBundledElsewhere()) faults.push(unseenDecorators(target));
+  if (rules.size > 0 && isOutOfReach()) faults.push(unseenDecorators(target));
   if (faults.length > 0) return { ok: false, faults };
   const model = { class: target, properties: [...properties.values()], remaining: sum(remaining) };
   return { ok: true, model: disagreements.length > 0 ? { ...model, disagreements } : model };
@@ -548,9 +549,11 @@ function emptyClass(target: ClassType): PropertyFault {
 function unseenDecorators(target: ClassType): PropertyFault {
   return {
     property: '',
-    problem: `what class-transformer's decorators say of class ${target.name}, @Exclude for one, cannot be seen: class-validator was bundled with it, and toolwright was not`,
+    problem: `the class-validator that class ${target.name} was declared with is in a bundle, where it cannot be reached`,
     causes: [],
-    fix: 'all three in the bundle, or all of them external',
+    fix: isBundled()
+      ? "import 'toolwright/dto' before the class, so that the bundle provides it"
+      : 'class-validator, class-transformer and toolwright in the bundle, or all of them external',
   };
 }
 

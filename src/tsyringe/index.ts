@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import * as tsyringe from 'tsyringe';
-import { giveTsyringe } from '../discovery/containers/load-tsyringe.cjs';
+import { provide } from '../kernel/optional-package.cjs';
 
-giveTsyringe(tsyringe);
+provide('tsyringe', tsyringe);
 
 /**
  * tsyringe's global container, from which `discoverTools` takes instances unless it is given another one. Importing

@@ -1,5 +1,8 @@
+import { loadedModules, provided } from '../kernel/optional-package.cjs';
 import { declarations } from '../metadata/class-record.js';
-import { isBundled, loadedModules, TRANSFORM_STORES } from './loaded-modules.cjs';
+
+/** The name under which an application that is bundled provides the stores of class-transformer. */
+export const TRANSFORM_STORES = 'class-transformer/storage';
 
 interface Found {
   readonly modules: number;
@@ -27,8 +30,6 @@ export function loadedCopies(file: string): readonly unknown[] {
   return copies;
 }
 
-let bundled: readonly unknown[] | undefined;
-
 let stores: { readonly at: number; readonly copies: readonly unknown[] } | undefined;
 
 /**
@@ -48,15 +49,6 @@ export function authorHasRun(): void {
 }
 
 function findTransformStores(): readonly unknown[] {
-  const loaded = loadedCopies('class-transformer/cjs/storage.js');
-  if (!isBundled()) return loaded;
-  bundled ??= TRANSFORM_STORES.flatMap((load) => {
-    try {
-      return [load()];
-    } catch {
-      // The bundler was told to leave it outside.
-      return [];
-    }
-  });
-  return [...bundled, ...loaded];
+  const bundled = provided(TRANSFORM_STORES) as readonly unknown[] | undefined;
+  return [...(bundled ?? []), ...loadedCopies('class-transformer/cjs/storage.js')];
 }

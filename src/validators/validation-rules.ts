@@ -1,8 +1,8 @@
 import type { ClassType } from '../contract/declaration.js';
 import type { ReviewFault } from '../contract/tool.js';
+import { loadPackage, provided } from '../kernel/optional-package.cjs';
 import { lineage } from '../metadata/class-record.js';
 import { loadedCopies } from './loaded-copies.js';
-import { isBundled, loadClassValidator } from './loaded-modules.cjs';
 
 /** What a rule does. `custom` are all that judge a value, class-validator's own ones included. */
 type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
@@ -142,12 +142,13 @@ function validationStore(): Store | undefined {
 }
 
 /**
- * Whether the application has its class-validator in a bundle that this package is not part of: nothing leads from
- * here to a copy of class-transformer beside it, and `@Exclude` would be overlooked.
+ * Whether class-validator is in a bundle of the application from which nothing leads to it, nor to a copy of
+ * class-transformer beside it: rules could not be checked, and `@Exclude` would be overlooked.
  */
-export function isBundledElsewhere(): boolean {
-  if (isSeen || isBundled() || validationStore() === undefined) return false;
+export function isOutOfReach(): boolean {
+  if (isSeen || validationStore() === undefined) return false;
   isSeen =
+    provided('class-validator') !== undefined ||
     loadedCopies('class-validator/cjs/metadata/MetadataStorage.js').length > 0 ||
     loadedCopies('class-transformer/cjs/storage.js').length > 0;
   return !isSeen;
@@ -255,9 +256,13 @@ function loadValidator(): Validator {
 
 /** The user's copy, not a second one: containers set by `useContainer` live in the copy that was told. */
 function findValidator(store: unknown): Validator {
-  const copies = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
+  const loaded = loadedCopies('class-validator/cjs/index.js') as readonly Validator[];
+  const copies = [
+    ...(provided('class-validator') ? [provided('class-validator') as Validator] : []),
+    ...loaded,
+  ];
   const copy = copies.find(({ MetadataStorage }) => MetadataStorage === store) ?? copies[0];
-  return copy ?? (loadClassValidator() as Validator);
+  return copy ?? (loadPackage('class-validator') as Validator);
 }
 
 function flatten(error: ValidationError, options: ValidateOptions): readonly ReviewFault[] {

@@ -4,8 +4,8 @@ import { packageImports, readSource, sourceTree } from './source-tree.js';
 
 /** The one place that knows a third-party package. */
 const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
-  'class-validator': /^src\/validators\//,
-  'class-transformer': /^src\/validators\//,
+  'class-validator': /^src\/(validators|dto)\//,
+  'class-transformer': /^src\/(validators|dto)\//,
   tsyringe: /^src\/(discovery\/containers|tsyringe)\//,
   acorn: /^src\/discovery\//,
   'expr-eval-fork': /^src\/builtin\//,
@@ -89,7 +89,11 @@ test('bundlers are told to keep every door that loads reflect-metadata', () => {
   const doors = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
   const kept = doors.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
   // What several doors share may land in a chunk; what makes room for the metadata comes before them.
-  const others = ['./dist/chunks/*.js', './dist/src/metadata/extensible-reflect.js'];
+  const others = [
+    './dist/chunks/*.js',
+    './dist/src/dto/index.js',
+    './dist/src/metadata/extensible-reflect.js',
+  ];
   expect([...sideEffects].sort()).toEqual([...kept, ...others].sort());
 });
 

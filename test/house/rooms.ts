@@ -25,6 +25,7 @@ const RANKS: Readonly<Record<string, number>> = {
   builtin: 11,
   mcp: 11,
   'ai-sdk': 11,
+  dto: 11,
   tsyringe: 11,
   stores: 11,
   hooks: 11,

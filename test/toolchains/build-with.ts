@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { outputOfNode } from '../processes/run-node.js';
+import { build } from 'esbuild';
+import { type NodeRun, outputOfNode, runNode } from '../processes/run-node.js';
 
 /** Turns the project in a folder into a report: builds it if that is needed, and runs it. */
 export type Toolchain = (folder: string) => string;
@@ -65,17 +66,14 @@ export interface Bundle {
   readonly format: 'esm' | 'cjs';
   readonly packages?: 'external';
   readonly external?: readonly string[];
-  /** What it imports before all else. */
-  readonly first?: string;
 }
 
 /** Bundles the project with esbuild, which may have nothing to complain of. */
-export function bundle(folder: string, { first = './report.js', ...bundled }: Bundle): void {
+export function bundle(folder: string, bundled: Bundle): void {
   const options = {
     // No `await` at the top: CommonJS has none.
     stdin: {
       contents: `
-        import '${first}';
         import { report } from './report.js';
         report().then((text) => console.log(text));`,
       resolveDir: 'src',
@@ -115,4 +113,37 @@ function jested(folder: string): string {
   const jest = join('node_modules', 'jest', 'bin', 'jest.js');
   outputOfNode(['--experimental-vm-modules', '--no-warnings', jest, '--silent'], { folder });
   return readFileSync(join(folder, 'report.json'), 'utf8');
+}
+
+/** A program as one file, and the packages whose code it contains. */
+export async function bundleOf(
+  folder: string,
+  contents: string,
+): Promise<{ readonly code: string; readonly packages: readonly string[] }> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents, resolveDir: folder, loader: 'ts' },
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    metafile: true,
+    write: false,
+    tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
+  });
+  const [output] = Object.values(metafile.outputs);
+  const used = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+  const names = used.map(([path]) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? '');
+  return { code: outputFiles[0]?.text ?? '', packages: [...new Set(names)].filter((name) => name !== '') };
+}
+
+/** Runs a program as one file in an empty folder. */
+export async function runBundled(folder: string, contents: string): Promise<NodeRun> {
+  const place = mkdtempSync(join(tmpdir(), 'toolwright-alone-'));
+  try {
+    const { code } = await bundleOf(folder, contents);
+    writeFileSync(join(place, 'main.mjs'), code);
+    return runNode(['main.mjs'], { folder: place });
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
 }

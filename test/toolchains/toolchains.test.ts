@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Installation, installBuilt } from '../packed/installation.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
-import { bundle, TOOLCHAINS } from './build-with.js';
+import { bundle, bundleOf, runBundled, TOOLCHAINS } from './build-with.js';
 
 let installed: Installation;
 
@@ -50,11 +50,10 @@ describe('the same toolsets, built without decorator metadata or with it', () =>
   });
 });
 
-test('an ESM bundle that leaves tsyringe outside has it where it imports toolwright/tsyringe', () => {
+test('an ESM bundle that leaves tsyringe outside has it, from beside the program', () => {
   const { folder } = installed;
   const outfile = join('out-injected', 'main.js');
-  const external = ['tsyringe', 'reflect-metadata'];
-  bundle(folder, { outfile, format: 'esm', external, first: 'toolwright/tsyringe' });
+  bundle(folder, { outfile, format: 'esm', external: ['tsyringe', 'reflect-metadata'] });
   const { results } = JSON.parse(outputOfNode([outfile], { folder })) as { results: string[] };
   expect(results[0]).toContain('cus_1 open');
 });
@@ -62,10 +61,63 @@ test('an ESM bundle that leaves tsyringe outside has it where it imports toolwri
 test('decorators within a bundle that toolwright is not part of are missed, not overlooked', () => {
   const { folder } = installed;
   const outfile = join('out-apart', 'main.js');
-  bundle(folder, { outfile, format: 'esm', external: ['toolwright', 'tsyringe'] });
+  bundle(folder, { outfile, format: 'esm', external: ['toolwright', 'toolwright/*', 'tsyringe'] });
   const { exitCode, stderr } = runNode([outfile], { folder });
   expect(exitCode).toBe(1);
-  expect(stderr).toMatch(
-    /what class-transformer's decorators say of class \w+, @Exclude for one, cannot be seen/,
-  );
+  expect(stderr).toMatch(/the class-validator that class \w+ was declared with is in a bundle/);
+});
+
+describe('a bundle that runs where no package is to be found', () => {
+  const DTO = `
+    import { IsEmail } from 'class-validator';
+    import { discoverTools, Param, Tool, ToolRegistry, Toolset } from 'toolwright';
+    class Person { @IsEmail() email; }
+    @Toolset()
+    class Mail {
+      @Tool('Greets')
+      greet(@Param({ name: 'person', type: () => Person }) person) { return 'Hello, ' + person.email; }
+    }
+    const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Mail] }));
+    for (const email of ['a@b.org', 'nobody'])
+      console.log((await tools.execute('greet', { person: { email } })).forLLM.split('\\n')[0]);`;
+
+  test('checks DTO classes if it imports toolwright/dto, and says so at start-up if it does not', async () => {
+    const run = (code: string) => runBundled(installed.folder, code);
+    expect(await run(`import 'toolwright/dto';\n${DTO}`)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^Hello, a@b\.org\n.*not valid|invalid|failed/),
+    });
+    const { exitCode, stderr } = await run(DTO);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/class \w+ was declared with is in a bundle/);
+    expect(stderr).toMatch(/import 'toolwright\/dto' before the class/);
+  });
+
+  test('creates toolsets without tsyringe, and says at start-up which of them need it', async () => {
+    const code = (body: string) => `
+      import { discoverTools, Tool, ToolRegistry, Toolset } from 'toolwright';
+      @Toolset() class Clock { ${body} @Tool('Now') now() { return 'noon'; } }
+      const tools = new ToolRegistry().register(...discoverTools({ toolsets: [Clock] }));
+      console.log((await tools.execute('now', {})).forLLM);`;
+    expect(await runBundled(installed.folder, code(''))).toEqual({
+      exitCode: 0,
+      stdout: 'noon\n',
+      stderr: '',
+    });
+    const { exitCode, stderr } = await runBundled(installed.folder, code('constructor(store) {}'));
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /\w+: its constructor takes an argument, and tsyringe, which injects them, cannot be loaded/,
+    );
+    expect(stderr).toMatch(/npm install tsyringe; in a bundle, import 'toolwright\/tsyringe'/);
+  });
+
+  test('has no code of packages that it does not use, and is small', async () => {
+    const { code, packages } = await bundleOf(
+      installed.folder,
+      `import { defineTool, runToolLoop } from 'toolwright'; console.log(defineTool, runToolLoop);`,
+    );
+    expect(packages.sort()).toEqual(['reflect-metadata', 'toolwright']);
+    expect(code.length).toBeLessThan(475_000);
+  });
 });

@@ -3,8 +3,9 @@ import type { ClassType, ToolsetScope } from '../../contract/declaration.js';
 import type { InjectionToken, InstanceResolver } from '../../contract/ports.js';
 import type { ToolContext } from '../../contract/tool-context.js';
 import type { AuthorFault } from '../../errors/author-fault.js';
+import { errorMessage } from '../../kernel/error-message.js';
+import { loadPackage } from '../../kernel/optional-package.cjs';
 import { readDescription } from '../../metadata/class-record.js';
-import { loadTsyringe } from './load-tsyringe.cjs';
 
 /** A class and how long its instances live. */
 interface ProvidedClass {
@@ -329,8 +330,20 @@ export interface ToolsetHost {
   open(toolset: HostedToolset): InstanceSource;
 }
 
-/** The host for a container; default: tsyringe's global one. */
-export function toolsetHost(container: ToolContainer = loadTsyringe().container): ToolsetHost {
+/** tsyringe, loaded with the first discovery. */
+function loadTsyringe(): typeof import('tsyringe') {
+  return loadPackage('tsyringe') as typeof import('tsyringe');
+}
+
+/** The host for a container; default: tsyringe's global one, or plain constructors where tsyringe is not installed. */
+export function toolsetHost(container?: ToolContainer): ToolsetHost {
+  if (container === undefined) {
+    try {
+      return tsyringeHost(loadTsyringe().container);
+    } catch (error) {
+      return plainHost(errorMessage(error));
+    }
+  }
   const isTsyringe =
     'createChildContainer' in container && typeof container.createChildContainer === 'function';
   return isTsyringe
@@ -345,6 +358,24 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
     inspect: () => [],
     open: ({ class: toolset, scope = 'singleton' }) =>
       scope === 'singleton' ? always(resolver.resolve(toolset as Token)) : perCall(toolset),
+  };
+}
+
+/** Creates toolsets whose constructors take nothing. */
+function plainHost(reason: string): ToolsetHost {
+  const resolve = <Instance>(token: InjectionToken<Instance>) => new (token as new () => Instance)();
+  return {
+    ...portHost({ resolve }),
+    inspect: ({ class: { name, length } }) =>
+      length === 0
+        ? []
+        : [
+            {
+              where: name,
+              problem: `its constructor takes ${length === 1 ? 'an argument' : `${length} arguments`}, and tsyringe, which injects them, cannot be loaded: ${reason.split('\n', 1)[0]}`,
+              fix: "npm install tsyringe; in a bundle, import 'toolwright/tsyringe'; or discoverTools({ container: … })",
+            },
+          ],
   };
 }
 

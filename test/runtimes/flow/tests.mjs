@@ -1,3 +1,5 @@
+import 'toolwright/dto';
+import 'toolwright/tsyringe';
 // A part of the flow tests: what calls, checks, loops, suspends and reads text, and starts no process.
 import 'reflect-metadata';
 import '../../flow/async-tools.test.ts';

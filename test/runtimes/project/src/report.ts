@@ -1,3 +1,6 @@
+// Both do nothing outside of a bundle.
+import 'toolwright/dto';
+import 'toolwright/tsyringe';
 import { discoverTools, runToolLoop, ToolRegistry } from 'toolwright';
 import { calculateTool } from 'toolwright/builtin';
 import { ScriptedProvider } from 'toolwright/testing';

@@ -1,3 +1,6 @@
+// Both do nothing outside of a bundle.
+import 'toolwright/dto';
+import 'toolwright/tsyringe';
 import { discoverTools, ToolRegistry } from 'toolwright';
 import { toolsets } from './toolwright.gen.js';
 
