@@ -1,3 +1,4 @@
+import { htmlToMarkdown } from '@mdream/js';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
 import type { JsonObject } from '../../contract/json-schema.js';
 import type { ToolDefinition } from '../../contract/tool.js';
@@ -159,7 +160,7 @@ async function readPage(response: WebResponse): Promise<PageContent> {
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (isHtml(type)) {
     const html = decoded(response.body, charsetOf(header) ?? charsetInside(response.body));
-    return { kind: 'text', text: await markdownOf(html, response.url) };
+    return { kind: 'text', text: markdownOf(html, response.url) };
   }
   if (isText(type, response.body)) return { kind: 'text', text: decoded(response.body, charsetOf(header)) };
   return { kind: 'bytes', type: type || 'unknown type' };
@@ -192,9 +193,7 @@ function decoded(body: Uint8Array, charset = 'utf-8'): string {
   }
 }
 
-async function markdownOf(html: string, base: string): Promise<string> {
-  // Only pages of HTML need it.
-  const { htmlToMarkdown } = await import('@mdream/js');
+function markdownOf(html: string, base: string): string {
   const text = htmlToMarkdown(html.slice(0, MOST_HTML), { origin: base });
   return html.length > MOST_HTML ? `${text}\n\n[The rest of the page was too long to be converted.]` : text;
 }
