@@ -111,7 +111,8 @@ for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url),
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
   // Outputs lie in folders of their own, and name other files from there.
-  let text = await readFile(file, 'utf8');
+  // The limit of a line also breaks strings, which makes lists of parameters harder to read.
+  let text = (await readFile(file, 'utf8')).replace(/(?<!\\)((?:\\\\)*)\\\n/g, '$1');
   for (const own of [...[...commonFiles].map(chunkOf), REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
   // On the first line: the lines of the source map stay what they are. Decorated classes need it before they are
