@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { buildPage } from './src/inspector/page/build.mjs';
+import { buildPage } from './src/surfaces/inspector/page/build.mjs';
 
 const root = fileURLToPath(new URL('.', import.meta.url));
 const { exports, bin, engines } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
@@ -64,7 +64,7 @@ const reflectMetadata = {
     onResolve({ filter: /^reflect-metadata$/ }, () => ({ path: REFLECT, external: true }));
     onEnd(async () => {
       const before = await readFile(
-        new URL('dist/src/metadata/extensible-reflect.js', import.meta.url),
+        new URL('dist/src/core/metadata/extensible-reflect.js', import.meta.url),
         'utf8',
       );
       await writeFile(new URL('dist/chunks/extensible-reflect.js', import.meta.url), withoutMap(before));
@@ -79,7 +79,7 @@ const nodeVersion = {
   name: 'node-version',
   setup({ onEnd }) {
     onEnd(async () => {
-      const asked = await readFile(new URL('dist/src/kernel/node-version.js', import.meta.url), 'utf8');
+      const asked = await readFile(new URL('dist/src/core/kernel/node-version.js', import.meta.url), 'utf8');
       const answer = 'const problem = oldNode();\nif (problem !== undefined) throw new Error(problem);\n';
       await writeFile(new URL(NODE_VERSION, import.meta.url), `${withoutMap(asked)}${answer}`);
     });
@@ -111,8 +111,7 @@ for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url),
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
   const file = new URL(path, import.meta.url);
   // Outputs lie in folders of their own, and name other files from there.
-  // The limit of a line also breaks strings, which makes lists of parameters harder to read.
-  let text = (await readFile(file, 'utf8')).replace(/(?<!\\)((?:\\\\)*)\\\n/g, '$1');
+  let text = await readFile(file, 'utf8');
   for (const own of [...[...commonFiles].map(chunkOf), REFLECT])
     text = text.replaceAll(`"${own}"`, `"${fromFolder(dirname(path), own)}"`);
   // On the first line: the lines of the source map stay what they are. Decorated classes need it before they are

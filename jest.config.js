@@ -1,17 +1,17 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
+const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+
 /** Names of the package resolve to its sources, so that the tests run without a build and coverage is the sources'. */
-const door = {
-  '^toolwright$': '<rootDir>/src/index.ts',
-  '^toolwright/decorators$': '<rootDir>/decorators/index.ts',
-  '^toolwright/(openai|offline)$': '<rootDir>/src/providers/$1/index.ts',
-  '^toolwright/mcp$': '<rootDir>/src/mcp/index.ts',
-  '^toolwright/nestjs$': '<rootDir>/src/nestjs/index.ts',
-  '^toolwright/toolbox/([a-z-]+)$': '<rootDir>/src/toolbox/$1/index.ts',
-  '^toolwright/winston$': '<rootDir>/src/logging/winston/index.ts',
-  '^toolwright/(agent|testing|builtin|dto|tsyringe|stores|hooks|postgres|satellite|bullmq|pg-boss|plugin|jest|ai-sdk|chat|opentelemetry|inspector)$':
-    '<rootDir>/src/$1/index.ts',
-};
+const entryPoints = Object.fromEntries(
+  Object.entries(exports)
+    .filter(([, path]) => path.endsWith('.js'))
+    .map(([name, path]) => [
+      `^toolwright${name.slice(1)}$`,
+      path.replace('./dist', '<rootDir>').replace(/\.js$/, '.ts'),
+    ]),
+);
 
 export default {
   // Many tests wait for processes and sockets: with four workers more than cores, no core waits with them.
@@ -39,7 +39,7 @@ export default {
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   moduleNameMapper: {
-    ...door,
+    ...entryPoints,
     '^fast-check$': '<rootDir>/test/setup/fast-check.mjs',
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^(\\.{1,2}/.*)\\.cjs$': ['$1.cts', '$1.cjs'],

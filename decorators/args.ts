@@ -1,5 +1,5 @@
-import type { ArgsOptions } from '../src/contract/declaration.js';
-import { recordParameter } from '../src/metadata/class-record.js';
+import type { ArgsOptions } from '../src/core/contract/declaration.js';
+import { recordParameter } from '../src/core/metadata/class-record.js';
 
 /**
  * The parameter receives the whole arguments object, as an instance of its DTO class. A single undecorated

@@ -1,4 +1,4 @@
-import { recordParameter } from '../src/metadata/class-record.js';
+import { recordParameter } from '../src/core/metadata/class-record.js';
 
 /**
  * The parameter receives the call's `ToolContext` and is never part of the schema. Parameters typed

@@ -1,5 +1,5 @@
-import type { ClassDescription, ClassType } from '../src/contract/declaration.js';
-import { recordDescription } from '../src/metadata/class-record.js';
+import type { ClassDescription, ClassType } from '../src/core/contract/declaration.js';
+import { recordDescription } from '../src/core/metadata/class-record.js';
 
 /** Any class, those with a private constructor included. */
 type DescribableClass = { readonly prototype: object };

@@ -1,4 +1,4 @@
-import '../src/metadata/extensible-reflect.js';
+import '../src/core/metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export {
@@ -7,8 +7,8 @@ export {
   type ParamOptions,
   type ToolOptions,
   type ToolsetOptions,
-} from '../src/contract/declaration.js';
-export { ToolContext } from '../src/contract/tool-context.js';
+} from '../src/core/contract/declaration.js';
+export { ToolContext } from '../src/core/contract/tool-context.js';
 export { Args } from './args.js';
 export { Context } from './context.js';
 export { describeClass } from './describe-class.js';

@@ -1,5 +1,5 @@
-import type { ParamOptions } from '../src/contract/declaration.js';
-import { recordParameter, recordProperty } from '../src/metadata/class-record.js';
+import type { ParamOptions } from '../src/core/contract/declaration.js';
+import { recordParameter, recordProperty } from '../src/core/metadata/class-record.js';
 
 /**
  * Describes a parameter of a tool method, or a property of a DTO class. Only what the types cannot say is

@@ -1,6 +1,6 @@
-import type { ToolOptions } from '../src/contract/declaration.js';
-import type { Tool as ToolContract } from '../src/contract/tool.js';
-import { recordTool, refuseStandardDecorators } from '../src/metadata/class-record.js';
+import type { ToolOptions } from '../src/core/contract/declaration.js';
+import type { Tool as ToolContract } from '../src/core/contract/tool.js';
+import { recordTool, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
  * Turns a method into a tool. The method stays an ordinary method that a unit test can call.

@@ -1,5 +1,5 @@
-import type { ClassType, ToolsetOptions } from '../src/contract/declaration.js';
-import { recordToolset, refuseStandardDecorators } from '../src/metadata/class-record.js';
+import type { ClassType, ToolsetOptions } from '../src/core/contract/declaration.js';
+import { recordToolset, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
  * Marks a class whose `@Tool` methods are tools: `discoverTools` finds it and injects its constructor.

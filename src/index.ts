@@ -1,4 +1,4 @@
-import './metadata/extensible-reflect.js';
+import './core/metadata/extensible-reflect.js';
 import 'reflect-metadata';
 
 export { Args } from '../decorators/args.js';
@@ -7,32 +7,6 @@ export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
-export type { CheckedArguments } from './call/check-call.js';
-export type { CallPlace } from './call/effect-key.js';
-export type {
-  AnsweredInvocation,
-  CallRequest,
-  CallWatcher,
-  Invocation,
-  KeepOnce,
-  OnceValue,
-  OnUnknown,
-  SuspendedInvocation,
-  WatchedCall,
-  WatcherAdditions,
-} from './call/invocation.js';
-export {
-  type FunctionParameter,
-  type FunctionParameterType,
-  registerFunction,
-} from './call/register-function.js';
-export type { NameFilter, RegisteredTool } from './call/registration.js';
-export type { DescribeError } from './call/result-text.js';
-export { TaskQueue, type TaskQueueOptions } from './call/task-queue.js';
-export type { ToolRegistryOptions } from './call/tool-registry.js';
-export { type ToolCallResult, ToolRegistry } from './call/tool-registry.js';
-export { toolToSchema } from './call/tool-to-schema.js';
-export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './call/waits.js';
 export type {
   AskableLimits,
   Budget,
@@ -43,7 +17,7 @@ export type {
   PriceTable,
   Spending,
   WhenSpent,
-} from './contract/budget.js';
+} from './core/contract/budget.js';
 export type {
   BudgetAccount,
   BudgetAmounts,
@@ -53,7 +27,7 @@ export type {
   BudgetReservation,
   ReservationOutcome,
   StoreWithBudgets,
-} from './contract/budget-ledger.js';
+} from './core/contract/budget-ledger.js';
 export type {
   Answer,
   ApprovalAnswer,
@@ -81,7 +55,7 @@ export type {
   ToolPolicy,
   UpdateListener,
   Wait,
-} from './contract/call.js';
+} from './core/contract/call.js';
 export type {
   ConversationCommit,
   ConversationHold,
@@ -98,7 +72,7 @@ export type {
   LoggedEvent,
   NewInboxEntry,
   OpenTurn,
-} from './contract/conversation-log.js';
+} from './core/contract/conversation-log.js';
 export {
   type Approval,
   type ApprovalDecision,
@@ -127,7 +101,7 @@ export {
   type ToolsetTitle,
   type TypeReference,
   type TypeToken,
-} from './contract/declaration.js';
+} from './core/contract/declaration.js';
 export type {
   AfterCall,
   AfterResponse,
@@ -140,7 +114,7 @@ export type {
   HookedRequest,
   Hooks,
   OnError,
-} from './contract/hooks.js';
+} from './core/contract/hooks.js';
 export type {
   DeadJob,
   DeadJobQuery,
@@ -156,7 +130,7 @@ export type {
   JobWorker,
   SqlTransaction,
   WorkOptions,
-} from './contract/job-engine.js';
+} from './core/contract/job-engine.js';
 export type {
   CompletionOptions,
   JobBeginning,
@@ -167,14 +141,14 @@ export type {
   StoredJob,
   StoreWithJobs,
   UnsentQuery,
-} from './contract/job-store.js';
+} from './core/contract/job-store.js';
 export type {
   JsonObject,
   JsonSchema,
   SchemaSource,
   StandardSchema,
   ValueOf,
-} from './contract/json-schema.js';
+} from './core/contract/json-schema.js';
 export type {
   AssistantMessage,
   FinishReason,
@@ -195,7 +169,7 @@ export type {
   ToolSchema,
   Usage,
   UserMessage,
-} from './contract/llm-provider.js';
+} from './core/contract/llm-provider.js';
 export type {
   InjectionToken,
   InstanceResolver,
@@ -203,7 +177,7 @@ export type {
   Logger,
   LogLevel,
   ScopedResolver,
-} from './contract/ports.js';
+} from './core/contract/ports.js';
 export type {
   KeptResult,
   ResultCache,
@@ -211,8 +185,8 @@ export type {
   ResultStore,
   StoreWithCache,
   StoreWithResults,
-} from './contract/result-store.js';
-export type { RetentionAges, RetentionReport, StoreWithRetention } from './contract/retention.js';
+} from './core/contract/result-store.js';
+export type { RetentionAges, RetentionReport, StoreWithRetention } from './core/contract/retention.js';
 export type {
   CheckpointStore,
   KeptRun,
@@ -225,7 +199,7 @@ export type {
   SeizeLease,
   StoredEnd,
   TakenRun,
-} from './contract/run-checkpoint.js';
+} from './core/contract/run-checkpoint.js';
 export type {
   ClaimOutcome,
   RunClaim,
@@ -234,7 +208,7 @@ export type {
   RunStore,
   StoredInnerRun,
   StoredRunResult,
-} from './contract/run-state.js';
+} from './core/contract/run-state.js';
 export type {
   DueSchedules,
   Schedule,
@@ -243,15 +217,15 @@ export type {
   ScheduleStore,
   ScheduleTiming,
   StoreWithSchedules,
-} from './contract/schedule-store.js';
+} from './core/contract/schedule-store.js';
 export type {
   ApprovalStore,
   Remember,
   RememberScope,
   StandingApproval,
   StoreWithApprovals,
-} from './contract/standing-approvals.js';
-export type { Telemetry } from './contract/telemetry.js';
+} from './core/contract/standing-approvals.js';
+export type { Telemetry } from './core/contract/telemetry.js';
 export type {
   AgentToolResult,
   AgentToolUpdateCallback,
@@ -266,7 +240,7 @@ export type {
   Reconciliation,
   ToolDefinition,
   ToolExecutionContext,
-} from './contract/tool.js';
+} from './core/contract/tool.js';
 export {
   type BackgroundTask,
   type OncePart,
@@ -276,7 +250,7 @@ export {
   type TaskListener,
   ToolContext,
   type ToolContextData,
-} from './contract/tool-context.js';
+} from './core/contract/tool-context.js';
 export {
   asyncResult,
   type Content,
@@ -292,10 +266,49 @@ export {
   type ToolResultFields,
   toolResult,
   userResult,
-} from './contract/tool-result.js';
-export type { ResourceAccess, Touch, Touches } from './contract/touch.js';
-export { Conversation } from './conversation/conversation.js';
-export { Conversations } from './conversation/conversations.js';
+} from './core/contract/tool-result.js';
+export type { ResourceAccess, Touch, Touches } from './core/contract/touch.js';
+export {
+  type AuthorFault,
+  type InvalidOption,
+  InvalidOptionsError,
+  ToolDeclarationError,
+} from './core/errors/author-fault.js';
+export { ProviderError, type ProviderErrorFacts } from './core/errors/provider-error.js';
+export {
+  ERROR_TABLE,
+  type ErrorEntry,
+  type ErrorName,
+  ToolwrightError,
+} from './core/errors/toolwright-error.js';
+export type { CheckedArguments } from './run/call/check-call.js';
+export type { CallPlace } from './run/call/effect-key.js';
+export type {
+  AnsweredInvocation,
+  CallRequest,
+  CallWatcher,
+  Invocation,
+  KeepOnce,
+  OnceValue,
+  OnUnknown,
+  SuspendedInvocation,
+  WatchedCall,
+  WatcherAdditions,
+} from './run/call/invocation.js';
+export {
+  type FunctionParameter,
+  type FunctionParameterType,
+  registerFunction,
+} from './run/call/register-function.js';
+export type { NameFilter, RegisteredTool } from './run/call/registration.js';
+export type { DescribeError } from './run/call/result-text.js';
+export { TaskQueue, type TaskQueueOptions } from './run/call/task-queue.js';
+export type { ToolRegistryOptions } from './run/call/tool-registry.js';
+export { type ToolCallResult, ToolRegistry } from './run/call/tool-registry.js';
+export { toolToSchema } from './run/call/tool-to-schema.js';
+export { type AnsweredWait, answerWait, type WaitAnswer, type WaitInCall } from './run/call/waits.js';
+export { Conversation } from './run/conversation/conversation.js';
+export { Conversations } from './run/conversation/conversations.js';
 export type {
   AnswersOptions,
   ConversationDeleteOptions,
@@ -308,7 +321,7 @@ export type {
   NextTurn,
   PromptOptions,
   TurnOwner,
-} from './conversation/conversations-options.js';
+} from './run/conversation/conversations-options.js';
 export type {
   ConversationEvent,
   ConversationListener,
@@ -316,48 +329,32 @@ export type {
   NumberedEvent,
   Turn,
   TurnOrigin,
-} from './conversation/events.js';
+} from './run/conversation/events.js';
 export type {
   AnswerOptions,
   ConversationChanges,
   ConversationConfig,
   IdleOptions,
   TurnOptions,
-} from './conversation/options.js';
-export type { ConversationSnapshot } from './conversation/snapshot.js';
-export type { ConversationView } from './conversation/stored-turns.js';
-export {
-  type AgentTool,
-  type ArgumentsOf,
-  agentTool,
-  type DefineToolOptions,
-  defineTool,
-} from './discovery/define-tool.js';
-export { type DiscoverOptions, discoverTools } from './discovery/discover-tools.js';
-export {
-  type AuthorFault,
-  type InvalidOption,
-  InvalidOptionsError,
-  ToolDeclarationError,
-} from './errors/author-fault.js';
-export { ProviderError, type ProviderErrorFacts } from './errors/provider-error.js';
-export { ERROR_TABLE, type ErrorEntry, type ErrorName, ToolwrightError } from './errors/toolwright-error.js';
-export type { JobCompletion } from './jobs/job-doer.js';
-export { MemoryJobEngine } from './jobs/memory-job-engine.js';
+} from './run/conversation/options.js';
+export type { ConversationSnapshot } from './run/conversation/snapshot.js';
+export type { ConversationView } from './run/conversation/stored-turns.js';
+export type { JobCompletion } from './run/jobs/job-doer.js';
+export { MemoryJobEngine } from './run/jobs/memory-job-engine.js';
 export {
   type CancelJobOptions,
   cancelJob,
   type JobRunner,
   type RunJobsOptions,
   runJobs,
-} from './jobs/run-jobs.js';
-export { type AgentAsToolOptions, type AgentContext, agentAsTool } from './loop/agent-as-tool.js';
+} from './run/jobs/run-jobs.js';
+export { type AgentAsToolOptions, type AgentContext, agentAsTool } from './run/loop/agent-as-tool.js';
 export type {
   CallDetector,
   DetectedCalls,
   Detector,
-} from './loop/ask-model.js';
-export { type CompensateOptions, type Compensation, compensateRun } from './loop/compensate-run.js';
+} from './run/loop/ask-model.js';
+export { type CompensateOptions, type Compensation, compensateRun } from './run/loop/compensate-run.js';
 export {
   type BareTool,
   type Completion,
@@ -365,22 +362,22 @@ export {
   type CompletionModel,
   type CompletionRequest,
   complete,
-} from './loop/complete.js';
-export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './loop/events.js';
-export { type FoldedRun, foldRun } from './loop/fold-run.js';
-export type { LoopGuardOptions } from './loop/guard.js';
-export { type KeepRecentOptions, keepRecent } from './loop/keep-recent.js';
+} from './run/loop/complete.js';
+export type { LoopEvent, LoopStatus, ToolLoopResult, ToolLoopStream } from './run/loop/events.js';
+export { type FoldedRun, foldRun } from './run/loop/fold-run.js';
+export type { LoopGuardOptions } from './run/loop/guard.js';
+export { type KeepRecentOptions, keepRecent } from './run/loop/keep-recent.js';
 export type {
   Checkpoint,
   ProviderTarget,
   ResumeConfig,
   ResumeOptions,
   ToolLoopConfig,
-} from './loop/options.js';
-export { PRICES } from './loop/prices.js';
-export { type RecoveredRun, type RecoverOptions, recoverRuns } from './loop/recover-runs.js';
-export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './loop/run.js';
-export type { CompactHistory, PrepareStep, StepContext, StepSettings } from './loop/step-settings.js';
+} from './run/loop/options.js';
+export { PRICES } from './run/loop/prices.js';
+export { type RecoveredRun, type RecoverOptions, recoverRuns } from './run/loop/recover-runs.js';
+export { resumeToolLoop, runToolLoop, streamResumedToolLoop, streamToolLoop } from './run/loop/run.js';
+export type { CompactHistory, PrepareStep, StepContext, StepSettings } from './run/loop/step-settings.js';
 export {
   type AnsweredRun,
   type AnswerStoredRunOptions,
@@ -389,21 +386,29 @@ export {
   cancelRun,
   resumeStoredRun,
   type StoredRun,
-} from './loop/stored-run.js';
-export type { StrictEdit, StrictNote, StrictReport } from './schema/strict/strict-schema.js';
-export {
-  type NoStrictForm,
-  type StrictForm,
-  type StrictSchema,
-  strictSchema,
-} from './schema/strict/strict-schema.js';
-export type { ToolEmbedder } from './search/embedded-tools.js';
-export { type SearchedTool, ToolIndex, type ToolQuery } from './search/tool-index.js';
+} from './run/loop/stored-run.js';
 export {
   type ParsedText,
   parseToolRequest,
   ToolCallParser,
   type ToolCallParserOptions,
   type ToolRequest,
-} from './text/tool-call-parser.js';
-export { type TextToolsOptions, withTextTools } from './text/with-text-tools.js';
+} from './run/text/tool-call-parser.js';
+export { type TextToolsOptions, withTextTools } from './run/text/with-text-tools.js';
+export {
+  type AgentTool,
+  type ArgumentsOf,
+  agentTool,
+  type DefineToolOptions,
+  defineTool,
+} from './tools/discovery/define-tool.js';
+export { type DiscoverOptions, discoverTools } from './tools/discovery/discover-tools.js';
+export type { StrictEdit, StrictNote, StrictReport } from './tools/schema/strict/strict-schema.js';
+export {
+  type NoStrictForm,
+  type StrictForm,
+  type StrictSchema,
+  strictSchema,
+} from './tools/schema/strict/strict-schema.js';
+export type { ToolEmbedder } from './tools/search/embedded-tools.js';
+export { type SearchedTool, ToolIndex, type ToolQuery } from './tools/search/tool-index.js';

@@ -7,9 +7,9 @@ export default {
   setupFilesAfterEnv: ['<rootDir>/test/ai-sdk-packages/judge-wire.ts'],
   testMatch: [
     '<rootDir>/test/ai-sdk-packages/*.spec.ts',
-    '<rootDir>/test/rooms/ai-sdk/{anthropic,google,response-format,strict}.test.ts',
-    '<rootDir>/test/rooms/providers/found-tools.test.ts',
-    '<rootDir>/test/rooms/testing/provider-conformance.test.ts',
+    '<rootDir>/test/parts/ai-sdk/{anthropic,google,response-format,strict}.test.ts',
+    '<rootDir>/test/parts/providers/found-tools.test.ts',
+    '<rootDir>/test/parts/testing/provider-conformance.test.ts',
     '<rootDir>/test/flow/{signed-dialogues,attached-results,error-answers}.test.ts',
   ],
 };

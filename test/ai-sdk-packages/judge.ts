@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';
 import { createGenerator } from 'ts-json-schema-generator';
-import { ROOT } from '../house/repository.js';
+import { ROOT } from '../structure/repository.js';
 
 const FOLDER = join(ROOT, 'test/ai-sdk-packages');
 /** Gone with every installation, so that it is of the installed types. */

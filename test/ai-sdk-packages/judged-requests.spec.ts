@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { LLMRequest, Message, ToolChoice } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
-import { json, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { json, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { faultsOf } from './judge.js';
 
 const quiet = () => undefined;

@@ -1,4 +1,4 @@
-import { readText } from '../house/repository.js';
+import { readText } from '../structure/repository.js';
 
 type Names = Readonly<Record<string, unknown>>;
 

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { LoopEvent, Message, ToolLoopConfig, ToolLoopResult } from 'toolwright';
 import { runToolLoop, streamToolLoop } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
-import { CITIES, METHODS, type Method, RESULTS, serve, weather } from '../rooms/ai-sdk/talk.js';
-import { collect } from '../rooms/providers/loopback-server.js';
+import { CITIES, METHODS, type Method, RESULTS, serve, weather } from '../parts/ai-sdk/talk.js';
+import { collect } from '../parts/providers/loopback-server.js';
 import { runSnippet, snippetOf } from './snippet.js';
 import type { Wire } from './wires.js';
 import {

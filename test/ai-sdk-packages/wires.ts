@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { EventStreamCodec } from '@smithy/eventstream-codec';
-import { CITIES, halves, type Method } from '../rooms/ai-sdk/talk.js';
-import { type Answer, events, json, page } from '../rooms/providers/loopback-server.js';
+import { CITIES, halves, type Method } from '../parts/ai-sdk/talk.js';
+import { type Answer, events, json, page } from '../parts/providers/loopback-server.js';
 
 /** What a model says first, before two calls of `weather`, and after their results. */
 export const THOUGHT = 'Two cities, two calls.';

@@ -4,11 +4,11 @@ export const QUEUE = 'toolwright';
 
 const STORES = {
   async sqlite({ file }) {
-    const { SqliteRunStore } = await import('../../dist/src/stores/index.js');
+    const { SqliteRunStore } = await import('../../dist/src/durable/stores/index.js');
     return new SqliteRunStore({ path: file });
   },
   async postgres({ postgres }, options) {
-    const { PostgresRunStore } = await import('../../dist/src/postgres/index.js');
+    const { PostgresRunStore } = await import('../../dist/src/durable/postgres/index.js');
     return new PostgresRunStore({ connectionString: postgres, schema: 'chaos', ...options });
   },
 };
@@ -38,11 +38,11 @@ export async function openEngine(setting) {
   const { engine, store, postgres, leaseMs } = setting;
   if (engine === 'none') return undefined;
   if (engine === 'pg-boss') {
-    const { pgBossEngine } = await import('../../dist/src/pg-boss/index.js');
+    const { pgBossEngine } = await import('../../dist/src/durable/pg-boss/index.js');
     const transactional = store === 'postgres';
     return pgBossEngine({ connection: postgres, heartbeatSeconds: 10, transactional });
   }
-  const { bullmqEngine } = await import('../../dist/src/bullmq/index.js');
+  const { bullmqEngine } = await import('../../dist/src/durable/bullmq/index.js');
   const [connection, backend] = await bullmqPlace(setting);
   return bullmqEngine({ ...connection, ...(backend ? { backend } : {}), queue: QUEUE, leaseMs });
 }

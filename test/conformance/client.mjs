@@ -2,7 +2,7 @@
 // of them through a registry. The suite gives the address as the last argument, the rest in the environment.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { mcpTools } from '../../dist/src/mcp/index.js';
+import { mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 
 const address = process.argv.at(-1);
 const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? '2025-11-25';

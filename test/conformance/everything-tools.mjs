@@ -3,7 +3,7 @@
 // roots and ended streams.
 import { setTimeout as wait } from 'node:timers/promises';
 import { defineTool } from '../../dist/src/index.js';
-import { listRoots, sampleMessage } from '../../dist/src/mcp/index.js';
+import { listRoots, sampleMessage } from '../../dist/src/surfaces/mcp/index.js';
 
 const RED_DOT =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';

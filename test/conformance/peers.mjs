@@ -9,7 +9,7 @@ import { createMCPClient } from '@ai-sdk/mcp';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { mcpTools } from '../../dist/src/mcp/index.js';
+import { mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 
 const run = promisify(execFile);
 const moduleAt = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));

@@ -1,7 +1,7 @@
 // Serves the suite's tools over streamable HTTP on the loopback, on a free port; says where on standard output.
 import { createServer } from 'node:http';
 import { defineTool, ToolRegistry } from '../../dist/src/index.js';
-import { createMcpServer } from '../../dist/src/mcp/index.js';
+import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
 import { everythingTools } from './everything-tools.mjs';
 
 const registry = new ToolRegistry();

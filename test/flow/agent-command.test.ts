@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { EDIT, modelThat, newPlace, obedient, type Place, textOf } from '../parts/cli/agent-place.js';
+import { newFolder } from '../parts/toolbox/files/folders.js';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
-import { EDIT, modelThat, newPlace, obedient, type Place, textOf } from '../rooms/cli/agent-place.js';
-import { newFolder } from '../rooms/toolbox/files/folders.js';
 
-const MAIN = builtFile('dist/src/cli/main.js');
+const MAIN = builtFile('dist/src/dev/cli/main.js');
 
 function agent({ folder, state }: Place, ...args: readonly string[]): NodeProcess {
   return new NodeProcess([MAIN, 'agent', ...args], {

@@ -16,7 +16,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
-const COMMAND = builtFile('dist/src/cli/main.js');
+const COMMAND = builtFile('dist/src/dev/cli/main.js');
 
 let folder: string;
 let store: SqliteRunStore;

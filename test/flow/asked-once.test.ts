@@ -5,7 +5,7 @@ import { type Answer, resumeToolLoop, runToolLoop, type ToolPolicy } from 'toolw
 import { ScriptedProvider } from 'toolwright/testing';
 import { fileTools, MemoryFileSystem } from 'toolwright/toolbox/files';
 import { Permissions } from 'toolwright/toolbox/permissions';
-import { newFolder } from '../rooms/toolbox/files/folders.js';
+import { newFolder } from '../parts/toolbox/files/folders.js';
 
 const messages = [{ role: 'user', content: 'Write it' }] as const;
 const WRITE = { id: 'c1', name: 'write_file', arguments: { path: 'a.txt', text: 'new' } };

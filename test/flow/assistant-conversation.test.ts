@@ -3,7 +3,7 @@ import { type ConversationEvent, type Message, type ToolLoopResult, ToolRegistry
 import { calculateTool } from 'toolwright/builtin';
 import { OpenAIProvider } from 'toolwright/openai';
 import { Assistant } from '../../examples/assistant/assistant.js';
-import { type Answer, delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { type Answer, delta, events, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { historyFaults } from './strict-history.js';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { completion, json, LoopbackServer, page } from '../parts/providers/loopback-server.js';
 import type { NodeRun } from '../processes/run-node.js';
-import { completion, json, LoopbackServer, page } from '../rooms/providers/loopback-server.js';
 import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 /** One line, of the program and not of Node. */

@@ -5,8 +5,8 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Answer, delta, events, LoopbackServer } from '../parts/providers/loopback-server.js';
 import type { NodeRun } from '../processes/run-node.js';
-import { type Answer, delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
 import { type AssistantStart, runHere, runProcess } from './assistant-runs.js';
 
 let folder: string;

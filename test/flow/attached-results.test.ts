@@ -5,9 +5,9 @@ import { describe, expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, runToolLoop } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
-import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
-import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { functionCall, message, responseOf } from '../rooms/providers/responses-bodies.js';
+import { anthropicMessage } from '../parts/providers/anthropic-bodies.js';
+import { completion, json, LoopbackServer } from '../parts/providers/loopback-server.js';
+import { functionCall, message, responseOf } from '../parts/providers/responses-bodies.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 

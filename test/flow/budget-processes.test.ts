@@ -5,9 +5,9 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import type { BudgetLedger, Spending } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { SqliteRunStore } from 'toolwright/stores';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { buildProgram } from '../processes/build-program.js';
 import { NodeProcess } from '../processes/node-process.js';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 
 const program = buildProgram('test/flow/budget-program.ts');

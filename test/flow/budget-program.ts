@@ -1,8 +1,8 @@
-import type { LLMProvider } from '../../src/contract/llm-provider.js';
-import { defineTool } from '../../src/discovery/define-tool.js';
-import { runToolLoop } from '../../src/loop/run.js';
-import { PostgresRunStore } from '../../src/postgres/index.js';
-import { SqliteRunStore } from '../../src/stores/index.js';
+import type { LLMProvider } from '../../src/core/contract/llm-provider.js';
+import { PostgresRunStore } from '../../src/durable/postgres/index.js';
+import { SqliteRunStore } from '../../src/durable/stores/index.js';
+import { runToolLoop } from '../../src/run/loop/run.js';
+import { defineTool } from '../../src/tools/discovery/define-tool.js';
 
 /** Makes runs that spend what they can of one budget, and says as JSON what each of them spent. */
 const [place = '', schema = '', seed = '1', mode = 'run'] = process.argv.slice(2);

@@ -4,7 +4,7 @@ import { createChatHandler } from 'toolwright/chat';
 import { createInspector } from 'toolwright/inspector';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { chatOf, readMessage, said } from '../rooms/chat/chat-reader.js';
+import { chatOf, readMessage, said } from '../parts/chat/chat-reader.js';
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {

@@ -16,7 +16,7 @@ import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { completion, json, LoopbackServer } from '../parts/providers/loopback-server.js';
 
 const USER: readonly Message[] = [{ role: 'user', content: 'Go' }];
 /** Of Chat Completions and of the Responses API. */

@@ -111,7 +111,7 @@ describe('toolbox', () => {
   });
 
   test('the contract of a tool depends on its own room and the kernel only', () => {
-    const room = new URL('../../src/contract/', import.meta.url);
+    const room = new URL('../../src/core/contract/', import.meta.url);
     const imports = readdirSync(room).flatMap((file) =>
       [...readFileSync(new URL(file, room), 'utf8').matchAll(/ from '([^']+)';$/gm)].map(([, from]) => from),
     );

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { ROOT } from '../house/repository.js';
 import { builtFile } from '../processes/built-file.js';
 import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 const SCRIPT = join(ROOT, 'test', 'chaos', 'run.mjs');
 /** Only what hangs takes so long. */

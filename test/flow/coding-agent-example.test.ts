@@ -7,9 +7,9 @@ import type { PendingCall } from 'toolwright';
 import { ScriptedProvider } from 'toolwright/testing';
 import { repairTests } from '../../examples/coding-agent/coding-agent.js';
 import { rehearsedModel } from '../../examples/coding-agent/rehearsed-model.js';
-import { ROOT } from '../house/repository.js';
 import { builtFile } from '../processes/built-file.js';
 import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 // Runs examples/coding-agent on a copy of its sample: real files, and the real tests of the sample.
 

@@ -1,6 +1,7 @@
 // A process that only reads a conversation in a file, and has nothing else to do. `stored-run-process.ts` starts it.
+
+import { SqliteRunStore } from '../../src/durable/stores/index.js';
 import { Conversations } from '../../src/index.js';
-import { SqliteRunStore } from '../../src/stores/index.js';
 
 const [file = ''] = process.argv.slice(2);
 

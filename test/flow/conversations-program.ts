@@ -1,9 +1,9 @@
 // A process that takes the turns of conversations in a file, or in `<PostgreSQL’s address>#<schema>`. `stored-run-process.ts` builds and starts it.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { PostgresRunStore } from '../../src/durable/postgres/index.js';
+import { SqliteRunStore } from '../../src/durable/stores/index.js';
 import { Conversations, defineTool, type LLMProvider } from '../../src/index.js';
-import { PostgresRunStore } from '../../src/postgres/index.js';
-import { SqliteRunStore } from '../../src/stores/index.js';
 
 const [place = '', effects = ''] = process.argv.slice(2);
 

@@ -21,7 +21,7 @@ import {
 } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 import { historyFaults } from './strict-history.js';
 

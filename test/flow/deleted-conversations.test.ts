@@ -8,7 +8,7 @@ import { agentAsTool, Conversations, defineTool, MemoryJobEngine } from 'toolwri
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
 import { Schedules } from 'toolwright/toolbox/schedule';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 
 type Store = MemoryRunStore | SqliteRunStore | PostgresRunStore;

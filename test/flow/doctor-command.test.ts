@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { SqliteRunStore } from 'toolwright/stores';
-import { ROOT } from '../house/repository.js';
 import { builtFile } from '../processes/built-file.js';
 import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 let folder: string;
 beforeAll(() => {
@@ -14,7 +14,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const doctor = (place: string, ...args: readonly string[]) =>
-  runNode([builtFile('dist/src/cli/main.js'), 'doctor', ...args], { folder: place });
+  runNode([builtFile('dist/src/dev/cli/main.js'), 'doctor', ...args], { folder: place });
 
 test('toolwright doctor finds nothing wrong with an example of the repository', () => {
   const { exitCode, stdout, stderr } = doctor(join(ROOT, 'examples/nestjs'));

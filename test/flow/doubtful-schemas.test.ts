@@ -15,8 +15,8 @@ import {
   Toolset,
 } from 'toolwright';
 import * as z from 'zod';
-import { FORMATS, KNOWN_FORMATS } from '../../src/checking/formats.js';
-import { patternGrowth } from '../../src/checking/patterns.js';
+import { FORMATS, KNOWN_FORMATS } from '../../src/tools/checking/formats.js';
+import { patternGrowth } from '../../src/tools/checking/patterns.js';
 
 class Told implements Logger {
   readonly warnings: string[] = [];

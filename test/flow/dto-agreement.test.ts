@@ -19,7 +19,7 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 import { discoverTools, ToolRegistry } from 'toolwright';
-import { dtoToolset } from '../rooms/schema/dto-toolset.js';
+import { dtoToolset } from '../parts/schema/dto-toolset.js';
 import { runs } from '../setup/runs.js';
 import { DTO_DIFFERENCES, differencesIn } from './dto-differences.js';
 import { randomArguments } from './random-arguments.js';

@@ -12,9 +12,9 @@ import {
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
 import { ScriptedProvider } from 'toolwright/testing';
-import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
-import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
-import { message, responseOf } from '../rooms/providers/responses-bodies.js';
+import { anthropicMessage } from '../parts/providers/anthropic-bodies.js';
+import { completion, json, LoopbackServer } from '../parts/providers/loopback-server.js';
+import { message, responseOf } from '../parts/providers/responses-bodies.js';
 
 const PIXEL = 'iVBORw0KGgo=';
 const HELLO: readonly Message[] = [{ role: 'user', content: 'Hi' }];

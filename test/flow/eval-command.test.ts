@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { completion, json, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
-import { completion, json, LoopbackServer } from '../rooms/providers/loopback-server.js';
 
-const COMMAND = builtFile('dist/src/cli/main.js');
+const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
 
 const TOOLS = `

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { listFiles, ROOT, readText } from '../house/repository.js';
-import { runCommand } from '../rooms/cli/run-command.js';
+import { runCommand } from '../parts/cli/run-command.js';
+import { listFiles, ROOT, readText } from '../structure/repository.js';
 
 /** Those that declare tools of their own. */
 const EXAMPLES = readdirSync(join(ROOT, 'examples'))

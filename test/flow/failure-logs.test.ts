@@ -24,8 +24,8 @@ import { ToolwrightModule, ToolwrightService } from 'toolwright/nestjs';
 import { OpenAIProvider } from 'toolwright/openai';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { chatOf, said } from '../rooms/chat/chat-reader.js';
-import { json, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { chatOf, said } from '../parts/chat/chat-reader.js';
+import { json, LoopbackServer } from '../parts/providers/loopback-server.js';
 
 const USER: readonly Message[] = [{ role: 'user', content: 'Go' }];
 const KEY = 'sk-proj-abcdefghijklmnopqrstuvwxyz123456';

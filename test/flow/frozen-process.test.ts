@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { ROOT } from '../house/repository.js';
 import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 /** Calls that go well and badly, a run that waits and is resumed, a conversation: with names that objects have. */
 const PROGRAM = `

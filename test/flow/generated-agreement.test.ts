@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type SchemaTest, schemaTest } from '../../src/checking/schema-test.js';
-import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
+import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
+import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
+import { type SchemaTest, schemaTest } from '../../src/tools/checking/schema-test.js';
+import { closeCompilers, compilerOf, fixture } from '../parts/typegen/compilers.js';
+import { offeredSchema } from '../parts/typegen/offered-schema.js';
 import { schemasOfTypes } from '../processes/schemas-of-types.js';
-import { closeCompilers, compilerOf, fixture } from '../rooms/typegen/compilers.js';
-import { offeredSchema } from '../rooms/typegen/offered-schema.js';
 import { spoilt } from './random-type.js';
 
 const FOLDER = fixture('agreement');
@@ -57,7 +57,7 @@ beforeAll(async () => {
   const [draft] = describeClasses(scan);
   expect(scan.faults).toEqual([]);
   ours = new Map(draft?.tools?.map((tool: MethodDraft) => [tool.name, schemaTest(offeredSchema(tool))]));
-  const folder = 'test/rooms/typegen/fixtures/agreement';
+  const folder = 'test/parts/typegen/fixtures/agreement';
   const schemas = await schemasOfTypes({
     path: `${folder}/src/interfaces.ts`,
     tsconfig: `${folder}/tsconfig.json`,

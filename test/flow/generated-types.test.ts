@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { schemaTest } from '../../src/checking/schema-test.js';
-import type { MethodDraft } from '../../src/typegen/analysis/class-draft.js';
-import { describeClasses } from '../../src/typegen/analysis/describe-classes.js';
-import { closeCompilers, compilerOf } from '../rooms/typegen/compilers.js';
-import { offeredSchema } from '../rooms/typegen/offered-schema.js';
-import { smallProject, WITH_PLATFORM } from '../rooms/typegen/small-project.js';
+import type { MethodDraft } from '../../src/dev/typegen/analysis/class-draft.js';
+import { describeClasses } from '../../src/dev/typegen/analysis/describe-classes.js';
+import { schemaTest } from '../../src/tools/checking/schema-test.js';
+import { closeCompilers, compilerOf } from '../parts/typegen/compilers.js';
+import { offeredSchema } from '../parts/typegen/offered-schema.js';
+import { smallProject, WITH_PLATFORM } from '../parts/typegen/small-project.js';
 import { PRELUDE, type RandomType, randomType, spoilt } from './random-type.js';
 
 const TYPES = 120;

@@ -1,8 +1,8 @@
 // A worker in a process of its own whose tool begins, says under which key, and never ends. It is killed.
 
-import { bullmqEngine } from '../../src/bullmq/index.js';
+import { bullmqEngine } from '../../src/durable/bullmq/index.js';
+import { PostgresRunStore } from '../../src/durable/postgres/index.js';
 import { defineTool, runJobs } from '../../src/index.js';
-import { PostgresRunStore } from '../../src/postgres/index.js';
 
 const [redis = '', postgres = '', queue = '', schema = ''] = process.argv.slice(2);
 const { hostname, port } = new URL(redis);

@@ -5,7 +5,7 @@ import { Conversations, type ConversationsOptions } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 import { killedPrograms } from './killed-programs.js';
 import { historyFaults } from './strict-history.js';

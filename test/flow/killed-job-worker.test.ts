@@ -4,10 +4,10 @@ import { defineTool, type JobCompletion, runJobs, runToolLoop } from 'toolwright
 import { bullmqEngine } from 'toolwright/bullmq';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { ScriptedProvider } from 'toolwright/testing';
-import { ROOT } from '../house/repository.js';
 import { buildProgram } from '../processes/build-program.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { describePostgres, describeRedis } from '../services/services.js';
+import { ROOT } from '../structure/repository.js';
 
 describeRedis('with Redis', (redis) => {
   describePostgres('and PostgreSQL', (postgres) => {

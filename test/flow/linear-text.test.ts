@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { defineTool, type LLMProvider, ToolCallParser, ToolRegistry, withTextTools } from 'toolwright';
-import { KNOWN_SECRETS } from '../../src/call/redact.js';
+import { KNOWN_SECRETS } from '../../src/run/call/redact.js';
 import { leastGrowth } from '../setup/least-growth.js';
 import { isLong } from '../setup/runs.js';
 

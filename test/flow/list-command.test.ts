@@ -13,7 +13,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('a build leaves the command executable', () => {
-  expect(() => accessSync(builtFile('dist/src/cli/main.js'), constants.X_OK)).not.toThrow();
+  expect(() => accessSync(builtFile('dist/src/dev/cli/main.js'), constants.X_OK)).not.toThrow();
 });
 
 test('toolwright list ends although the module that it listed keeps something open', () => {
@@ -21,14 +21,16 @@ test('toolwright list ends although the module that it listed keeps something op
     export const one = { name: 'one', description: 'One', parameters: { type: 'object' }, execute: () => 1 };
     setInterval(() => {}, 1_000_000);`;
   writeFileSync(join(folder, 'open.mjs'), code);
-  const { exitCode, stdout } = runNode([builtFile('dist/src/cli/main.js'), 'list', 'open.mjs'], { folder });
+  const { exitCode, stdout } = runNode([builtFile('dist/src/dev/cli/main.js'), 'list', 'open.mjs'], {
+    folder,
+  });
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(/^one +- +explicit/m);
 });
 
 test('toolwright ends quietly where whoever reads its output closes the pipe', () => {
   const line = '{ "$0" "$1" list --help; echo "ended with $?" >&2; } | exec 0<&-';
-  const { stderr } = spawnSync('sh', ['-c', line, process.execPath, builtFile('dist/src/cli/main.js')], {
+  const { stderr } = spawnSync('sh', ['-c', line, process.execPath, builtFile('dist/src/dev/cli/main.js')], {
     cwd: folder,
     encoding: 'utf8',
   });

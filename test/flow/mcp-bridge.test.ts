@@ -9,7 +9,7 @@ import {
 } from 'toolwright';
 import { createMcpServer, mcpTools } from 'toolwright/mcp';
 import { ScriptedProvider } from 'toolwright/testing';
-import { ERAS } from '../rooms/mcp/mcp-connections.js';
+import { ERAS } from '../parts/mcp/mcp-connections.js';
 import { type Bridge, type BridgeAnswer, conformanceTools, describeBridge } from './bridge-conformance.js';
 
 const mediaOf = (parts: readonly ContentPart[] = []) =>

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, type ClientOptions } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { ERAS } from '../parts/mcp/mcp-connections.js';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { PROCESS_ENVIRONMENT } from '../processes/run-node.js';
-import { ERAS } from '../rooms/mcp/mcp-connections.js';
 
-const COMMAND = builtFile('dist/src/cli/main.js');
+const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const DOOR = JSON.stringify(builtFile('dist/src/index.js'));
 
 /** A built module as a user may have it: one that writes to standard output, which is not its own. */
@@ -74,7 +74,7 @@ setInterval(() => {}, 1_000_000);
 const NEST = `
 import { Module } from ${JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'))};
 import { defineTool } from ${DOOR};
-import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/nestjs/index.js'))};
+import { ToolwrightModule } from ${JSON.stringify(builtFile('dist/src/surfaces/nestjs/index.js'))};
 class AppModule {
   onModuleDestroy() { console.log('destroyed'); }
 }

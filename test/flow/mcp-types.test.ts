@@ -10,9 +10,9 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { ROOT } from '../house/repository.js';
 import { builtFile } from '../processes/built-file.js';
 import { runCompiler } from '../processes/run-compiler.js';
+import { ROOT } from '../structure/repository.js';
 
 const SERVER = `
 import { ToolRegistry } from 'toolwright';
@@ -21,7 +21,7 @@ const tenantOf = ({ headers }: McpCaller): string => headers?.get('x-tenant') ??
 await createMcpServer(new ToolRegistry(), { scope: (caller) => ({ data: { tenant: tenantOf(caller) } }) }).close();
 `;
 const PACKAGES = ['@modelcontextprotocol/server', '@types/node', 'acorn', 'reflect-metadata', 'tsyringe'];
-const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/mcp/index.ts' };
+const DOORS = { toolwright: 'src/index.ts', 'toolwright/mcp': 'src/surfaces/mcp/index.ts' };
 const BUILT = dirname(dirname(builtFile('dist/src/index.js')));
 
 let folder: string;
@@ -58,7 +58,7 @@ function install(): void {
 test('who only serves tools compiles without the SDK’s client', () => {
   install();
   expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
-  const file = join(folder, 'declared/src/mcp/server/options.ts');
+  const file = join(folder, 'declared/src/surfaces/mcp/server/options.ts');
   writeFileSync(file, `import type { Client } from '@modelcontextprotocol/client';\n${readFileSync(file)}`);
   expect(runCompiler('tsconfig.json', { folder })).toMatchObject([{ code: 'TS2307' }]);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { PendingCall } from 'toolwright';
-import { delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { delta, events, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { openShopProcess } from './nestjs-process.js';
 
 // Runs examples/nestjs as the process that it is.

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { ROOT } from '../house/repository.js';
 import { runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 /** Calls of tools of every kind, good ones and bad ones, more often than code waits to be generated. */
 const PROGRAM = `

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { ROOT } from '../house/repository.js';
+import { ROOT } from '../structure/repository.js';
 import { play } from './recorded/case.js';
 import { recordedCases } from './recorded/recorded-cases.js';
 

@@ -12,8 +12,8 @@ import {
 } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
-import { runCheckpoint } from '../rooms/stores/run-checkpoint.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
+import { runCheckpoint } from '../parts/stores/run-checkpoint.js';
 import { describePostgres } from '../services/services.js';
 import { seenBy } from './dying-store.js';
 

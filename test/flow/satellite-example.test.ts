@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { runProgram } from '../../examples/satellite/run-program.js';
+import { LoopbackServer } from '../parts/providers/loopback-server.js';
 import { builtFile } from '../processes/built-file.js';
 import { HeardOutput } from '../processes/heard-output.js';
 import { NodeProcess } from '../processes/node-process.js';
 import type { NodeRun } from '../processes/run-node.js';
-import { LoopbackServer } from '../rooms/providers/loopback-server.js';
 
 // Runs examples/satellite as the processes that it is, unless its command line is all that is asked for.
 

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { MemoryRunStore, SqliteRunStore } from 'toolwright/stores';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 import { runs } from '../setup/runs.js';
 import { type Clock, type Opened, ScheduleStory, storySteps, withClock } from './schedule-story.js';

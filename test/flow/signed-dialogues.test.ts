@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { runToolLoop } from 'toolwright';
+import { json, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { type BuiltProgram, buildProgram } from '../processes/build-program.js';
 import { NodeProcess } from '../processes/node-process.js';
-import { json, LoopbackServer } from '../rooms/providers/loopback-server.js';
 import { look, SIGNED_DIALOGUES } from './signed-dialogues.js';
 
 let program: BuiltProgram;

@@ -3,9 +3,9 @@ import { createGoogle } from '@ai-sdk/google';
 import { defineTool, type ToolLoopConfig } from 'toolwright';
 import { fromAiSdk } from 'toolwright/ai-sdk';
 import { OpenAIProvider } from 'toolwright/openai';
-import { anthropicMessage } from '../rooms/providers/anthropic-bodies.js';
-import { completion } from '../rooms/providers/loopback-server.js';
-import { functionCall, message, reasoning, responseOf } from '../rooms/providers/responses-bodies.js';
+import { anthropicMessage } from '../parts/providers/anthropic-bodies.js';
+import { completion } from '../parts/providers/loopback-server.js';
+import { functionCall, message, reasoning, responseOf } from '../parts/providers/responses-bodies.js';
 
 /** A model whose first reply has something that the second request must have, and how to ask it. */
 export interface SignedDialogue {

@@ -1,7 +1,7 @@
 import { createPostgresBackend } from 'bullmq';
-import { bullmqEngine } from '../../src/bullmq/index.js';
+import { bullmqEngine } from '../../src/durable/bullmq/index.js';
+import { pgBossEngine } from '../../src/durable/pg-boss/index.js';
 import type { JobEngine } from '../../src/index.js';
-import { pgBossEngine } from '../../src/pg-boss/index.js';
 
 /** Which engine, and where its jobs are. */
 export interface StarvedPlace {

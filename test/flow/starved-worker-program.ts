@@ -2,8 +2,8 @@
 // loop until a file is there, and goes on for longer than leases are renewed in. Further attempts end well.
 import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { PostgresRunStore } from '../../src/durable/postgres/index.js';
 import { defineTool, runJobs } from '../../src/index.js';
-import { PostgresRunStore } from '../../src/postgres/index.js';
 import { BULLMQ_LEASE_MS, openStarvedEngine, type StarvedPlace } from './starved-engines.js';
 
 const [place = '', storeAddress = '', schema = '', awaited = ''] = process.argv.slice(2);

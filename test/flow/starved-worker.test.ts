@@ -7,10 +7,10 @@ import { runMigrations } from 'bullmq';
 import pg from 'pg';
 import { defineTool, type JobEngine, runJobs, ToolRegistry } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
-import { ROOT } from '../house/repository.js';
 import { buildProgram } from '../processes/build-program.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { describePostgres, describeRedis } from '../services/services.js';
+import { ROOT } from '../structure/repository.js';
 import { BULLMQ_LEASE_MS, openStarvedEngine, type StarvedPlace } from './starved-engines.js';
 
 const ENGINES = ['BullMQ on Redis', 'BullMQ on PostgreSQL', 'pg-boss'] as const;

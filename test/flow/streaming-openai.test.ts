@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { defineTool, type LoopEvent, type Message, streamToolLoop } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
-import { collect, delta, events, LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { collect, delta, events, LoopbackServer } from '../parts/providers/loopback-server.js';
 import { historyFaults } from './strict-history.js';
 
 const question: readonly Message[] = [{ role: 'user', content: 'What is 2 + 3?' }];

@@ -22,7 +22,7 @@ import {
 } from 'toolwright';
 import { OpenAIProvider } from 'toolwright/openai';
 import { ScriptedProvider, type ScriptedReply } from 'toolwright/testing';
-import { LoopbackServer } from '../rooms/providers/loopback-server.js';
+import { LoopbackServer } from '../parts/providers/loopback-server.js';
 import { historyFaults } from './strict-history.js';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;

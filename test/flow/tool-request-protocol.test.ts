@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { defineTool, parseToolRequest, ToolRegistry } from 'toolwright';
 import { SatelliteClient, type SatelliteEvent } from 'toolwright/satellite';
-import { AssistantServer, requestText, toolResult } from '../rooms/satellite/assistant-server.js';
+import { AssistantServer, requestText, toolResult } from '../parts/satellite/assistant-server.js';
 
 const QUESTION = 'What is the weather in Lisbon?';
 const REQUEST = { name: 'lookup_weather', arguments: { city: 'Lisbon' } };

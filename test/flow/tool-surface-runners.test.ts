@@ -6,7 +6,7 @@ import { builtFile } from '../processes/built-file.js';
 import { runNode } from '../processes/run-node.js';
 
 const ROOT = JSON.stringify(builtFile('dist/src/index.js'));
-const KIT = JSON.stringify(builtFile('dist/src/testing/index.js'));
+const KIT = JSON.stringify(builtFile('dist/src/dev/testing/index.js'));
 
 const PROGRAM = `
 import { test } from 'node:test';

@@ -33,7 +33,7 @@ import {
 } from 'toolwright';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { dtoToolset } from '../rooms/schema/dto-toolset.js';
+import { dtoToolset } from '../parts/schema/dto-toolset.js';
 
 const closers: (() => Promise<unknown>)[] = [];
 

@@ -3,8 +3,8 @@ import { Conversations } from 'toolwright';
 import { PostgresRunStore } from 'toolwright/postgres';
 import { SqliteRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { LosingProxy } from '../rooms/postgres/losing-proxy.js';
-import { TestSchemas } from '../rooms/postgres/test-schema.js';
+import { LosingProxy } from '../parts/postgres/losing-proxy.js';
+import { TestSchemas } from '../parts/postgres/test-schema.js';
 import { describePostgres } from '../services/services.js';
 import { killedPrograms } from './killed-programs.js';
 

@@ -10,7 +10,7 @@ import { ScriptedProvider } from 'toolwright/testing';
 import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 
-const COMMAND = builtFile('dist/src/cli/main.js');
+const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const door = (name: string) => JSON.stringify(builtFile(`dist/src/${name}`));
 const nest = JSON.stringify(createRequire(import.meta.url).resolve('@nestjs/common'));
 
@@ -38,8 +38,8 @@ const NEST = `
 import { once } from 'node:events';
 import { Injectable, Module, UseGuards } from ${nest};
 import { MemoryJobEngine, Tool } from ${door('index.js')};
-import { ToolwrightModule } from ${door('nestjs/index.js')};
-import { SqliteRunStore } from ${door('stores/index.js')};
+import { ToolwrightModule } from ${door('surfaces/nestjs/index.js')};
+import { SqliteRunStore } from ${door('durable/stores/index.js')};
 ${PROVIDER}
 ${TOOLS}
 class ClerksOnly {
@@ -85,7 +85,7 @@ export const config = { provider, model: 'm', tools, engine: new MemoryJobEngine
 
 const EMPTY_NEST = `
 import { Module } from ${nest};
-import { ToolwrightModule } from ${door('nestjs/index.js')};
+import { ToolwrightModule } from ${door('surfaces/nestjs/index.js')};
 export class AppModule {}
 Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 `;
@@ -93,12 +93,12 @@ Module({ imports: [ToolwrightModule.forRoot()] })(AppModule);
 /** Engines that are away: how they are imported and made, and what is told of them. */
 const AWAY = {
   'pg-boss': [
-    `import { pgBossEngine } from ${door('pg-boss/index.js')};`,
+    `import { pgBossEngine } from ${door('durable/pg-boss/index.js')};`,
     "pgBossEngine({ connection: 'postgres://nobody@127.0.0.1:1/none' })",
     /toolwright: pg-boss, queue 'toolwright' in PostgreSQL at 127\.0\.0\.1:1\/none does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],
   BullMQ: [
-    `import { bullmqEngine } from ${door('bullmq/index.js')};`,
+    `import { bullmqEngine } from ${door('durable/bullmq/index.js')};`,
     "bullmqEngine({ connection: 'redis://127.0.0.1:1' })",
     /toolwright: BullMQ, queue 'toolwright' in Redis at 127\.0\.0\.1:1 does not answer, [^\n]*: connect ECONNREFUSED [\d.:]+\n/,
   ],

@@ -1,9 +1,13 @@
 // What a chat costs: time to the first words beside the bare stream of the provider, chunks per second beside the AI
 // SDK's own response, and the memory of open streams. npm run measure:chat [-- <chunks> <streams>]
 import { streamText } from 'ai';
-import { createChatHandler, toAgUiResponse, toUIMessageResponse } from '../../dist/src/chat/index.js';
+import { MemoryRunStore } from '../../dist/src/durable/stores/index.js';
 import { Conversations, streamToolLoop } from '../../dist/src/index.js';
-import { MemoryRunStore } from '../../dist/src/stores/index.js';
+import {
+  createChatHandler,
+  toAgUiResponse,
+  toUIMessageResponse,
+} from '../../dist/src/surfaces/chat/index.js';
 import { collectGarbage, median, rotated } from '../bench/measure.mjs';
 
 const CHUNKS = Number(process.argv[2] ?? 20_000);

@@ -31,7 +31,7 @@ function measure(name) {
   const start = performance.now();
   const { status, stderr } = spawnSync(
     process.execPath,
-    [join(root, 'dist', 'src', 'cli', 'main.js'), 'generate'],
+    [join(root, 'dist', 'src', 'dev', 'cli', 'main.js'), 'generate'],
     { cwd: folder, encoding: 'utf8' },
   );
   const seconds = ((performance.now() - start) / 1000).toFixed(1);

@@ -60,7 +60,7 @@ function listSources(folder) {
       .filter((entry) => entry.isFile() && /\.c?ts$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length).replaceAll('\\', '/'))
       // The inspector's page is a program of its own.
-      .filter((path) => !path.startsWith('src/inspector/page/'))
+      .filter((path) => !path.startsWith('src/surfaces/inspector/page/'))
       .sort()
   );
 }
@@ -167,10 +167,10 @@ function namesDeclaredTwice(of) {
   return [...count].filter(([, times]) => times > 1).map(([name]) => name);
 }
 
-/** The folder that a maintainer would choose: `src/call`, `src/toolbox/files`, `src/providers/openai`. */
+/** The folder that a maintainer would choose: `src/run/call`, `src/toolbox/files`, `src/models/openai`. */
 function folderOf(path) {
   const parts = dirname(path).split('/');
-  return parts.slice(0, ['toolbox', 'providers', 'logging'].includes(parts[1]) ? 3 : 2).join('/');
+  return parts.slice(0, 3).join('/');
 }
 
 function byFolder() {

@@ -8,9 +8,9 @@ import { findChromium } from '../browser/find-chromium.mjs';
 const root = join(import.meta.dirname, '..', '..');
 const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
 const { defineTool, runToolLoop, ToolRegistry } = await load('src/index.js');
-const { createInspector } = await load('src/inspector/index.js');
-const { MemoryRunStore } = await load('src/stores/index.js');
-const { ScriptedProvider } = await load('src/testing/index.js');
+const { createInspector } = await load('src/surfaces/inspector/index.js');
+const { MemoryRunStore } = await load('src/durable/stores/index.js');
+const { ScriptedProvider } = await load('src/dev/testing/index.js');
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const MOST_BYTES = 150_000;

@@ -19,11 +19,11 @@ import { fileURLToPath } from 'node:url';
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq';
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { bullmqEngine } from '../../dist/src/bullmq/index.js';
+import { bullmqEngine } from '../../dist/src/durable/bullmq/index.js';
+import { pgBossEngine } from '../../dist/src/durable/pg-boss/index.js';
+import { PostgresRunStore } from '../../dist/src/durable/postgres/index.js';
+import { MemoryRunStore, SqliteRunStore } from '../../dist/src/durable/stores/index.js';
 import { defineTool, MemoryJobEngine, runJobs, ToolRegistry } from '../../dist/src/index.js';
-import { pgBossEngine } from '../../dist/src/pg-boss/index.js';
-import { PostgresRunStore } from '../../dist/src/postgres/index.js';
-import { MemoryRunStore, SqliteRunStore } from '../../dist/src/stores/index.js';
 
 const JOBS = Number(process.argv[2] ?? 2000);
 const ROUNDS = Number(process.argv[3] ?? 5);

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { createMcpServer, mcpTools } from '../../dist/src/mcp/index.js';
+import { createMcpServer, mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 
 const given = process.argv[2] ?? process.env.TOOLWRIGHT_SUITES ?? '.';
 const folder = [join(given, 'mcp-tool-lists'), given].find(

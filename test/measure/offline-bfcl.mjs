@@ -21,7 +21,7 @@ async function main(file) {
     console.log(`offline-bfcl: passed over, ${where}`);
     return;
   }
-  const { OfflineProvider } = await import('../../dist/src/providers/offline/index.js');
+  const { OfflineProvider } = await import('../../dist/src/models/offline/index.js');
   const provider = new OfflineProvider({ year: YEAR });
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
   const outcomes = [];

@@ -45,7 +45,7 @@ async function main(folder) {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  const { OpenAIProvider } = await import('../../dist/src/providers/openai/index.js');
+  const { OpenAIProvider } = await import('../../dist/src/models/openai/index.js');
   const outcomes = [];
   for (const row of rows) outcomes.push(await measure(row, { folder, OpenAIProvider }));
   print(outcomes);

@@ -4,7 +4,7 @@ import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';
 import { Ajv } from 'ajv';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { mcpTools } from '../../dist/src/mcp/index.js';
+import { mcpTools } from '../../dist/src/surfaces/mcp/index.js';
 import { readSuite } from './read-suite.mjs';
 
 const rows = readSuite('real-calls.jsonl');

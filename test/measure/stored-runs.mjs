@@ -1,8 +1,8 @@
 // How fast a PostgresRunStore is with a million runs, by which plans, and what a kept step costs beside a bare INSERT.
 // npm run measure:stores [-- <number of runs>]; the database is that of the tests.
 import pg from 'pg';
-import { PostgresRunStore } from '../../dist/src/postgres/index.js';
-import { runStatements } from '../../dist/src/postgres/run-statements.js';
+import { PostgresRunStore } from '../../dist/src/durable/postgres/index.js';
+import { runStatements } from '../../dist/src/durable/postgres/run-statements.js';
 import findServices from '../services/find-services.mjs';
 import stopServices from '../services/stop-services.mjs';
 

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { toStrictJsonSchema } from 'openai/lib/transform';
 import { strictSchema } from '../../dist/src/index.js';
-import { outsideSubset } from '../rooms/schema/strict-subset.ts';
+import { outsideSubset } from '../parts/schema/strict-subset.ts';
 import { readSuite } from './read-suite.mjs';
 
 const details = process.argv.includes('--details');

@@ -11,10 +11,10 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Queue } from 'bullmq';
 import pg from 'pg';
-import { bullmqEngine } from '../../dist/src/bullmq/index.js';
+import { bullmqEngine } from '../../dist/src/durable/bullmq/index.js';
+import { pgBossEngine } from '../../dist/src/durable/pg-boss/index.js';
+import { PostgresRunStore } from '../../dist/src/durable/postgres/index.js';
 import { defineTool, runJobs } from '../../dist/src/index.js';
-import { pgBossEngine } from '../../dist/src/pg-boss/index.js';
-import { PostgresRunStore } from '../../dist/src/postgres/index.js';
 
 const PARTS = 5;
 const CONCURRENCY = 20;

@@ -51,7 +51,7 @@ function sourceFiles(folder) {
         .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
         .map(({ parentPath, name }) => join(parentPath, name).slice(ROOT.length))
         // A program of the browser, of which tests see the built one.
-        .filter((path) => !path.startsWith('src/inspector/page/'))
+        .filter((path) => !path.startsWith('src/surfaces/inspector/page/'))
         .sort()
     );
   } catch (error) {
@@ -81,7 +81,7 @@ export function copyTree(texts) {
   // The page of the inspector is built, and served from there.
   mkdirSync(join(folder, 'dist'));
   symlinkSync(join(ROOT, 'dist/inspector'), join(folder, 'dist/inspector'));
-  const testFiles = paths.filter((path) => /^test\/(rooms|flow)\/.*\.test\.ts$/.test(path));
+  const testFiles = paths.filter((path) => /^test\/(parts|flow)\/.*\.test\.ts$/.test(path));
   return { folder, testFiles, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

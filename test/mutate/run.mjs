@@ -12,10 +12,10 @@ import { readPassed } from './passed-mutants.mjs';
 import { tryMutant } from './try-mutant.mjs';
 
 const ROOMS = {
-  call: ['src/call'],
-  loop: ['src/loop'],
-  checking: ['src/checking'],
-  inspector: ['src/inspector'],
+  call: ['src/run/call'],
+  loop: ['src/run/loop'],
+  checking: ['src/tools/checking'],
+  inspector: ['src/surfaces/inspector'],
 };
 const REQUIRED = 0.92;
 const RESULTS = fileURLToPath(new URL('.results', import.meta.url));

@@ -49,7 +49,7 @@ async function passes(folder, tests, by) {
 
 /** What found it before, then what tells most in its time: of the mutant's own room, and most of its file. */
 function testsOf({ mutant, passed, finder }) {
-  const room = dirname(mutant.path).replace(/^src\//, 'test/rooms/');
+  const room = dirname(mutant.path).replace(/^src\//, 'test/parts/');
   return [...passed]
     .filter(([path, { ms, ids }]) => ids.has(mutant.id) && (ms <= MOST_MS || path === finder))
     .map(([path, { ms, shareOf }]) => {

@@ -6,7 +6,7 @@ export default {
   rootDir: '../..',
   testMatch: [
     '<rootDir>/test/nest-11/version.spec.ts',
-    '<rootDir>/test/rooms/nestjs/**/*.test.ts',
+    '<rootDir>/test/parts/nestjs/**/*.test.ts',
     '<rootDir>/test/flow/nestjs-{bridge,example}.test.ts',
   ],
   moduleNameMapper: {

@@ -3,7 +3,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { defineTool } from 'toolwright';
 import { type ChatHandler, createChatHandler } from 'toolwright/chat';
 import { MemoryRunStore } from 'toolwright/stores';
-import { readMessage, said } from '../rooms/chat/chat-reader.js';
+import { readMessage, said } from '../parts/chat/chat-reader.js';
 import { obedient } from './model.js';
 
 // Fastify by itself, whose parser has read the body before any handler is asked.

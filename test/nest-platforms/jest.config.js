@@ -9,7 +9,7 @@ export default {
   rootDir: '../..',
   testMatch: [
     '<rootDir>/test/nest-platforms/*.spec.ts',
-    '<rootDir>/test/rooms/nestjs/**/*.test.ts',
+    '<rootDir>/test/parts/nestjs/**/*.test.ts',
     '<rootDir>/test/flow/nestjs-bridge.test.ts',
   ],
   moduleNameMapper: {

@@ -6,7 +6,7 @@ export default {
   rootDir: '../..',
   testMatch: [
     '<rootDir>/test/openai-5/version.spec.ts',
-    '<rootDir>/test/rooms/providers/openai-*.test.ts',
+    '<rootDir>/test/parts/providers/openai-*.test.ts',
     '<rootDir>/test/flow/streaming-openai.test.ts',
   ],
   moduleNameMapper: {

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { ROOT } from '../house/repository.js';
 import { builtFile } from '../processes/built-file.js';
 import { type NodeRun, outputOfNode, PROCESS_LIMIT_MS, runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 /** The package as it would be published, unpacked. */
 export interface PackedPackage {

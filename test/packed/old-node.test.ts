@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { oldNode } from '../../src/kernel/node-version.js';
-import { ROOT } from '../house/repository.js';
+import { oldNode } from '../../src/core/kernel/node-version.js';
 import { builtFile } from '../processes/built-file.js';
+import { ROOT } from '../structure/repository.js';
 
 const { engines, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   readonly engines: { readonly node: string };
@@ -35,7 +35,7 @@ describeOldNode('an older Node [needs OldNode]', () => {
   test.each([['--version'], ['generate'], ['list', 'tools.js']])(
     'the command %s says so in one line',
     (...args) => {
-      const { code, out, error } = run(OLD ?? '', [builtFile('dist/src/cli/main.js'), ...args]);
+      const { code, out, error } = run(OLD ?? '', [builtFile('dist/src/dev/cli/main.js'), ...args]);
       expect({ code, out, error }).toEqual({ code: 1, out: '', error: `${line}\n` });
     },
   );

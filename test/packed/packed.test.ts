@@ -3,10 +3,10 @@ import { dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { build } from 'esbuild';
-import { type Door, doors, publicNames } from '../house/doors.js';
-import type { ExportKind } from '../house/module-exports.js';
 import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
+import { type Door, doors, publicNames } from '../structure/doors.js';
+import type { ExportKind } from '../structure/module-exports.js';
 import {
   type Installation,
   installPacked,

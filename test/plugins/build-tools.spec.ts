@@ -4,7 +4,7 @@ import { builtFile } from '../processes/built-file.js';
 import { NodeProcess } from '../processes/node-process.js';
 import { type BuiltProject, builtProject, toolFile } from './built-project.js';
 
-const COMMAND = builtFile('dist/src/cli/main.js');
+const COMMAND = builtFile('dist/src/dev/cli/main.js');
 const GENERATED = 'src/toolwright.gen.ts';
 const FAULT = 'src/tools.ts:3 Tools.a, parameter x: x is a symbol, which JSON does not have.';
 

@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { ROOT } from '../house/repository.js';
 import { type NodeRun, runNode } from '../processes/run-node.js';
+import { ROOT } from '../structure/repository.js';
 
 /** A project in a folder of its own that has the build tools and this package. */
 export interface BuiltProject extends Disposable {

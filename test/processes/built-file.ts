@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../house/repository.js';
+import { ROOT } from '../structure/repository.js';
 
 /** The absolute path of a file that the build makes. */
 export function builtFile(path: `dist/${string}`): string {

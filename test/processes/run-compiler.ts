@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { API, type Diagnostic } from 'typescript/unstable/sync';
-import { ROOT } from '../house/repository.js';
+import { ROOT } from '../structure/repository.js';
 import { runNode } from './run-node.js';
 
 /** One complaint of the compiler. */

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { ROOT } from '../house/repository.js';
+import { ROOT } from '../structure/repository.js';
 
 /** How long a process may run, on whatever machine this is: only one that hangs runs so long. */
 export const PROCESS_LIMIT_MS = 120_000;

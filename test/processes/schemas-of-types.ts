@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { JsonSchema } from 'toolwright';
-import { ROOT, readText } from '../house/repository.js';
+import { ROOT, readText } from '../structure/repository.js';
 
 const CACHE = join(ROOT, 'node_modules', '.cache', 'toolwright-type-schemas');
 

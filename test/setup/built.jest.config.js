@@ -22,7 +22,7 @@ const project = {
   extensionsToTreatAsEsm,
   moduleFileExtensions,
 };
-const { doors, rooms } = testFiles();
+const { doors, parts } = testFiles();
 const inRoot = (path) => `<rootDir>/${path}`;
 const files = (paths, name) => (isWhole ? groupTests(paths, name) : paths).map(inRoot);
 
@@ -46,8 +46,8 @@ export default {
     },
     {
       ...project,
-      displayName: 'rooms',
-      testMatch: files(rooms, 'rooms'),
+      displayName: 'sources',
+      testMatch: files(parts, 'sources'),
       moduleNameMapper,
     },
   ],

@@ -7,9 +7,9 @@ const TESTS = join(ROOT, 'test');
 const SOURCES = [join(ROOT, 'src/'), join(ROOT, 'decorators/')];
 
 /** Files that import the test files that need the same long preparation, which so takes place once. */
-const GROUPS = ['test/house/over-all-sources.ts', 'test/rooms/typegen/by-every-compiler.ts'];
+const GROUPS = ['test/structure/over-all-sources.ts', 'test/parts/typegen/by-every-compiler.ts'];
 
-/** The files of a whole run, from the root: `doors` know the package by its doors alone, `rooms` open its sources. */
+/** The files of a whole run, from the root: `doors` know the package by its doors alone, `parts` open its sources. */
 export function testFiles() {
   const opens = new Map();
   const grouped = new Set(GROUPS.flatMap((path) => importedBy(join(ROOT, path))));
@@ -22,7 +22,7 @@ export function testFiles() {
   const fromRoot = (file) => relative(ROOT, file).replaceAll('\\', '/');
   return {
     doors: files.filter(isDoor).map(fromRoot),
-    rooms: files.filter((file) => !isDoor(file)).map(fromRoot),
+    parts: files.filter((file) => !isDoor(file)).map(fromRoot),
   };
 }
 

@@ -17,9 +17,9 @@ const ALONE = /\bjest\.(?:use|mock|unstable|setSystem)|^(?:(?:export )?(?:const|
 const OF_ALL_CLASSES = [
   'test/flow/declaration-warnings.test.ts',
   'test/flow/injecting.test.ts',
-  'test/rooms/cli/',
-  'test/rooms/nestjs/forgotten-classes.test.ts',
-  'test/rooms/nestjs/inspector.test.ts',
+  'test/parts/cli/',
+  'test/parts/nestjs/forgotten-classes.test.ts',
+  'test/parts/nestjs/inspector.test.ts',
 ];
 
 /**

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { ToolRegistry } from '../../dist/src/index.js';
-import { createMcpServer } from '../../dist/src/mcp/index.js';
+import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
 import { megabytes, settledHeap } from './heap.mjs';
 import { playClient } from './mcp-client.mjs';
 import { createRandom } from './random.mjs';

@@ -11,7 +11,7 @@ beforeAll(() => {
   installed = installBuilt();
   cpSync(join(import.meta.dirname, 'project'), installed.folder, { recursive: true });
   const { folder, unpacked } = installed;
-  outputOfNode([join(unpacked, 'dist', 'src', 'cli', 'main.js'), 'generate'], { folder });
+  outputOfNode([join(unpacked, 'dist', 'src', 'dev', 'cli', 'main.js'), 'generate'], { folder });
 });
 
 afterAll(() => installed?.remove());

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { ROOT, readText } from '../house/repository.js';
 import { checkFiles } from '../processes/run-compiler.js';
+import { ROOT, readText } from '../structure/repository.js';
 
 const FIXTURE = 'test/packed/fixtures/wrong-types';
 

@@ -1,21 +1,16 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import { ToolRegistry } from '../../call/tool-registry.js';
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { AssistantMessage, Message } from '../../contract/llm-provider.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import type { ToolResult } from '../../contract/tool-result.js';
-import type { Conversation } from '../../conversation/conversation.js';
-import type { ConversationsConfig } from '../../conversation/conversations-options.js';
-import { freezeTool } from '../../discovery/define-tool.js';
-import { toolsOfInstances } from '../../discovery/discover-tools.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { AssistantMessage, Message } from '../../core/contract/llm-provider.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
 import {
   checkArguments,
   checkOptions,
   type InvalidOption,
   InvalidOptionsError,
   refuseOptions,
-} from '../../errors/author-fault.js';
-import { isRecord, parsedJson } from '../../kernel/json.js';
+} from '../../core/errors/author-fault.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
   instanceOf,
@@ -24,8 +19,13 @@ import {
   protecting,
   required,
   withMethods,
-} from '../../kernel/options.js';
-import { type AgentContext, noteAgents, runAgentOf } from '../../loop/agent-as-tool.js';
+} from '../../core/kernel/options.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { Conversation } from '../../run/conversation/conversation.js';
+import type { ConversationsConfig } from '../../run/conversation/conversations-options.js';
+import { type AgentContext, noteAgents, runAgentOf } from '../../run/loop/agent-as-tool.js';
+import { freezeTool } from '../../tools/discovery/define-tool.js';
+import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { Agents, type NamedAgent } from './agents.js';
 
 /** The description of the parameter that names an agent. */

@@ -1,15 +1,13 @@
-import { registryOf, ToolRegistry } from '../../call/tool-registry.js';
-import { BUDGET, type Budget, type BudgetLimits, keepsBudgets } from '../../contract/budget.js';
-import type { StoreWithBudgets } from '../../contract/budget-ledger.js';
-import type { CallScope } from '../../contract/call.js';
-import type { SchemaSource } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import type { ToolContext } from '../../contract/tool-context.js';
-import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.js';
-import { TOOL_NAME } from '../../discovery/define-tool.js';
-import { type InvalidOption, invalidOptions, refuseOptions } from '../../errors/author-fault.js';
-import { onAbort } from '../../kernel/async.js';
-import { isRecord, ownerText } from '../../kernel/json.js';
+import { BUDGET, type Budget, type BudgetLimits, keepsBudgets } from '../../core/contract/budget.js';
+import type { StoreWithBudgets } from '../../core/contract/budget-ledger.js';
+import type { CallScope } from '../../core/contract/call.js';
+import type { SchemaSource } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { errorResult, ToolResult, toolResult } from '../../core/contract/tool-result.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { onAbort } from '../../core/kernel/async.js';
+import { isRecord, ownerText } from '../../core/kernel/json.js';
 import {
   COUNT,
   COUNT_LIMIT,
@@ -20,11 +18,13 @@ import {
   protecting,
   required,
   TEXT,
-} from '../../kernel/options.js';
-import { visibleLine } from '../../kernel/visible-text.js';
-import { agentAsTool, runAgentOf } from '../../loop/agent-as-tool.js';
-import { LOOP_RULES, type ToolLoopConfig } from '../../loop/options.js';
-import { PRICES, priceOf } from '../../loop/prices.js';
+} from '../../core/kernel/options.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { registryOf, ToolRegistry } from '../../run/call/tool-registry.js';
+import { agentAsTool, runAgentOf } from '../../run/loop/agent-as-tool.js';
+import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
+import { PRICES, priceOf } from '../../run/loop/prices.js';
+import { TOOL_NAME } from '../../tools/discovery/define-tool.js';
 
 /** One agent of a table: what it is asked with, and what it may do. */
 export interface NamedAgent

@@ -13,8 +13,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord, parsedJson } from '../../kernel/json.js';
-import { nodeCrypto } from '../../kernel/node-module.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
 
 /** A file as it was: its content is kept under a digest. */
 export interface KeptFile {

@@ -24,9 +24,9 @@ import {
 } from 'node:fs';
 import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { promisify } from 'node:util';
-import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../errors/author-fault.js';
-import { nodeCrypto } from '../../kernel/node-module.js';
-import { FILLED_TEXT, optionTable, required } from '../../kernel/options.js';
+import { checkOptions, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
+import { FILLED_TEXT, optionTable, required } from '../../core/kernel/options.js';
 import { folderPath, isWithin } from '../paths/folder-path.js';
 import {
   alreadyThere,

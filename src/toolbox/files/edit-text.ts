@@ -1,6 +1,5 @@
-import type { StructuredPatch } from 'diff';
-import { escapePattern } from '../../kernel/escape-pattern.js';
-import { loadDiff } from './load-diff.cjs';
+import { applyPatch, createTwoFilesPatch, formatPatch, parsePatch } from 'diff';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
 
 /** One replacement in a text. */
 export interface TextEdit {
@@ -127,9 +126,9 @@ const NOWHERE = '/dev/null';
 
 /** Reads a unified patch of any number of files, as `diff -u` and `git diff` write it. */
 export function readPatch(patch: string): ReadPatch {
-  let parsed: readonly StructuredPatch[];
+  let parsed: ReturnType<typeof parsePatch>;
   try {
-    parsed = loadDiff().parsePatch(patch);
+    parsed = parsePatch(patch);
   } catch (error) {
     return { ok: false, problem: error instanceof Error ? error.message : 'it cannot be read' };
   }
@@ -148,7 +147,7 @@ export function readPatch(patch: string): ReadPatch {
       to: newFileName === NOWHERE || one.isDelete ? undefined : nameOf(newFileName, hasPrefix),
       // Context that differs is a text that has changed: nothing is put where it might fit.
       apply: (text) => {
-        const patched = loadDiff().applyPatch(text, one, { fuzzFactor: 0 });
+        const patched = applyPatch(text, one, { fuzzFactor: 0 });
         return patched === false ? undefined : patched;
       },
     });
@@ -173,7 +172,7 @@ export function differenceOf(path: string, before: string, after: string): strin
   // Nothing has to be looked for, which takes its time also then.
   if (before === '' && after !== '') return wholeText(path, after, '+');
   if (after === '' && before !== '') return wholeText(path, before, '-');
-  return loadDiff().createTwoFilesPatch(path, path, before, after, undefined, undefined, {
+  return createTwoFilesPatch(path, path, before, after, undefined, undefined, {
     context: 3,
     timeout: MOST_MS,
   });
@@ -187,5 +186,5 @@ function wholeText(path: string, text: string, sign: '+' | '-'): string {
   if (!text.endsWith('\n')) marked.push('\\ No newline at end of file');
   const hunk = { oldStart: 1, oldLines, newStart: 1, newLines, lines: marked };
   const names = { oldFileName: path, newFileName: path, oldHeader: undefined, newHeader: undefined };
-  return loadDiff().formatPatch({ ...names, hunks: [hunk] });
+  return formatPatch({ ...names, hunks: [hunk] });
 }

@@ -1,9 +1,9 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import { ToolResult } from '../../contract/tool-result.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { toolsOfInstances } from '../../discovery/discover-tools.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { globMatcher } from '../paths/glob.js';
 import { DiskFileSystem, type DiskFileSystemOptions } from './disk-file-system.js';
 import {

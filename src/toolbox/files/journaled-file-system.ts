@@ -1,6 +1,6 @@
 import { isAbsolute, posix } from 'node:path';
-import { checkArguments, checkOptions, refuseOptions } from '../../errors/author-fault.js';
-import { FILLED_TEXT, optionTable, withMethods } from '../../kernel/options.js';
+import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { FILLED_TEXT, optionTable, withMethods } from '../../core/kernel/options.js';
 import {
   ChangeJournal,
   type ChangeStep,

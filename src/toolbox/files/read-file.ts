@@ -1,5 +1,5 @@
-import { ToolResult, toolResult } from '../../contract/tool-result.js';
-import { nodeCrypto } from '../../kernel/node-module.js';
+import { ToolResult, toolResult } from '../../core/contract/tool-result.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   type ByteRange,
   type FileBytes,

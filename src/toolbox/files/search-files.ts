@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { createContext, Script } from 'node:vm';
 import ignore from 'ignore';
-import { patternGrowth } from '../../checking/patterns.js';
-import { nextTurn } from '../../kernel/async.js';
-import { escapePattern } from '../../kernel/escape-pattern.js';
-import { visibleLine } from '../../kernel/visible-text.js';
+import { nextTurn } from '../../core/kernel/async.js';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { patternGrowth } from '../../tools/checking/patterns.js';
 import {
   type FileKind,
   type FileSystem,

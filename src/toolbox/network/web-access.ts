@@ -10,8 +10,8 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import ipaddr from 'ipaddr.js';
-import { checkOptions } from '../../errors/author-fault.js';
-import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '../../kernel/options.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '../../core/kernel/options.js';
 
 /** Where requests may go, and how far they go. */
 export interface WebAccessOptions {

@@ -1,11 +1,10 @@
-import type { ToolAnnotations } from '../../contract/declaration.js';
-import type { JsonObject, JsonSchema } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import type { ToolContext } from '../../contract/tool-context.js';
-import { ToolResult } from '../../contract/tool-result.js';
-import { defineTool } from '../../discovery/define-tool.js';
-import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../errors/author-fault.js';
-import { isRecord } from '../../kernel/json.js';
+import type { ToolAnnotations } from '../../core/contract/declaration.js';
+import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
 import {
   ADDRESS,
   either,
@@ -17,7 +16,8 @@ import {
   RECORD,
   secret,
   TEXT,
-} from '../../kernel/options.js';
+} from '../../core/kernel/options.js';
+import { defineTool } from '../../tools/discovery/define-tool.js';
 import { WebAccess, type WebRequest, type WebResponse } from '../network/web-access.js';
 import {
   deadEnd,

@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { AuthorFault } from '../../errors/author-fault.js';
-import { isRecord } from '../../kernel/json.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { AuthorFault } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
 
 /** Where a parameter of an operation goes. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';

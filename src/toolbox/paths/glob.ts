@@ -1,5 +1,5 @@
-import { escapePattern } from '../../kernel/escape-pattern.js';
-import { FILLED_TEXT, type OptionRule } from '../../kernel/options.js';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
 
 const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;

@@ -1,15 +1,15 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../contract/call.js';
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { RememberScope } from '../../contract/standing-approvals.js';
-import type { ToolContext } from '../../contract/tool-context.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { checkOptions, InvalidOptionsError } from '../../errors/author-fault.js';
-import { errorMessage } from '../../kernel/error-message.js';
-import { withFileLock } from '../../kernel/file-lock.js';
-import { isRecord, parsedJson, plainJson } from '../../kernel/json.js';
-import { nodeCrypto } from '../../kernel/node-module.js';
+import type { PolicyRemember, PolicyRequest, ToolPolicy } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { RememberScope } from '../../core/contract/standing-approvals.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { withFileLock } from '../../core/kernel/file-lock.js';
+import { isRecord, parsedJson, plainJson } from '../../core/kernel/json.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   either,
   FILLED_TEXT,
@@ -24,8 +24,8 @@ import {
   RECORD,
   required,
   TEXT,
-} from '../../kernel/options.js';
-import { visibleLine } from '../../kernel/visible-text.js';
+} from '../../core/kernel/options.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
 

@@ -1,9 +1,9 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import type { Schedule, ScheduleTiming } from '../../contract/schedule-store.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import { errorResult, type ToolResult, toolResult } from '../../contract/tool-result.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { toolsOfInstances } from '../../discovery/discover-tools.js';
+import type { Schedule, ScheduleTiming } from '../../core/contract/schedule-store.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { errorResult, type ToolResult, toolResult } from '../../core/contract/tool-result.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { Schedules, type SchedulesOptions } from './schedules.js';
 
 const YEAR_MINUTES = 366 * 24 * 60;

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { isNobody } from '../../contract/call.js';
-import type { ConversationLog } from '../../contract/conversation-log.js';
-import { STORED_ID } from '../../contract/run-state.js';
+import { isNobody } from '../../core/contract/call.js';
+import type { ConversationLog } from '../../core/contract/conversation-log.js';
+import { STORED_ID } from '../../core/contract/run-state.js';
 import {
   type Schedule,
   type ScheduleStore,
@@ -9,9 +9,9 @@ import {
   STORE_WITH_SCHEDULES,
   type StoreWithSchedules,
   subjectOf,
-} from '../../contract/schedule-store.js';
-import { checkOptions, refuseOptions } from '../../errors/author-fault.js';
-import { plainJson } from '../../kernel/json.js';
+} from '../../core/contract/schedule-store.js';
+import { checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { plainJson } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   COUNT_LIMIT,
@@ -25,8 +25,8 @@ import {
   required,
   TEXT,
   wrongValues,
-} from '../../kernel/options.js';
-import { cronTimes, enteredTime, isTimeZone, readTime } from '../../schedules/schedule-runner.js';
+} from '../../core/kernel/options.js';
+import { cronTimes, enteredTime, isTimeZone, readTime } from '../../run/schedules/schedule-runner.js';
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MOST = 20;

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type CommandArgument, forEachChild, parse, type SyntaxNode, type Word, type WordPart } from 'unbash';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { visibleText } from '../../kernel/visible-text.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { visibleText } from '../../core/kernel/visible-text.js';
 import { folderPath } from '../paths/folder-path.js';
 import type { FolderView } from './command-shell.js';
 

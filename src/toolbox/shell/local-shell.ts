@@ -11,10 +11,10 @@ import {
 } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Logger } from '../../contract/ports.js';
-import { checkOptions, warnAuthor } from '../../errors/author-fault.js';
-import { onAbort } from '../../kernel/async.js';
-import { nodeCrypto } from '../../kernel/node-module.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { checkOptions, warnAuthor } from '../../core/errors/author-fault.js';
+import { onAbort } from '../../core/kernel/async.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
 import {
   COUNT,
   either,
@@ -26,7 +26,7 @@ import {
   RECORD,
   type RulesOf,
   required,
-} from '../../kernel/options.js';
+} from '../../core/kernel/options.js';
 import { folderPath, isWithin } from '../paths/folder-path.js';
 import {
   type CommandEnd,

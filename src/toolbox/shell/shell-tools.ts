@@ -1,11 +1,11 @@
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import { errorResult, ToolResult, toolResult } from '../../contract/tool-result.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { toolsOfInstances } from '../../discovery/discover-tools.js';
-import { onAbort } from '../../kernel/async.js';
-import { visibleLine } from '../../kernel/visible-text.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { errorResult, ToolResult, toolResult } from '../../core/contract/tool-result.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { onAbort } from '../../core/kernel/async.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { type CommandPlace, commandAccess, readOnlyText } from './command-access.js';
 import { type CommandEnd, type CommandRequest, CommandShell, type RunningCommand } from './command-shell.js';
 import { LocalShell, type LocalShellOptions } from './local-shell.js';

@@ -3,19 +3,19 @@ import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse as parseYaml } from 'yaml';
-import type { JsonSchema } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { defineTool } from '../../discovery/define-tool.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
 import {
   type AuthorFault,
   checkOptions,
   InvalidOptionsError,
   ToolDeclarationError,
-} from '../../errors/author-fault.js';
-import { errorMessage } from '../../kernel/error-message.js';
-import { isRecord } from '../../kernel/json.js';
-import { either, FILLED_TEXT, LIST, optionTable, required } from '../../kernel/options.js';
+} from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { either, FILLED_TEXT, LIST, optionTable, required } from '../../core/kernel/options.js';
+import { defineTool } from '../../tools/discovery/define-tool.js';
 import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../paths/folder-path.js';
 
 /** Options of {@link skillTools}. */

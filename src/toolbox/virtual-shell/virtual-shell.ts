@@ -10,9 +10,9 @@ import {
   MountableFs,
   type RmOptions,
 } from 'just-bash';
-import { checkOptions } from '../../errors/author-fault.js';
-import { onAbort } from '../../kernel/async.js';
-import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../kernel/options.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { onAbort } from '../../core/kernel/async.js';
+import { COUNT, instanceOf, listOf, optionTable, protecting, required } from '../../core/kernel/options.js';
 import { type FileInfo, FileSystem, FileSystemError } from '../files/file-system.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globMatcher, PATH_PATTERN } from '../paths/glob.js';

@@ -1,6 +1,6 @@
-import { checkOptions } from '../../errors/author-fault.js';
-import { isRecord, parsedJson } from '../../kernel/json.js';
-import { ADDRESS, HEADERS, MILLISECONDS, optionTable, required } from '../../kernel/options.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { ADDRESS, HEADERS, MILLISECONDS, optionTable, required } from '../../core/kernel/options.js';
 import { WebAccess, WebFault } from '../network/web-access.js';
 
 /** One result of a search. */

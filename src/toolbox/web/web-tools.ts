@@ -1,10 +1,10 @@
 import { htmlToMarkdown } from '@mdream/js';
 import { Param, Tool, ToolContext, Toolset } from '../../../decorators/index.js';
-import type { JsonObject } from '../../contract/json-schema.js';
-import type { ToolDefinition } from '../../contract/tool.js';
-import { ToolResult } from '../../contract/tool-result.js';
-import type { ResourceAccess } from '../../contract/touch.js';
-import { toolsOfInstances } from '../../discovery/discover-tools.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import type { ResourceAccess } from '../../core/contract/touch.js';
+import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { WebAccess, type WebAccessOptions, type WebResponse } from '../network/web-access.js';
 import { WebSearch } from './web-search.js';
 

@@ -1,0 +1,197 @@
+import { parseArgs } from 'node:util';
+import type { CallScope } from '../../core/contract/call.js';
+import { type LLMProvider, PROVIDER } from '../../core/contract/llm-provider.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { Conversation } from '../../run/conversation/conversation.js';
+import type { ConversationConfig } from '../../run/conversation/options.js';
+import { ChatPrinter } from './chat-printer.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import { askAll, TerminalLines } from './terminal-questions.js';
+
+const OPTIONS = {
+  model: { type: 'string' },
+  offline: { type: 'boolean' },
+  data: { type: 'string' },
+} as const;
+
+type ChatOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+/** `toolwright chat <module>`: a conversation over the tools of a module, on the terminal. */
+export const chatCommand: Command = {
+  async run(args, surroundings) {
+    const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+    const [name, second] = positionals;
+    if (name === undefined || second !== undefined)
+      throw new UserFault('chat takes one module: toolwright chat dist/tools.js');
+    const data = readData(values.data);
+    const module = await openTools(name, surroundings);
+    try {
+      const registry = registryOfModule(module.exports);
+      if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+      const config = { ...(await modelOf(name, module, values)), tools: registry };
+      const scope = await scopeOf(module, data);
+      await new TerminalChat({ config, scope, registry, surroundings }).talk();
+      return 0;
+    } finally {
+      await module.close();
+    }
+  },
+};
+
+async function openTools(name: string, { folder }: CommandSurroundings): Promise<OpenModule> {
+  try {
+    return await openModule(name, folder);
+  } catch (fault) {
+    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
+    throw new UserFault(fault.message, 1);
+  }
+}
+
+function readData(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const data: unknown = JSON.parse(text);
+    if (isRecord(data)) return data;
+  } catch {
+    // Told below, as anything else that is no object.
+  }
+  throw new UserFault('--data is to be a JSON object: --data \'{"userId":"u1"}\'');
+}
+
+/** Who answers, and with what: the module's own, or the stand-in. */
+async function modelOf(
+  name: string,
+  { exports, inspection = {} }: OpenModule,
+  { offline, model: named }: ChatOptions,
+): Promise<Pick<ConversationConfig, 'provider' | 'model' | 'systemPrompt'>> {
+  const { config } = exports;
+  const { provider, model, systemPrompt } = {
+    ...exports,
+    ...(isRecord(config) ? config : {}),
+    ...inspection,
+  };
+  const prompt = typeof systemPrompt === 'string' ? { systemPrompt } : {};
+  if (offline) {
+    const { OfflineProvider } = await import('../../models/offline/offline-provider.js');
+    return { provider: new OfflineProvider(), model: 'offline', ...prompt };
+  }
+  const asked = named ?? model;
+  if (!PROVIDER.accepts(provider) || typeof asked !== 'string')
+    throw new UserFault(
+      `${name} exports no provider and model: export const config = { provider, model, tools }, or --offline`,
+      1,
+    );
+  return { provider: provider as LLMProvider, model: asked, ...prompt };
+}
+
+async function scopeOf({ inspection }: OpenModule, data: CallScope['data'] | undefined): Promise<CallScope> {
+  const chosen = data === undefined ? {} : { data };
+  return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
+}
+
+interface ChatParts {
+  readonly config: ConversationConfig;
+  readonly scope: CallScope;
+  readonly registry: ToolRegistry;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** Lines in, text out: one turn after the other. */
+class TerminalChat {
+  readonly #parts: ChatParts;
+  readonly #conversation: Conversation;
+  readonly #printer: ChatPrinter;
+  readonly #lines: TerminalLines;
+  #isInTurn = false;
+
+  constructor(parts: ChatParts) {
+    const { config, scope, surroundings } = parts;
+    this.#parts = parts;
+    this.#printer = new ChatPrinter(surroundings);
+    this.#conversation = new Conversation({ ...config, scope });
+    this.#conversation.subscribe((event) =>
+      this.#printer.show(event.type === 'call-end' ? { ...event, status: event.record.status } : event),
+    );
+    this.#lines = new TerminalLines(surroundings, this.#printer);
+  }
+
+  async talk(): Promise<void> {
+    const { error } = this.#parts.surroundings;
+    const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
+    error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
+    try {
+      for (;;) {
+        const line = await this.#lines.ask('> ');
+        if (line === undefined || line.trim() === '/exit') return;
+        if (line.trim() === '/tools') this.#listTools();
+        else if (line.trim() !== '') await this.#turn(line);
+      }
+    } finally {
+      unfollow();
+      this.#lines.close();
+      await this.#conversation.close();
+    }
+  }
+
+  /** Of a turn, the turn; otherwise the command. */
+  #interrupt(): void {
+    if (!this.#isInTurn) {
+      this.#lines.close();
+      return;
+    }
+    this.#conversation.abort(new Error('aborted at the terminal'));
+  }
+
+  #listTools(): void {
+    const { registry, surroundings } = this.#parts;
+    for (const summary of registry.getSummaries()) surroundings.out(`${visibleLine(summary)}\n`);
+  }
+
+  async #turn(text: string): Promise<void> {
+    this.#isInTurn = true;
+    try {
+      let result = await this.#conversation.prompt(text);
+      while (result.status === 'suspended') {
+        const answers = await askAll(this.#conversation.pending, {
+          ask: (question) => this.#lines.ask(question, this.#untilTurnEnds()),
+          printer: this.#printer,
+          surroundings: this.#parts.surroundings,
+        });
+        // Nobody is there to answer, or the turn was aborted meanwhile.
+        if (answers === undefined) {
+          this.#conversation.abort(new Error('nobody answers'));
+          this.#printer.fault(new Error('aborted: nothing was answered'));
+          return;
+        }
+        try {
+          result = await this.#conversation.answer(answers);
+        } catch (error) {
+          if (this.#conversation.pending.length === 0) throw error;
+          // They were not taken; it is asked again.
+          this.#printer.fault(error);
+        }
+      }
+      this.#printer.end(result);
+    } catch (error) {
+      this.#printer.fault(error);
+    } finally {
+      await this.#conversation.idle();
+      this.#isInTurn = false;
+    }
+  }
+
+  /** When nothing waits any more. */
+  #untilTurnEnds(): Promise<undefined> {
+    return new Promise((resolve) => {
+      const end = this.#conversation.subscribe(({ type }) => {
+        if (type !== 'turn-end') return;
+        end();
+        resolve(undefined);
+      });
+    });
+  }
+}

@@ -1,0 +1,217 @@
+import { styleText } from 'node:util';
+import type { PendingCall } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import type { CommandSurroundings } from './command.js';
+
+const WIDTH = 20;
+const LONGEST_LINE = 200;
+/** Limit for calls that need an approval: more of them is shown. */
+const LONGEST_QUESTION = 4_000;
+/** Of what a command writes while it runs, the last lines are shown. */
+const MOST_OUTPUT_LINES = 5;
+/** Without a terminal, progress is printed in steps of so many percent. */
+const STEP = 25;
+
+/** What is shown of what happens. */
+type ShownEvent =
+  | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'call-start'; readonly tool: string; readonly arguments?: unknown }
+  | {
+      readonly type: 'call-progress';
+      readonly callId: string;
+      readonly tool: string;
+      readonly update?: unknown;
+    }
+  | {
+      readonly type: 'call-end';
+      readonly callId: string;
+      readonly status: string;
+      readonly result: { readonly forLLM: string };
+    }
+  | { readonly type: 'user-message'; readonly text: string };
+
+/**
+ * What happens in a chat, as a person reads it: the model's text is the answer, and all else goes to the error output.
+ * Nothing that a model or a tool says can move the cursor or hide.
+ */
+export class ChatPrinter {
+  readonly #surroundings: CommandSurroundings;
+  /** The text of the reply has not ended its line. */
+  #isInText = false;
+  #hasBar = false;
+  readonly #told = new Map<string, number>();
+
+  constructor(surroundings: CommandSurroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  /** What is not shown may be given, too. */
+  show(given: ShownEvent | JsonObject | { readonly type: string }): void {
+    const event = given as ShownEvent;
+    switch (event.type) {
+      case 'text-delta':
+        this.#clearBar();
+        this.#surroundings.out(visibleText(event.text));
+        this.#isInText = !event.text.endsWith('\n');
+        return;
+      case 'call-start':
+        this.#line(`· ${event.tool} ${jsonLine(event.arguments)}`);
+        return;
+      case 'call-progress':
+        this.#progress(event.callId, event.tool, event.update);
+        return;
+      case 'call-end':
+        this.#told.delete(event.callId);
+        this.#line(`  ${event.status}: ${event.result.forLLM}`);
+        return;
+      case 'user-message':
+        this.settle();
+        this.#surroundings.out(`${visibleText(event.text)}\n`);
+        return;
+      default:
+    }
+  }
+
+  /** What a call waits for. */
+  wait({ kind, tool, arguments: args, title, description, risk, message }: PendingCall): void {
+    // The description contains the same in readable form.
+    this.#line(
+      `? ${kind}: ${tool} ${jsonLine(args)}`,
+      description === undefined ? LONGEST_QUESTION : LONGEST_LINE,
+    );
+    if (title !== undefined) this.#line(`  ${title}`);
+    if (description !== undefined) this.describe(description);
+    if (risk !== undefined) this.#line(`  risk: ${risk}`);
+    if (kind === 'approval' && message !== undefined) this.#line(`  ${message}`, LONGEST_QUESTION);
+  }
+
+  /** A text of several lines, all of it; a difference in colours, where there are any. */
+  describe(text: string): void {
+    this.settle();
+    const lines = text.replace(/\n$/, '').split('\n').map(visibleLine);
+    const shown = hasColours(this.#surroundings) ? colouredDifference(lines) : lines;
+    this.#surroundings.error(shown.map((line) => `  ${line}\n`).join(''));
+  }
+
+  end({ status, error }: { readonly status: string; readonly error?: { readonly message: string } }): void {
+    this.settle();
+    if (status !== 'completed') this.#line(`[${status}${error === undefined ? '' : `: ${error.message}`}]`);
+  }
+
+  fault(error: unknown): void {
+    this.#line(`[${errorMessage(error)}]`);
+  }
+
+  /** Whatever stands on the line is over. */
+  settle(): void {
+    this.#clearBar();
+    if (this.#isInText) this.#surroundings.out('\n');
+    this.#isInText = false;
+  }
+
+  #line(text: string, longest = LONGEST_LINE): void {
+    this.settle();
+    const line = visibleLine(text);
+    this.#surroundings.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
+  }
+
+  /** What a command writes, and a list of tasks, as the lines that they are. */
+  #lines(update: unknown): readonly string[] | undefined {
+    if (!isRecord(update)) return undefined;
+    const { output, tasks } = update;
+    if (typeof output === 'string') return output.split('\n').filter(Boolean).slice(-MOST_OUTPUT_LINES);
+    if (!Array.isArray(tasks)) return undefined;
+    return tasks.map((task) => {
+      const { text, status } = Object(task) as { readonly text?: unknown; readonly status?: unknown };
+      return `[${status === 'done' ? 'x' : status === 'doing' ? '~' : ' '}] ${text}`;
+    });
+  }
+
+  #progress(callId: string, tool: string, update: unknown): void {
+    const lines = this.#lines(update);
+    if (lines !== undefined) {
+      for (const line of lines) this.#line(`  | ${line}`);
+      return;
+    }
+    const part = partOf(update);
+    if (part === undefined) {
+      this.#line(`  ${tool}: ${typeof update === 'string' ? update : jsonLine(update)}`);
+      return;
+    }
+    const percent = Math.round(part * 100);
+    const full = Math.round(part * WIDTH);
+    const bar = `  ${visibleLine(tool)} [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${percent} %`;
+    if (this.#surroundings.isTerminal) {
+      if (this.#isInText) this.settle();
+      this.#surroundings.error(`\r\u001b[K${bar}`);
+      this.#hasBar = true;
+      return;
+    }
+    const told = this.#told.get(callId);
+    if (told !== undefined && percent < 100 && percent - told < STEP) return;
+    this.#told.set(callId, percent);
+    this.#line(bar);
+  }
+
+  #clearBar(): void {
+    if (this.#hasBar) this.#surroundings.error('\r\u001b[K');
+    this.#hasBar = false;
+  }
+}
+
+/** How much is done, from 0 to 1, of `{ done, total }`. */
+function partOf(update: unknown): number | undefined {
+  if (!isRecord(update)) return undefined;
+  const { done, total } = update;
+  if (typeof done !== 'number' || typeof total !== 'number' || !(total > 0)) return undefined;
+  return Math.min(1, Math.max(0, done / total));
+}
+
+/** A model may have sent its arguments as text. */
+function jsonLine(value: unknown): string {
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value) ?? '';
+  } catch {
+    return String(value);
+  }
+}
+
+/** Whether colours are seen and wanted (https://no-color.org). */
+export function hasColours({ isTerminal }: Pick<CommandSurroundings, 'isTerminal'>): boolean {
+  return isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/**
+ * The lines of a text, those of a unified difference in it in colours. Where a difference ends is told by its heads: so
+ * many lines are before, and so many after.
+ */
+export function colouredDifference(lines: readonly string[]): readonly string[] {
+  let before = 0;
+  let after = 0;
+  return lines.map((line) => {
+    if (before > 0 || after > 0) {
+      const [sign] = line;
+      if (sign === '-' || sign === ' ') before -= 1;
+      if (sign === '+' || sign === ' ') after -= 1;
+      return sign === '+' ? styled('green', line) : sign === '-' ? styled('red', line) : line;
+    }
+    const head = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+    if (head !== null) {
+      before = Number(head[1] ?? 1);
+      after = Number(head[2] ?? 1);
+      return styled('cyan', line);
+    }
+    return /^(---|\+\+\+) /.test(line) ? styled('bold', line) : line;
+  });
+}
+
+/** Whether it is seen was asked before. */
+function styled(style: Style, text: string): string {
+  return styleText(style, text, { validateStream: false });
+}

@@ -1,0 +1,289 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
+import type { JobStore, StoredJob } from '../../core/contract/job-store.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { oldNode } from '../../core/kernel/node-version.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
+import type { ToolLoopConfig } from '../../run/loop/options.js';
+import type { Compiler } from '../typegen/compiler/compiler-view.js';
+import { loadCompiler } from '../typegen/compiler/load-compiler.js';
+import { generate } from '../typegen/generate.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import {
+  counted,
+  type GenerateTarget,
+  readIfThere,
+  readTarget,
+  shownPath,
+  TARGET_OPTIONS,
+} from './generate-command.js';
+import { NO_TOOLS, openModule, registryOfModule } from './open-module.js';
+import { openStore } from './open-store.js';
+import { packageManifest } from './package-manifest.js';
+
+/** What one check found. The text of a problem says what to do. */
+interface Diagnosis {
+  readonly state: 'ok' | 'problem';
+  readonly text: string;
+}
+
+const OPTIONS = { ...TARGET_OPTIONS, store: { type: 'string' }, module: { type: 'string' } } as const;
+
+type DoctorOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+/** `toolwright doctor`: looks whether what the package needs is there, a line for each check. */
+export const doctorCommand: Command = {
+  async run(args, surroundings) {
+    const { values } = parseArgs({ args: [...args], options: OPTIONS });
+    let exitCode = 0;
+    for await (const { state, text } of examine(values, surroundings)) {
+      surroundings.out(`${state.padEnd('problem'.length)}  ${visibleLine(text.replace(/\s*\n\s*/g, ' '))}\n`);
+      if (state === 'problem') exitCode = 1;
+    }
+    return exitCode;
+  },
+};
+
+async function* examine(values: DoctorOptions, surroundings: CommandSurroundings): AsyncGenerator<Diagnosis> {
+  const { folder } = surroundings;
+  yield examineNode();
+  yield* examineProject(values, folder);
+  yield* examinePeers(folder);
+  const tools = yield* examineModule(values.module, folder);
+  if (values.store !== undefined) yield* examineStore(values.store, { tools, surroundings });
+}
+
+function ok(text: string): Diagnosis {
+  return { state: 'ok', text };
+}
+
+function problem(text: string): Diagnosis {
+  return { state: 'problem', text };
+}
+
+function examineNode(): Diagnosis {
+  const old = oldNode();
+  return old === undefined ? ok(`Node ${process.versions.node}`) : problem(`${old}: install it`);
+}
+
+async function* examineProject(values: DoctorOptions, folder: string): AsyncGenerator<Diagnosis> {
+  if (values.project === undefined && !existsSync(join(folder, 'tsconfig.json')))
+    return yield ok(`no tsconfig.json in ${folder}: TypeScript is not looked at`);
+  const target = readTarget(values, folder);
+  const loaded = await loadCompiler(dirname(target.project));
+  if (!loaded.ok) return yield problem(loaded.problem);
+  const { compiler } = loaded;
+  yield ok(`TypeScript ${compiler.version}`);
+  try {
+    yield* examineTypes(compiler, target, folder);
+  } finally {
+    compiler.close();
+  }
+}
+
+/** The settings of the decorators and the generated file: each can do without the other. */
+function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Diagnosis> {
+  const view = compiler.open(target.project);
+  const [broken] = view.problems();
+  if (broken !== undefined) return yield problem(broken);
+  const config = shownPath(target.project, folder);
+  const { outFile, text, tools, faults } = generate({ ...target, view, folder: dirname(target.project) });
+  if (tools === 0 && faults.length === 0)
+    return yield ok(`${config} has no class with a @Tool method (--project names another one)`);
+  const { experimentalDecorators, emitDecoratorMetadata } = view.options;
+  yield experimentalDecorators
+    ? ok(`${config}: experimentalDecorators is on`)
+    : problem(`${config}: experimentalDecorators is off, which @Tool needs: npx toolwright init turns it on`);
+  const file = shownPath(outFile, folder);
+  const before = readIfThere(outFile);
+  if (before === undefined)
+    yield emitDecoratorMetadata
+      ? ok(`${config}: emitDecoratorMetadata is on; there is no ${file}`)
+      : problem(
+          `${config}: emitDecoratorMetadata is off and there is no ${file}, so that types of parameters are unknown: npx toolwright generate, and import the file; or turn emitDecoratorMetadata on`,
+        );
+  else if (faults.length > 0)
+    yield problem(`${file} cannot be brought up to date: npx toolwright generate says why`);
+  else
+    yield before === text
+      ? ok(`${file} is up to date`)
+      : problem(`${file} is out of date: npx toolwright generate`);
+}
+
+/** All peers are optional: those that are not installed are not used. */
+function* examinePeers(folder: string): Generator<Diagnosis> {
+  const { peerDependencies } = packageManifest();
+  const fitting: string[] = [];
+  for (const [name, range] of Object.entries(peerDependencies)) {
+    const version = installedVersion(name, folder);
+    if (version !== undefined && isInRange(version, range)) fitting.push(`${name} ${version}`);
+    else if (version !== undefined)
+      yield problem(`${name} ${version} is installed, and ${range} works: npm install '${name}@${range}'`);
+  }
+  if (fitting.length > 0) yield ok(`peers: ${fitting.join(', ')}`);
+}
+
+/** Not by `require.resolve`: not every package exports its package.json. */
+function installedVersion(name: string, folder: string): string | undefined {
+  const folders = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? [];
+  const manifest = folders.map((path) => join(path, name, 'package.json')).find(existsSync);
+  return manifest && (JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string }).version;
+}
+
+/** For ranges as the package writes them: `^`, `>=`, `<` and `||`. */
+function isInRange(version: string, range: string): boolean {
+  return range.split('||').some((part) =>
+    part
+      .trim()
+      .split(' ')
+      .every((bound) => isWithin(version, bound)),
+  );
+}
+
+function isWithin(version: string, bound: string): boolean {
+  const installed = numbersOf(version);
+  const limit = numbersOf(bound);
+  const first = limit.findIndex((number, index) => number !== installed[index]);
+  const isLess = first >= 0 && (installed[first] ?? 0) < (limit[first] ?? 0);
+  if (bound.startsWith('<')) return isLess;
+  // The first number that is not 0 is the one that breaks.
+  const breaking = limit.findIndex((number) => number > 0);
+  return !isLess && (bound.startsWith('>=') || first < 0 || first > breaking);
+}
+
+function numbersOf(version: string): readonly number[] {
+  const [, major = 0, minor = 0, patch = 0] = /(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(version) ?? [];
+  return [major, minor, patch].map(Number);
+}
+
+/** The tools of a module, for the jobs that wait for them. */
+async function* examineModule(
+  name: string | undefined,
+  folder: string,
+): AsyncGenerator<Diagnosis, NamedTools | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    const { exports, close } = await openModule(name, folder, 'operator');
+    try {
+      const config = isRecord(exports.config) ? (exports.config as Partial<ToolLoopConfig>) : {};
+      const registry = registryOf(config.tools ?? registryOfModule(exports) ?? []);
+      if (registry.count() === 0) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+      yield ok(`${name}: ${counted(registry.count(), 'tool')}`);
+      yield* examineEngine(exports.engine ?? config.engine);
+      return { name, registry };
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    if (!(error instanceof UserFault || ToolwrightError.is(error))) throw error;
+    yield problem(error.message);
+    return undefined;
+  }
+}
+
+/** Longer than a connection takes to be refused. */
+const ENGINE_WITHIN_MS = 5_000;
+
+/** Whether the engine of a module can be used: its driver may be missing, or its broker. */
+async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
+  const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
+  if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
+  try {
+    await withinLimits(check.call(engine), { signal: undefined, timeoutMs: ENGINE_WITHIN_MS });
+    yield ok(`${name} answers`);
+  } catch (error) {
+    yield problem(
+      `${name} does not answer: ${errorMessage(error)}: start it, correct its connection, or install what is missing`,
+    );
+  } finally {
+    await (engine as JobEngine).close({ timeoutMs: ENGINE_WITHIN_MS });
+  }
+}
+
+interface NamedTools {
+  readonly name: string;
+  readonly registry: ToolRegistry;
+}
+
+interface StorePlace {
+  readonly tools: NamedTools | undefined;
+  readonly surroundings: CommandSurroundings;
+}
+
+async function* examineStore(name: string, { tools, surroundings }: StorePlace): AsyncGenerator<Diagnosis> {
+  try {
+    const store = await openStore(name, surroundings);
+    try {
+      yield ok('--store can be reached, and its tables are those of this version');
+      yield* examineJobs(store.jobs, tools);
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    if (!(error instanceof UserFault)) throw error;
+    yield problem(error.message);
+  }
+}
+
+/** How many jobs are looked at: those that changed longest ago. */
+const MOST_JOBS = 1000;
+
+/** Workers look through all unfinished jobs about once a minute. */
+const QUIET_MS = 150_000;
+
+async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Diagnosis> {
+  const unfinished = await jobs.unsentJobs({ olderThanMs: 0, silentForMs: 0, limit: MOST_JOBS });
+  if (unfinished.length === 0) return yield ok('no unfinished jobs');
+  yield ok(`unfinished: ${jobsText(unfinished)}`);
+  const { jobs: completed } = await jobs.listJobs({ status: 'completed', limit: MOST_JOBS });
+  const begun = unfinished.filter(({ status }) => status === 'running');
+  const active = new Set([...begun, ...completed].filter((job) => !isQuiet(job)).map(queueOf));
+  for (const [queue, all] of Map.groupBy(unfinished, queueOf)) {
+    const quiet = all.filter(isQuiet);
+    if (quiet.length > 0 && !active.has(queue))
+      yield problem(
+        `no worker takes jobs of ${queue}: ${jobsText(quiet)}: toolwright worker with a module that has these tools`,
+      );
+  }
+  if (tools === undefined) return;
+  const missing = unfinished.filter(({ job }) => tools.registry.get(job.tool) === undefined);
+  if (missing.length > 0)
+    yield problem(
+      `${tools.name} does not have the tools of ${jobsText(missing)}: add them, or start a worker with a module that has them`,
+    );
+}
+
+/** Nothing has happened to it for longer than a worker would leave it; a job with a delay is not late before its time. */
+function isQuiet({ status, addedAt, changedAt, options: { delay = 0 } }: StoredJob): boolean {
+  return Date.now() - (status === 'waiting' ? addedAt + delay : changedAt) >= QUIET_MS;
+}
+
+function queueOf({ options }: StoredJob): string {
+  return 'queue' in options ? `the queue '${options.queue}'` : 'the queue of the engine';
+}
+
+/** `3 jobs (mail, report), the oldest added 2 hours ago`. */
+function jobsText(jobs: readonly StoredJob[]): string {
+  const tools = [...new Set(jobs.map(({ job }) => job.tool))].sort();
+  const oldest = Math.min(...jobs.map(({ addedAt }) => addedAt));
+  const count = jobs.length < MOST_JOBS ? counted(jobs.length, 'job') : `${MOST_JOBS} jobs or more`;
+  return `${count} (${tools.join(', ')}), the oldest added ${timeText(Date.now() - oldest)} ago`;
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const;
+
+function timeText(ms: number): string {
+  const [noun, length] = UNITS.find(([, one]) => ms >= one) ?? ['second', 1000];
+  return counted(Math.max(0, Math.floor(ms / length)), noun);
+}

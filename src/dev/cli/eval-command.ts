@@ -1,0 +1,738 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  type LLMProvider,
+  type Message,
+  PROVIDER,
+  type ToolSchema,
+} from '../../core/contract/llm-provider.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  FILLED_TEXT,
+  LIST,
+  type OptionTable,
+  objectOf,
+  optionFaults,
+  optionTable,
+  RECORD,
+  required,
+} from '../../core/kernel/options.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { type Completion, type CompletionBlock, complete } from '../../run/loop/complete.js';
+import { historyFaults } from '../../run/loop/given-history.js';
+import { type Checker, createChecker } from '../../tools/checking/checker.js';
+import { readArguments } from '../../tools/checking/read-arguments.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
+
+/** A call that is expected; of its arguments those that are named, each by a value or a matcher. */
+export interface ExpectedCall {
+  readonly tool: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+/** What is asked, and the calls that the model should make: these and no others, in any order. */
+export interface EvalCase {
+  readonly id: string;
+  readonly messages: readonly Message[];
+  readonly calls: readonly ExpectedCall[];
+}
+
+/** A line of a file of cases. */
+interface WrittenCase {
+  readonly id?: string;
+  readonly prompt?: string;
+  readonly messages?: readonly Message[];
+  readonly expect: WrittenExpectation;
+}
+
+interface WrittenExpectation extends Partial<ExpectedCall> {
+  readonly tools?: readonly (string | ExpectedCall)[];
+  readonly noTool?: boolean;
+}
+
+const CALL = { tool: FILLED_TEXT, arguments: RECORD };
+const CASE = optionTable<WrittenCase>(
+  'a case',
+  {
+    id: FILLED_TEXT,
+    prompt: FILLED_TEXT,
+    messages: LIST,
+    expect: required(
+      objectOf<WrittenExpectation>(
+        { ...CALL, tools: LIST, noTool: BOOLEAN },
+        { fix: '{ tool: "…", arguments: { … } }', meant: { args: 'arguments', name: 'tool' } },
+      ),
+    ),
+  },
+  { input: 'prompt', question: 'prompt', expected: 'expect' },
+);
+const EXPECTED_CALL = optionTable<ExpectedCall>('an expected call', {
+  tool: required(FILLED_TEXT),
+  arguments: RECORD,
+});
+
+/** Where cases come from, and the names of the tools that they may expect. */
+interface CaseSource {
+  readonly file: string;
+  readonly folder: string;
+  readonly names: readonly string[];
+}
+
+/**
+ * The cases of a file, one JSON line each.
+ *
+ * @throws UserFault with the line of the first mistake.
+ */
+export function readCases({ file, folder, names }: CaseSource): readonly EvalCase[] {
+  const path = resolve(folder, file);
+  if (!existsSync(path)) throw new UserFault(`there is no file ${file}`, 1);
+  const ids = new Set<string>();
+  const cases = readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((text, index) => {
+      if (text.trim() === '') return [];
+      const read = readCase(text, names);
+      const problem = typeof read === 'string' ? read : undefined;
+      if (typeof read === 'string') throw new UserFault(`${file}:${index + 1}: ${problem}`, 1);
+      const found = { ...read, id: read.id ?? ownId(read.messages, ids) };
+      if (ids.has(found.id))
+        throw new UserFault(`${file}:${index + 1}: there is another case '${found.id}'`, 1);
+      ids.add(found.id);
+      return [found];
+    });
+  if (cases.length === 0) throw new UserFault(`${file} has no cases`, 1);
+  return cases;
+}
+
+type ReadCase = Omit<EvalCase, 'id'> & { readonly id?: string };
+
+/** A case, or what is wrong with it. */
+function readCase(text: string, names: readonly string[]): ReadCase | string {
+  const written = parsedJson(text);
+  if (!isRecord(written)) return 'a case is a JSON object on one line';
+  const fault = firstFault(written, CASE);
+  if (fault !== undefined) return fault;
+  const { id, prompt, messages, expect } = written as unknown as WrittenCase;
+  if ((prompt === undefined) === (messages === undefined))
+    return 'a case has a prompt or messages, and not both';
+  const asked = messages ?? [{ role: 'user' as const, content: prompt ?? '' }];
+  const [wrong] = historyFaults(asked, 'refuse');
+  if (wrong !== undefined) return wrong.problem;
+  const calls = callsOf(expect);
+  if (typeof calls === 'string') return calls;
+  const problem = calls.map((call) => callFault(call, names)).find((found) => found !== undefined);
+  return problem ?? { messages: asked, calls, ...(id === undefined ? {} : { id }) };
+}
+
+/** The expected calls, or why they are unknown. */
+function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] | string {
+  const { tool, tools, noTool, arguments: args } = expect;
+  if ([tool, tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
+    return 'expect has one of tool, tools and noTool: true';
+  if (tool === undefined && args !== undefined)
+    return 'expect has arguments, but no tool; write them to each of tools';
+  if (noTool) return [];
+  if (tool !== undefined) return [args === undefined ? { tool } : { tool, arguments: args }];
+  if (tools?.length === 0) return 'expect.tools is empty; write noTool: true';
+  const calls = (tools ?? []).map((call) => (typeof call === 'string' ? { tool: call } : call));
+  const fault = calls.map((call) => firstFault(call, EXPECTED_CALL)).find((found) => found !== undefined);
+  return fault ?? calls;
+}
+
+function callFault({ tool, arguments: args }: ExpectedCall, names: readonly string[]): string | undefined {
+  if (names.includes(tool)) return matcherFault(args, 'arguments');
+  const near = misspeltName(tool, names);
+  return `there is no tool '${tool}'${near === undefined ? '' : ` (did you mean '${near}'?)`}`;
+}
+
+/** What was asked last names a case that has no id; where another one asked the same, with a number behind it. */
+function ownId(messages: readonly Message[], taken: ReadonlySet<string>): string {
+  const last = messages.findLast(({ role }) => role === 'user');
+  const text = typeof last?.content === 'string' ? last.content : JSON.stringify(last?.content ?? 'case');
+  let id = text;
+  for (let number = 2; taken.has(id); number++) id = `${text} (${number})`;
+  return id;
+}
+
+const ONLY_TRUE = { accepts: (value: unknown) => value === true, fix: 'true' };
+const PATTERN = {
+  accepts: (value: unknown) => typeof value === 'string' && compiles(value),
+  fix: '"^cus_", a regular expression',
+};
+const FLAGS = {
+  accepts: (value: unknown) => typeof value === 'string' && /^[imsu]*$/.test(value),
+  fix: '"i", of i, m, s and u',
+};
+
+/** What may stand where a value is expected: any value, a text of some form, one of several, none at all. */
+const MATCHERS = [
+  ['$any', optionTable<{ $any: true }>('a matcher', { $any: required(ONLY_TRUE) })],
+  ['$absent', optionTable<{ $absent: true }>('a matcher', { $absent: required(ONLY_TRUE) })],
+  [
+    '$regex',
+    optionTable<{ $regex: string; $flags?: string }>('a matcher', {
+      $regex: required(PATTERN),
+      $flags: FLAGS,
+    }),
+  ],
+  ['$oneOf', optionTable<{ $oneOf: unknown[] }>('a matcher', { $oneOf: required(LIST) })],
+] as const;
+const NO_MATCHER = optionTable<Record<'$any' | '$absent' | '$regex' | '$oneOf', unknown>>('a matcher', {
+  ...{ $any: ANYTHING, $absent: ANYTHING, $regex: ANYTHING, $oneOf: ANYTHING },
+});
+
+/** Whether an expected value is a matcher. */
+function isMatcher(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && Object.keys(value).some((key) => key.startsWith('$'));
+}
+
+/** The first thing that is wrong with what was written. */
+function firstFault(given: unknown, table: OptionTable): string | undefined {
+  const [fault] = optionFaults(given, table);
+  return fault && `${fault.problem}; write ${fault.fix}`;
+}
+
+/** What is wrong with a matcher within what is expected. */
+function matcherFault(value: unknown, path: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (isMatcher(value)) {
+    const table = MATCHERS.find(([name]) => name in value)?.[1] ?? NO_MATCHER;
+    const fault = firstFault(value, table);
+    if (fault !== undefined) return `${path}: ${fault}`;
+    return matcherFault(value.$oneOf, path);
+  }
+  return Object.entries(value)
+    .map(([key, part]) => matcherFault(part, `${path}.${key}`))
+    .find((found) => found !== undefined);
+}
+
+function compiles(pattern: string): boolean {
+  try {
+    new RegExp(pattern);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The first place at which a value is not as expected; of objects only the named fields count. */
+export function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
+  if (isMatcher(expected)) return matcherDifference(expected, given, path);
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(given)) return mismatch(expected, given, path);
+    if (expected.length !== given.length)
+      return `${path}: expected ${expected.length} items, got ${given.length}`;
+    return firstOf(expected.map((item, index) => [item, given[index], `${path}[${index}]`]));
+  }
+  if (isRecord(expected)) {
+    if (!isRecord(given)) return mismatch(expected, given, path);
+    return firstOf(
+      Object.keys(expected).map((key) => [
+        expected[key],
+        Object.hasOwn(given, key) ? given[key] : undefined,
+        `${path}.${key}`,
+      ]),
+    );
+  }
+  return expected === given ? undefined : mismatch(expected, given, path);
+}
+
+function firstOf(parts: readonly (readonly [unknown, unknown, string])[]): string | undefined {
+  for (const [expected, given, path] of parts) {
+    const difference = valueDifference(expected, given, path);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+function matcherDifference(
+  matcher: Readonly<Record<string, unknown>>,
+  given: unknown,
+  path: string,
+): string | undefined {
+  const { $any, $absent, $regex, $flags = '', $oneOf } = matcher;
+  const isMet =
+    ($any === true && given !== undefined) ||
+    ($absent === true && given === undefined) ||
+    (typeof $regex === 'string' &&
+      typeof given === 'string' &&
+      new RegExp($regex, String($flags)).test(given)) ||
+    (Array.isArray($oneOf) && $oneOf.some((one) => valueDifference(one, given, path) === undefined));
+  return isMet ? undefined : mismatch(matcher, given, path);
+}
+
+function mismatch(expected: unknown, given: unknown, path: string): string {
+  return `${path}: expected ${shown(expected)}, got ${shown(given)}`;
+}
+
+function shown(value: unknown): string {
+  return cut(JSON.stringify(value) ?? 'nothing', 80);
+}
+
+/** `toolwright eval <module> <cases>`: whether a model chooses the right tools with the right arguments. */
+export const evalCommand: Command = {
+  async run(args, surroundings) {
+    const options = readOptions(args);
+    try {
+      const module = await openModule(options.module, surroundings.folder);
+      try {
+        return await evaluate(options, module.exports, surroundings);
+      } finally {
+        await module.close();
+      }
+    } catch (fault) {
+      if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
+      surroundings.error(`${fault.message}\n`);
+      return 1;
+    }
+  },
+};
+
+interface EvalOptions extends AskOptions {
+  readonly module: string;
+  readonly cases: string;
+  readonly min: number;
+  readonly out: string;
+  /** Named by the user: it has to be there. */
+  readonly baseline: string | undefined;
+  readonly accept: boolean;
+}
+
+function readOptions(args: readonly string[]): EvalOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: {
+      url: { type: 'string' },
+      model: { type: 'string' },
+      runs: { type: 'string' },
+      concurrency: { type: 'string' },
+      min: { type: 'string' },
+      out: { type: 'string' },
+      baseline: { type: 'string' },
+      accept: { type: 'boolean' },
+    },
+    allowPositionals: true,
+  });
+  const [module, cases, third] = positionals;
+  if (module === undefined || cases === undefined || third !== undefined)
+    throw new UserFault('eval takes a module and a file of cases: toolwright eval dist/tools.js cases.jsonl');
+  const { url, model, runs, concurrency, min = '0', baseline, accept = false } = values;
+  if (!(Number(min) >= 0 && Number(min) <= 1))
+    throw new UserFault(`--min is a share from 0 to 1, not '${min}'`);
+  return {
+    ...{ module, cases, url, model, baseline, accept, min: Number(min) },
+    runs: count('--runs', runs ?? '1'),
+    concurrency: count('--concurrency', concurrency ?? '4'),
+    out: values.out ?? beside(cases, 'result'),
+  };
+}
+
+function count(option: string, text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new UserFault(`${option} is a whole number, 1 or more, not '${text}'`);
+}
+
+function beside(cases: string, what: string): string {
+  return `${cases.replace(/\.jsonl?$/, '')}.${what}.json`;
+}
+
+async function evaluate(
+  options: EvalOptions,
+  exports: OpenModule['exports'],
+  surroundings: CommandSurroundings,
+): Promise<number> {
+  const { folder } = surroundings;
+  const registry = registryOfModule(exports);
+  if (registry === undefined) throw new UserFault(`${options.module} exports ${NO_TOOLS}`, 1);
+  const cases = readCases({ file: options.cases, folder, names: registry.list() });
+  const baselineName = options.baseline ?? beside(options.cases, 'baseline');
+  const isNeeded = options.baseline !== undefined && !options.accept;
+  const baseline = readBaseline(baselineName, { folder, isNeeded });
+  const model = modelOf(options, exports);
+  const ask = await createAsk(options, { exports, registry, model, signal: surroundings.signal });
+  const run = { model, cases: await runCases(cases, { ...options, ask, surroundings }) };
+
+  const comparison = compareRuns(baseline, run);
+  printRun(run, comparison, surroundings);
+  writeJson(resolve(folder, options.out), { ...run, share: shareOf(run) });
+  const isUnanswered = run.cases.some(({ unanswered }) => unanswered > 0);
+  const isWorse = comparison.worse.length > 0 && !options.accept;
+  if (!isWorse && !isUnanswered) writeJson(resolve(folder, baselineName), baselineOf(run));
+  const isBelow = shareOf(run) < options.min;
+  if (isBelow)
+    surroundings.error(`toolwright: ${percent(shareOf(run))} passed, less than --min ${options.min}\n`);
+  return isWorse || isUnanswered || isBelow ? 1 : 0;
+}
+
+/** Nothing that differs from run to run: it may be committed. */
+function baselineOf({ model, cases }: EvalRun) {
+  return { model, cases: cases.map(({ id, passed, runs }) => ({ id, passed, runs })) };
+}
+
+/** All cases, asked of a model. */
+interface EvalRun {
+  readonly model: string;
+  readonly cases: readonly CaseResult[];
+}
+
+/** An earlier run. */
+interface Baseline {
+  readonly model: string;
+  readonly cases: readonly CaseCount[];
+}
+
+/** How a run differs from an earlier one, each case in a line. */
+interface RunComparison {
+  readonly baseline: Baseline | undefined;
+  /** Cases that passed and pass no longer. */
+  readonly worse: readonly string[];
+  readonly better: readonly string[];
+  readonly added: number;
+  readonly gone: number;
+}
+
+/** More than half of its runs: chance may give a run to a case either way. */
+function hasPassed({ passed, runs }: CaseCount): boolean {
+  return passed * 2 > runs;
+}
+
+/** The share of the cases that passed. */
+function shareOf({ cases }: EvalRun): number {
+  return cases.filter(hasPassed).length / cases.length;
+}
+
+function percent(share: number): string {
+  return `${Math.floor(share * 1000) / 10} %`;
+}
+
+interface BaselinePlace {
+  readonly folder: string;
+  /** The user named it: it has to be there. */
+  readonly isNeeded: boolean;
+}
+
+/** The run that others are compared with. */
+function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseline | undefined {
+  const file = resolve(folder, name);
+  if (!existsSync(file)) {
+    if (isNeeded) throw new UserFault(`there is no baseline ${name}; --accept makes it`, 1);
+    return undefined;
+  }
+  const read = parsedJson(readFileSync(file, 'utf8'));
+  if (!isRecord(read) || !Array.isArray(read.cases) || !read.cases.every(isCount))
+    throw new UserFault(`${name} is no baseline of toolwright eval`, 1);
+  return { model: String(read.model), cases: read.cases };
+}
+
+function isCount(value: unknown): value is CaseCount {
+  if (!isRecord(value)) return false;
+  return typeof value.id === 'string' && Number.isInteger(value.passed) && Number.isInteger(value.runs);
+}
+
+function writeJson(file: string, value: unknown): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** What became better and worse, case by case. */
+function compareRuns(baseline: Baseline | undefined, run: EvalRun): RunComparison {
+  const before = new Map(baseline?.cases.map((one) => [one.id, one]));
+  const changed = run.cases.flatMap((now) => {
+    const old = before.get(now.id);
+    if (old === undefined || hasPassed(old) === hasPassed(now)) return [];
+    return [
+      {
+        isBetter: hasPassed(now),
+        line: `${cut(now.id.replace(/\s+/g, ' '), 60)} (${ratio(old)}, now ${ratio(now)})`,
+      },
+    ];
+  });
+  const now = new Set(run.cases.map(({ id }) => id));
+  return {
+    baseline,
+    worse: changed.filter(({ isBetter }) => !isBetter).map(({ line }) => line),
+    better: changed.filter(({ isBetter }) => isBetter).map(({ line }) => line),
+    added: run.cases.filter(({ id }) => !before.has(id)).length,
+    gone: [...before.keys()].filter((id) => !now.has(id)).length,
+  };
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+function ratio({ passed, runs }: CaseCount): string {
+  return `${passed}/${runs}`;
+}
+
+/** A table of the tools, what differed in each case that failed, and how that differs from the baseline. */
+function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandSurroundings): void {
+  const byTool = Map.groupBy(run.cases, ({ tool }) => tool);
+  const row = (name: string, cases: readonly CaseResult[]): readonly string[] => {
+    const passed = cases.filter(hasPassed).length;
+    return [name, String(passed), String(cases.length - passed)];
+  };
+  const rows = [...byTool].map(([tool, cases]) => row(tool, cases));
+  const foot = row(`${run.cases.length} in all`, run.cases);
+  for (const line of aligned([['expected', 'passed', 'failed'], ...rows, foot])) out(`${line}\n`);
+  const imperfect = run.cases.filter(({ passed, runs }) => passed < runs);
+  if (imperfect.length > 0) out('\n');
+  for (const one of imperfect)
+    out(
+      `${hasPassed(one) ? 'flaky' : 'FAILED'} ${ratio(one)} ${cut(one.id.replace(/\s+/g, ' '), 60)}\n    ${one.difference}\n`,
+    );
+  for (const line of comparisonLines(run, comparison)) out(`${line}\n`);
+}
+
+function comparisonLines(run: EvalRun, { baseline, ...changes }: RunComparison): readonly string[] {
+  if (baseline === undefined) return ['', 'No baseline yet: this run is it.'];
+  const other = baseline.model === run.model ? '' : ` (of ${baseline.model})`;
+  const { worse, better, added, gone } = changes;
+  const counts = `${worse.length} worse, ${better.length} better, ${added} new, ${gone} gone`;
+  return [
+    '',
+    `Since the baseline${other}: ${counts}`,
+    ...worse.map((line) => `  worse: ${line}`),
+    ...better.map((line) => `  better: ${line}`),
+  ];
+}
+
+function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  '),
+  );
+}
+
+/** Who is asked, and how. */
+interface AskOptions {
+  readonly url: string | undefined;
+  readonly model: string | undefined;
+  readonly runs: number;
+  readonly concurrency: number;
+}
+
+type Exports = OpenModule['exports'];
+
+/** How a case went. */
+interface CaseResult extends CaseCount {
+  /** What it expects: the names of the tools. */
+  readonly tool: string;
+  /** Runs that the provider failed. */
+  readonly unanswered: number;
+  /** The first thing that was not as expected. */
+  readonly difference?: string | undefined;
+}
+
+/** How often a case was asked and how often it passed. */
+interface CaseCount {
+  readonly id: string;
+  readonly passed: number;
+  readonly runs: number;
+}
+
+/** The model that is asked. */
+function modelOf({ model }: Pick<AskOptions, 'model'>, exports: Exports): string {
+  const found = model ?? exports.model ?? process.env.OPENAI_MODEL;
+  if (typeof found === 'string' && found !== '') return found;
+  throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
+}
+
+/** One reply of the model to a case, judged: what differs, if anything does. */
+type Ask = (asked: EvalCase) => Promise<string | undefined>;
+
+interface AskSource {
+  readonly exports: Exports;
+  readonly registry: ToolRegistry;
+  readonly model: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
+  const { exports, registry, model, signal } = source;
+  const provider = await providerOf(options, exports);
+  const { systemPrompt, llmOptions } = exports;
+  const definitions = registry.toProviderDefs();
+  const judge: Judge = createJudge(definitions);
+  const tools = definitions.map((definition) => definition.function);
+  return async ({ messages, calls }) => {
+    const reply = await complete(
+      { provider, model, ...(isRecord(llmOptions) ? { llmOptions } : {}), ...(signal ? { signal } : {}) },
+      { messages, tools, ...(typeof systemPrompt === 'string' ? { systemPrompt } : {}) },
+    );
+    return judge(reply, calls);
+  };
+}
+
+/** The module's own; with `--url`, or where it has none, a server that speaks Chat Completions. */
+async function providerOf({ url }: AskOptions, { provider }: Exports): Promise<LLMProvider> {
+  if (url === undefined && PROVIDER.accepts(provider)) return provider as LLMProvider;
+  const { OPENAI_API_KEY, OPENAI_BASE_URL } = process.env;
+  if (url === undefined && !OPENAI_API_KEY && !OPENAI_BASE_URL)
+    throw new UserFault('eval needs a provider: an export `provider`, --url, or OPENAI_API_KEY');
+  const { OpenAIProvider } = await loadOpenAI();
+  return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
+}
+
+async function loadOpenAI() {
+  try {
+    return await import('../../models/openai/index.js');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new UserFault('eval needs the package openai for --url: npm install openai', 1);
+  }
+}
+
+interface Running extends Pick<AskOptions, 'runs' | 'concurrency'> {
+  readonly ask: Ask;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** All runs of all cases, so many at a time. */
+async function runCases(
+  cases: readonly EvalCase[],
+  { runs, concurrency, ask, surroundings }: Running,
+): Promise<readonly CaseResult[]> {
+  const tallies = cases.map((asked) => ({
+    asked,
+    passed: 0,
+    unanswered: 0,
+    difference: undefined as string | undefined,
+  }));
+  const jobs = tallies.flatMap((tally) => Array.from({ length: runs }, () => tally)).values();
+  let done = 0;
+  const work = async (): Promise<void> => {
+    for (const tally of jobs) {
+      const { difference, isUnanswered } = await outcomeOf(ask, tally.asked);
+      if (difference === undefined) tally.passed++;
+      if (isUnanswered) tally.unanswered++;
+      tally.difference ??= difference;
+      done++;
+      if (surroundings.isTerminal) surroundings.error(`\r${done} of ${cases.length * runs}`);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  if (surroundings.isTerminal) surroundings.error('\n');
+  return tallies.map(({ asked, ...tally }) => {
+    const tool = asked.calls.map((call) => call.tool).join(' + ') || '(no tool)';
+    return { id: asked.id, tool, runs, ...tally };
+  });
+}
+
+interface Outcome {
+  readonly difference?: string | undefined;
+  readonly isUnanswered?: boolean;
+}
+
+async function outcomeOf(ask: Ask, asked: EvalCase): Promise<Outcome> {
+  try {
+    return { difference: await ask(asked) };
+  } catch (error) {
+    const cause: unknown = error instanceof Error ? (error.cause ?? error) : error;
+    return { difference: `no reply: ${errorMessage(cause).split('\n', 1)}`, isUnanswered: true };
+  }
+}
+
+type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;
+
+/** Says what of a reply is not as it is expected to be, in a line; nothing where all of it is. */
+type Judge = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
+
+/** Arguments are compared as the tool would get them: read, repaired where only one reading is possible, and checked. */
+function createJudge(definitions: readonly ToolSchema[]): Judge {
+  const schemas = new Map(definitions.map(({ function: offered }) => [offered.name, offered.parameters]));
+  const checkers = new Map<string, Checker>();
+  const checkerOf = (name: string): Checker | undefined => {
+    const schema = schemas.get(name);
+    if (schema === undefined) return undefined;
+    const checker = checkers.get(name) ?? createChecker(schema, { fillDefaults: false });
+    checkers.set(name, checker);
+    return checker;
+  };
+  const read = (call: MadeCall): ReadCall => {
+    const { name } = call;
+    const check = checkerOf(name);
+    if (check === undefined) return { name, problem: `${name} is no tool` };
+    const args = readArguments(call.arguments);
+    if (!args.ok) return { name, problem: `${name}: ${args.message}` };
+    const checked = check(args.value);
+    if (checked.ok) return { name, args: checked.value };
+    const [{ path, message } = { path: '', message: 'refused' }] = checked.faults;
+    return { name, problem: `${path === '' ? name : `${name}.${path}`}: ${message}` };
+  };
+  return (reply, expected) => {
+    const calls = reply.content.filter((block) => block.type === 'toolCall').map(read);
+    // The loop runs no call of such a reply: what it says may be half of it.
+    if (calls.length > 0 && (reply.finishReason === 'length' || reply.finishReason === 'content_filter'))
+      return `the reply was cut (${reply.finishReason})`;
+    return differenceOf(calls, expected);
+  };
+}
+
+/** A call with the arguments that its tool would be given, or why it would be given none. */
+interface ReadCall {
+  readonly name: string;
+  readonly args?: Readonly<Record<string, unknown>>;
+  readonly problem?: string;
+}
+
+function differenceOf(calls: readonly ReadCall[], expected: readonly ExpectedCall[]): string | undefined {
+  const taken = assign(calls, expected);
+  const left = calls.filter((_, index) => !taken.includes(index));
+  const missing = expected.find((_, index) => taken[index] === undefined);
+  if (missing === undefined) {
+    if (left.length === 0) return undefined;
+    const others = left.map(({ name }) => name).join(', ');
+    return expected.length === 0
+      ? `expected no call, got ${others}`
+      : `expected no other call, got ${others}`;
+  }
+  const twin = left.find(({ name }) => name === missing.tool);
+  if (twin !== undefined) return callDifference(twin, missing);
+  const got = left.map(({ name, problem }) => (problem?.endsWith('is no tool') ? problem : name));
+  return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
+}
+
+/** The call for each expected one: as many as there can be, whichever of them could answer to several. */
+function assign(
+  calls: readonly ReadCall[],
+  expected: readonly ExpectedCall[],
+): readonly (number | undefined)[] {
+  const owners: (number | undefined)[] = calls.map(() => undefined);
+  const find = (index: number, tried: Set<number>): boolean => {
+    const wanted = expected[index];
+    return calls.some((call, at) => {
+      if (wanted === undefined || tried.has(at) || callDifference(call, wanted) !== undefined) return false;
+      tried.add(at);
+      const owner = owners[at];
+      if (owner !== undefined && !find(owner, tried)) return false;
+      owners[at] = index;
+      return true;
+    });
+  };
+  for (const index of expected.keys()) find(index, new Set());
+  return expected.map((_, index) => {
+    const at = owners.indexOf(index);
+    return at < 0 ? undefined : at;
+  });
+}
+
+function callDifference(
+  call: ReadCall,
+  { tool, arguments: expected = {} }: ExpectedCall,
+): string | undefined {
+  if (call.name !== tool) return `expected ${tool}, got ${call.name}`;
+  if (call.problem !== undefined) return call.problem;
+  return valueDifference(expected, call.args, tool);
+}

@@ -1,0 +1,170 @@
+import { relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PROVIDER } from '../../core/contract/llm-provider.js';
+import { RUN_STORE } from '../../core/contract/run-state.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
+import { type OpenStore, openStore } from './open-store.js';
+import { personOf } from './runs-command.js';
+import { endAsked } from './worker-command.js';
+
+const OPTIONS = {
+  port: { type: 'string' },
+  store: { type: 'string' },
+  tests: { type: 'string' },
+  recordings: { type: 'string' },
+  by: { type: 'string' },
+  'allow-in-production': { type: 'boolean' },
+} as const;
+
+type InspectOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+/** `toolwright inspect <module>`: a page on the tools of a module, until it is stopped. */
+export const inspectCommand: Command = {
+  async run(args, surroundings) {
+    const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+    const [name, second] = positionals;
+    if (name === undefined || second !== undefined)
+      throw new UserFault('inspect takes one module: toolwright inspect dist/tools.js');
+    if (values.port !== undefined && !/^\d{1,5}$/.test(values.port))
+      throw new UserFault(`--port is a number from 0 to 65535, not '${values.port}'`);
+    const ended = endAsked(surroundings);
+    const opened = await begin(name, values, surroundings);
+    surroundings.out(`${opened.url}\n`);
+    surroundings.error(`toolwright: ${opened.count} tools of ${name}: open the address above; Ctrl-C ends\n`);
+    await ended;
+    await opened.close();
+    return 0;
+  },
+};
+
+interface Opened {
+  readonly url: string;
+  readonly count: number;
+  close(): Promise<void>;
+}
+
+async function begin(
+  name: string,
+  values: InspectOptions,
+  surroundings: CommandSurroundings,
+): Promise<Opened> {
+  const { folder } = surroundings;
+  const ends: (() => unknown)[] = [];
+  const close = async (): Promise<void> => {
+    for (const end of ends.splice(0).reverse()) await end();
+  };
+  try {
+    const module = await openModule(name, folder);
+    ends.push(() => module.close());
+    const registry = registryOfModule(module.exports);
+    if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+    const store = values.store === undefined ? undefined : await openStore(values.store, surroundings);
+    if (store !== undefined) ends.push(() => store.close());
+    const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
+    ends.push(() => inspector.close());
+    const { url } = await listen(inspector, values.port);
+    return { url, count: registry.count(), close };
+  } catch (error) {
+    await close();
+    if (ToolwrightError.is(error)) throw new UserFault(error.message, 1);
+    throw error;
+  }
+}
+
+async function listen(inspector: Inspector, port = '0'): Promise<{ readonly url: string }> {
+  try {
+    return await inspector.listen({ port: Number(port) });
+  } catch (error) {
+    throw new UserFault(`--port ${port}: ${error instanceof Error ? error.message : String(error)}`, 1);
+  }
+}
+
+interface Asked {
+  readonly name: string;
+  readonly values: InspectOptions;
+  readonly folder: string;
+  readonly store: OpenStore | undefined;
+}
+
+/** What the application says of itself, under what the command line says. */
+function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): InspectorOptions {
+  const { exports, inspection = {} } = module;
+  const config = isRecord(exports.config) ? exports.config : exports;
+  const { provider, model, systemPrompt, store: own } = config;
+  const tests = resolve(folder, values.tests ?? 'test');
+  return {
+    ...(PROVIDER.accepts(provider) ? ({ provider } as InspectorOptions) : {}),
+    ...(typeof model === 'string' ? { model } : {}),
+    ...(typeof systemPrompt === 'string' ? { systemPrompt } : {}),
+    ...(RUN_STORE.accepts(own) ? ({ store: own } as InspectorOptions) : {}),
+    ...inspection,
+    ...(store === undefined ? {} : { store }),
+    tests: {
+      folder: tests,
+      setup: setupOf(module, specifierOf(name, { folder, tests })),
+      ...(module.inspection === undefined ? {} : { scopeOf: 'scopeOf' }),
+    },
+    ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
+    ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
+    // The command itself asks for an inspector; only production needs to be named as well.
+    allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',
+  };
+}
+
+/** How a test in its folder names the module. */
+function specifierOf(
+  name: string,
+  { folder, tests }: { readonly folder: string; readonly tests: string },
+): string {
+  if (!/^[./]|\.[cm]?[jt]s$/.test(name)) return name;
+  const path = relative(tests, resolve(folder, name)).replaceAll('\\', '/');
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
+/** Lines by which a test gets the same tools as the command. */
+function setupOf({ exports, inspection, nestModule }: OpenModule, specifier: string): string {
+  const from = JSON.stringify(specifier).replaceAll('"', "'");
+  if (inspection !== undefined) return nestSetup(nameOf(exports, nestModule) ?? 'AppModule', from);
+  const { registry, tools = [] } = toolsOfModule(exports) ?? {};
+  const name = nameOf(exports, registry);
+  if (name !== undefined)
+    return `import ${name === 'default' ? 'tools' : `{ ${name} as tools }`} from ${from};`.replace(
+      '{ tools as tools }',
+      '{ tools }',
+    );
+  const loose = tools.flatMap((tool) => nameOf(exports, tool) ?? []);
+  const more = loose.map((tool) => `, module.${tool}`).join('');
+  return [
+    "import { discoverTools, ToolRegistry } from 'toolwright';",
+    `import * as module from ${from};`,
+    '',
+    `const tools = new ToolRegistry().register(...discoverTools()${more});`,
+    ...(more === '' ? ['void module;'] : []),
+  ].join('\n');
+}
+
+function nestSetup(name: string, from: string): string {
+  return [
+    "import { afterAll } from '@jest/globals';",
+    "import { NestFactory } from '@nestjs/core';",
+    "import { type CallScope, ToolRegistry } from 'toolwright';",
+    "import { ToolwrightService } from 'toolwright/nestjs';",
+    `import { ${name} } from ${from};`,
+    '',
+    `const application = await NestFactory.createApplicationContext(${name}, { logger: false });`,
+    'const tools = application.get(ToolRegistry);',
+    'const scopeOf = (request: object, scope: CallScope) => application.get(ToolwrightService).scopeOf(request, scope);',
+    'void scopeOf;',
+    'afterAll(() => application.close());',
+  ].join('\n');
+}
+
+function nameOf(exports: OpenModule['exports'], value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const names = Object.keys(exports).filter((name) => exports[name] === value);
+  return names.find((name) => name !== 'default') ?? names[0];
+}

@@ -1,0 +1,211 @@
+import { parseArgs } from 'node:util';
+import type { ClassType, ToolsetTitle } from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { type AuthorFault, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
+import { titleText, toolsetsOf, toolToSchema } from '../../run/call/tool-to-schema.js';
+import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
+import {
+  type PlannedTool,
+  planToolset,
+  schemaOrigins,
+  type ToolsetPlan,
+} from '../../tools/discovery/plan-toolset.js';
+import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
+
+/**
+ * `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves; with
+ * `--strict` what becomes of their schemas for providers with strict tools.
+ */
+export const listCommand: Command = {
+  async run(args, surroundings) {
+    const { positionals, values } = parseArgs({
+      args: [...args],
+      options: { strict: { type: 'boolean' } },
+      allowPositionals: true,
+    });
+    const [name, second] = positionals;
+    if (name === undefined || second !== undefined)
+      throw new UserFault('list takes one module: toolwright list dist/main.js');
+    const module = await openModule(name, surroundings.folder);
+    try {
+      const found = toolsOfModule(module.exports);
+      if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+      return print(listTools(found), values.strict ? printStrict : printTools, surroundings);
+    } finally {
+      await module.close();
+    }
+  },
+};
+
+type ToolPrinter = (tools: readonly ListedTool[], surroundings: CommandSurroundings) => void;
+
+function print(
+  { tools, faults, warnings }: ToolListing,
+  printAll: ToolPrinter,
+  surroundings: CommandSurroundings,
+): 0 | 1 {
+  printToolsets(tools, surroundings);
+  for (const { where, problem, fix } of warnings)
+    surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
+  printAll(tools, surroundings);
+  if (faults.length === 0) return 0;
+  surroundings.error(`${new ToolDeclarationError(faults).message}\n`);
+  return 1;
+}
+
+/** The toolsets that say what they are about. */
+function printToolsets(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+  const toolsets = toolsetsOf(tools);
+  for (const { title, tools } of toolsets)
+    out(`${titleText(title)} (${tools.map(({ name }) => name).join(', ')})\n`);
+  if (toolsets.length > 0) out('\n');
+}
+
+/** A token of English and JSON is about four characters for all models of today. */
+const CHARACTERS_PER_TOKEN = 4;
+
+function printTools(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+  const rows = tools.map(({ name, method, origins, characters }) => [
+    name,
+    method,
+    origins,
+    String(characters),
+    String(tokensOf(characters)),
+  ]);
+  const total = tools.reduce((sum, { characters }) => sum + characters, 0);
+  const head = ['tool', 'method', 'schema from', 'characters', '~tokens'];
+  const foot = [`${tools.length} in all`, '', '', String(total), String(tokensOf(total))];
+  for (const row of aligned([head, ...rows, foot], 3)) out(`${row}\n`);
+}
+
+function tokensOf(characters: number): number {
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+}
+
+/** What becomes of each schema under `strict: true`: a row for each tool, then what is different in it. */
+function printStrict(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+  const forms = tools.map(({ name, parameters }) => ({ name, form: strictSchema(parameters) }));
+  const rows = forms.map(({ name, form }) =>
+    form.isStrict
+      ? [name, 'yes', String(placesIn(form.report.rewritten)), String(placesIn(form.report.checked))]
+      : [name, 'no', '', ''],
+  );
+  const strict = forms.filter(({ form }) => form.isStrict);
+  const foot = [`${strict.length} of ${forms.length}`, '', '', ''];
+  for (const row of aligned([['tool', 'strict', 'rewritten', 'only checked'], ...rows, foot], 2))
+    out(`${row}\n`);
+  for (const { name, form } of forms) {
+    const lines = form.isStrict
+      ? [...form.report.rewritten.map(noteLine), ...form.report.checked.map(checkedLine)]
+      : form.reasons.map((reason) => `sent without strict: ${reason}`);
+    if (lines.length > 0) out(`\n${name}\n${lines.map((line) => `  ${line}\n`).join('')}`);
+  }
+}
+
+function placesIn(notes: readonly StrictNote[]): number {
+  return notes.reduce((sum, { places }) => sum + places.length, 0);
+}
+
+const MOST_PLACES = 5;
+
+function noteLine({ what, places }: StrictNote): string {
+  const shown = places.slice(0, MOST_PLACES).map((place) => place || 'the whole');
+  const more = places.length > MOST_PLACES ? `, ${places.length - MOST_PLACES} more` : '';
+  return `${what}: ${shown.join(', ')}${more}`;
+}
+
+function checkedLine(note: StrictNote): string {
+  return `only checked at the call: ${noteLine(note)}`;
+}
+
+/** The first columns are texts, the others numbers. */
+function aligned(rows: readonly (readonly string[])[], texts: number): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column < texts ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** One tool, as it is shown. */
+interface ListedTool {
+  readonly name: string;
+  /** `ShopTools.findOrders`, or `-` for a tool without a class. */
+  readonly method: string;
+  readonly toolset?: ToolsetTitle;
+  /** The source of its schema. */
+  readonly origins: string;
+  /** Of its definition for a provider. */
+  readonly characters: number;
+  readonly parameters: JsonSchema;
+}
+
+/** The tools of a module and what is wrong with them. */
+interface ToolListing {
+  readonly tools: readonly ListedTool[];
+  readonly faults: readonly AuthorFault[];
+  readonly warnings: readonly AuthorFault[];
+}
+
+/** Lists the tools that a module brings. No toolset is created; those behind a registry were before. */
+function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
+  const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
+  const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
+  const own = toolsets.flatMap((toolset) => plans.get(toolset) ?? []);
+  const faults = new Map(tools.map((tool) => [tool, registry ? [] : faultsOf(tool)]));
+  const sound = tools.filter((tool) => faults.get(tool)?.length === 0);
+  return {
+    tools: [
+      ...own.flatMap((plan) => plan.tools.map(ofClass)),
+      ...sound.map((tool) => listed(tool, plannedFor(tool, plans))),
+    ],
+    faults: [...own.flatMap((plan) => plan.faults), ...[...faults.values()].flat()],
+    warnings: [...plans.values()].flatMap(({ misfits, warnings }) => [...misfits, ...warnings]),
+  };
+}
+
+/** What a class says of a tool that was made of it. */
+function plannedFor(
+  tool: ToolDefinition,
+  plans: ReadonlyMap<ClassType, ToolsetPlan>,
+): PlannedTool | undefined {
+  const bound = boundMethodOf(tool);
+  return bound && plans.get(bound.class)?.tools.find(({ key }) => key === bound.key);
+}
+
+function ofClass(planned: PlannedTool): ListedTool {
+  const { name, toolset, options, parameters } = planned;
+  return listed({ name, toolset, description: options.description ?? '', parameters }, planned);
+}
+
+function listed(
+  tool: Pick<ToolDefinition, 'name' | 'toolset' | 'description' | 'parameters'>,
+  planned?: PlannedTool,
+): ListedTool {
+  return {
+    name: tool.name,
+    toolset: tool.toolset,
+    method: planned ? `${planned.class.name}.${String(planned.key)}` : '-',
+    origins: planned ? schemaOrigins(planned).join(', ') || 'no parameters' : 'explicit',
+    characters: JSON.stringify(toolToSchema(tool)).length,
+    parameters: tool.parameters,
+  };
+}
+
+function faultsOf(tool: ToolDefinition): readonly AuthorFault[] {
+  try {
+    new ToolRegistry().register(tool);
+    return [];
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return error.faults;
+    throw error;
+  }
+}

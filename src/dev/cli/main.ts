@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+import { oldNode } from '../../core/kernel/node-version.js';
+
+// The reader has closed the pipe, as `head` does: the rest is not needed.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
+
+const problem = oldNode();
+if (problem === undefined) {
+  // Only now: an older Node may not be able to load the commands.
+  const { runCommandLine } = await import('./run-command-line.js');
+  process.exitCode = await runCommandLine(process.argv.slice(2), {
+    folder: process.cwd(),
+    out: (text) => process.stdout.write(text),
+    error: (text) => process.stderr.write(text),
+    isTerminal: process.stderr.isTTY === true,
+  });
+} else {
+  process.stderr.write(`${problem}\n`);
+  process.exitCode = 1;
+}
+
+/** What a module that was loaded leaves open, a database or a timer, must not keep the process. */
+const GRACE_MS = 500;
+setTimeout(() => process.exit(), GRACE_MS).unref();

@@ -1,0 +1,195 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { ToolLoopConfig } from '../../run/loop/options.js';
+import type { RecoverOptions } from '../../run/loop/recover-runs.js';
+import type { InspectorOptions } from '../../surfaces/inspector/index.js';
+import type { NestModule } from '../../surfaces/nestjs/open-application.js';
+import { discoverTools } from '../../tools/discovery/discover-tools.js';
+import { UserFault } from './command.js';
+
+/** A module that brings tools. */
+export interface OpenModule {
+  readonly exports: Readonly<Record<string, unknown>>;
+  /** Of an application: does what is kept for workers until it is closed; tells what that is. */
+  work?(logger: Logger): readonly string[];
+  /** Of an application: what runs without a holder are continued with. */
+  readonly recovery?: Pick<RecoverOptions, 'config' | 'scope'>;
+  /** Of an application: the settings for an inspector or a chat. */
+  readonly inspection?: InspectorOptions;
+  /** Of an application: its root module. */
+  readonly nestModule?: NestModule;
+  /** Ends what was started for its tools. */
+  close(): Promise<void>;
+}
+
+/**
+ * Loads a module as the user names it. Of a NestJS application the registry is what counts, and only the
+ * application has it: the exported module class is started, without a server, as far as its hooks go.
+ */
+export async function openModule(
+  name: string,
+  folder: string,
+  user: 'author' | 'operator' = 'author',
+): Promise<OpenModule> {
+  const open = () => openTools(name, folder);
+  return user === 'operator' ? withoutAdvice(open) : open();
+}
+
+async function openTools(name: string, folder: string): Promise<OpenModule> {
+  const exports = await loadModule(name, folder);
+  const exported = Object.values(exports);
+  const [module, second] = new Set(exported.filter(isNestModule));
+  if (module === undefined || exported.some(isRegistry)) return { exports, close: async () => {} };
+  if (second !== undefined)
+    throw new UserFault(`${name} exports several NestJS modules: name a file that exports one`, 1);
+  const application = await startApplication(module, name);
+  return { ...application, nestModule: module, exports: { ...exports, ...application.exports } };
+}
+
+/** What a module could declare better is for its author: whoever operates it can do nothing about it. */
+async function withoutAdvice<Value>(work: () => Promise<Value>): Promise<Value> {
+  const { emitWarning } = process;
+  process.emitWarning = (...given: readonly unknown[]) => {
+    const { type } = Object(given[1]) as { readonly type?: unknown };
+    if (type !== 'ToolwrightWarning') Reflect.apply(emitWarning, process, given);
+  };
+  try {
+    return await work();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+const NEST_KEYS = ['imports', 'providers', 'controllers', 'exports'];
+
+/** A class with `@Module`, or what a `forRoot` of one gives; read without NestJS, which need not be there. */
+function isNestModule(value: unknown): value is NestModule {
+  if (typeof value === 'object' && value !== null && 'module' in value)
+    return typeof value.module === 'function' && NEST_KEYS.some((key) => key in value);
+  const { hasOwnMetadata } = Reflect as {
+    readonly hasOwnMetadata?: (key: string, target: object) => boolean;
+  };
+  if (typeof value !== 'function' || hasOwnMetadata === undefined) return false;
+  return NEST_KEYS.some((key) => hasOwnMetadata(key, value));
+}
+
+async function startApplication(module: NestModule, name: string): Promise<OpenModule> {
+  try {
+    const { openApplication } = await import('../../surfaces/nestjs/open-application.js');
+    const { registry, engine, ...application } = await openApplication(module);
+    return { ...application, exports: { registry, ...(engine && { engine }) } };
+  } catch (error) {
+    // The command shows all mistakes in declarations; anything else that an application says is one line.
+    if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;
+    const reason = error instanceof Error ? error.message.split('\n', 1) : error;
+    const { name: named } = 'module' in module ? module.module : module;
+    throw new UserFault(`the application of ${named} in ${name} cannot be started: ${reason}`, 1);
+  }
+}
+
+/** Loads a module as the user names it: a file below the folder, or a package that the folder has. */
+async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
+  const file = resolve(folder, name);
+  const path = existsSync(file) ? file : resolvePackage(name, folder);
+  try {
+    return await import(pathToFileURL(path).href);
+  } catch (error) {
+    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${adviceFor(path)}`, 1);
+  }
+}
+
+/** Of Node's own errors the first line says it; the framework's name every mistake in a line of its own. */
+function reasonOf(error: unknown): string {
+  if (ToolwrightError.is(error)) return error.message;
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
+}
+
+/** Node strips types; decorators, enums and parameter properties it cannot run. */
+function adviceFor(path: string): string {
+  if (!/\.[cm]?tsx?$/.test(path)) return '';
+  return ' (TypeScript has to be built first: name the JavaScript file that the compiler writes)';
+}
+
+function resolvePackage(name: string, folder: string): string {
+  try {
+    return createRequire(pathToFileURL(join(folder, 'package.json'))).resolve(name);
+  } catch {
+    throw new UserFault(`there is no module ${name}`, 1);
+  }
+}
+
+/** What the module exports as `config`; what is wrong in it, whoever uses it says. */
+export function configOfModule(name: string, { config }: OpenModule['exports']): ToolLoopConfig {
+  if (isRecord(config) && 'provider' in config) return config as unknown as ToolLoopConfig;
+  throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
+}
+
+/** What a module lacks that has no tools. */
+export const NO_TOOLS = 'no ToolRegistry, no toolset class, no tool and no NestJS module';
+
+/** What a module brings: a registry with its tools, or what one is made of. */
+export interface ModuleTools {
+  readonly registry?: ToolRegistry;
+  readonly toolsets: readonly ClassType[];
+  readonly tools: readonly ToolDefinition[];
+}
+
+/**
+ * The registry that a module exports, under however many names; or, where it exports none, the toolset classes
+ * that it loaded or exports and the tools that it exports. Nothing is created.
+ *
+ * @throws UserFault where it exports several: each has its own policy, and merging them would lose all of them.
+ */
+export function toolsOfModule(module: Readonly<Record<string, unknown>>): ModuleTools | undefined {
+  const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
+  const [registry, second] = new Set(exported.filter(isRegistry));
+  if (second !== undefined) throw new UserFault('the module exports several registries: export one', 1);
+  if (registry !== undefined) return { registry, toolsets: [], tools: registry.tools() };
+  const toolsets = [...new Set([...loadedToolsets(), ...exported.filter(isToolset)])];
+  const tools = [...new Set(exported.filter(isTool))];
+  return toolsets.length + tools.length === 0 ? undefined : { toolsets, tools };
+}
+
+/** Also of another copy of this package: what is used of it is public. */
+function isRegistry(value: unknown): value is ToolRegistry {
+  return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
+}
+
+function isTool(value: unknown): value is ToolDefinition {
+  return hasMethods(value, ['execute']) && 'parameters' in (value as object);
+}
+
+function isToolset(value: unknown): value is ClassType {
+  return typeof value === 'function' && (readRecord(value)?.methods.size ?? 0) > 0;
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
+}
+
+/**
+ * The registry that a module exports, or one of the toolset classes and tools that it brings.
+ *
+ * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ */
+export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
+  const found = toolsOfModule(module);
+  if (found === undefined) return undefined;
+  const { registry, toolsets, tools } = found;
+  if (registry !== undefined) return registry;
+  // A module of plain objects has not loaded what discovery needs.
+  const discovered = toolsets.length === 0 ? [] : discoverTools({ toolsets });
+  // A tool that it exports beside a class of the same tools takes their place.
+  return new ToolRegistry().register(...discovered).register(...tools);
+}

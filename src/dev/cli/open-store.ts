@@ -1,0 +1,140 @@
+import { existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { ConversationLog } from '../../core/contract/conversation-log.js';
+import type { JobStore } from '../../core/contract/job-store.js';
+import type { CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import type { ScheduleStore } from '../../core/contract/schedule-store.js';
+import type { ApprovalStore } from '../../core/contract/standing-approvals.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
+import { serverAddress } from '../../core/kernel/server-address.js';
+import type { PostgresOptions } from '../../durable/postgres/index.js';
+import { SqliteRunStore } from '../../durable/stores/index.js';
+import { checkRunsFile } from '../../durable/stores/sqlite-driver.js';
+import { type CommandSurroundings, UserFault } from './command.js';
+
+/** A store that the user named. */
+export interface OpenStore extends CheckpointStore {
+  readonly conversations: ConversationLog;
+  readonly jobs: JobStore;
+  readonly approvals: ApprovalStore;
+  readonly schedules: ScheduleStore;
+  close(): void | Promise<void>;
+}
+
+/**
+ * For whom a store is opened: a worker has it made where it is missing, and waits for a database that is away. An
+ * operator looks at what is there, and makes and changes no tables.
+ */
+type StoreUser = 'operator' | 'worker';
+
+/** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file. */
+export async function openStore(
+  name: string | undefined,
+  { folder, error: say }: Pick<CommandSurroundings, 'folder' | 'error'>,
+  user: StoreUser = 'operator',
+): Promise<OpenStore> {
+  if (name === undefined || name === '')
+    throw new UserFault(
+      `--store is ${name === '' ? 'empty' : 'missing'}: postgres://user@host:5432/database, or the path of an SQLite file`,
+    );
+  if (/^postgres(ql)?:\/\//i.test(name)) return openPostgres(name, user);
+  const [scheme] = /^(?!sqlite:)\w{2,}:\/+/i.exec(name) ?? [];
+  if (scheme !== undefined)
+    throw new UserFault(
+      `--store: there are no stores at ${scheme}…: postgres://…, or the path of an SQLite file`,
+    );
+  const path = resolve(folder, name.replace(/^sqlite:/, ''));
+  const isThere = existsSync(path);
+  if (isThere && statSync(path).isDirectory())
+    throw new UserFault(`--store: ${path} is a folder: name the file of the store in it`);
+  if (!isThere && user === 'operator')
+    throw new UserFault(
+      `--store: there is no file ${path}: name the file of the application, or start a worker or the application first, which makes it`,
+      1,
+    );
+  try {
+    if (user === 'operator') checkRunsFile(path);
+    const store = new SqliteRunStore({ path });
+    if (!isThere) say(`toolwright: --store: made ${path}, which was not there\n`);
+    return store;
+  } catch (error) {
+    throw wrongStore(error);
+  }
+}
+
+const ADDRESS = serverAddress('postgres', 'postgres://user:password@host:5432/database');
+
+async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
+  const [wrong] = ADDRESS.explain?.(name, '--store') ?? [];
+  if (wrong !== undefined) throw new UserFault(`${wrong.problem}: ${ADDRESS.fix}`);
+  checkQuery(name);
+  try {
+    const { PostgresRunStore } = await import('../../durable/postgres/index.js');
+    const store = new PostgresRunStore(placeIn(name));
+    const ready = user === 'worker' ? store.migrate() : checkTables(placeIn(name));
+    await ready.catch(async (error: unknown) => {
+      if (user === 'worker' && isAway(error)) return;
+      await store.close();
+      throw wrongStore(error, isAway(error) ? ': start the server, or correct the address' : '');
+    });
+    return store;
+  } catch (error) {
+    if (error instanceof InvalidOptionsError)
+      throw new UserFault(
+        error.faults.map(({ problem, fix }) => `--store: ${problem}: write ${fix}`).join('; '),
+      );
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new UserFault('a store in PostgreSQL needs pg: npm install pg', 1);
+  }
+}
+
+/** A store makes its tables at its first use: so those of an operator are looked at before. */
+async function checkTables(place: PostgresOptions): Promise<void> {
+  const { Database } = await import('../../durable/postgres/database.js');
+  const database = new Database(place);
+  await database.check().finally(() => database.close());
+}
+
+/** Errors of the database and of the connection to it have codes. */
+export function hasCode(error: unknown): boolean {
+  return typeof (error as { readonly code?: unknown } | undefined)?.code === 'string';
+}
+
+/** Codes of Node and of the server, and what `pg` says without one. */
+const AWAY = /^(E[A-Z]+|08...|53...|57P..|Connection terminated|timeout exceeded)/;
+
+function isAway(error: unknown): boolean {
+  return AWAY.test(
+    hasCode(error) ? String((error as { readonly code?: unknown }).code) : errorMessage(error),
+  );
+}
+
+function wrongStore(error: unknown, advice = ''): UserFault {
+  const said = error instanceof InvalidOptionsError ? error.faults[0]?.problem : errorMessage(error);
+  return new UserFault(`--store: ${String(said).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
+}
+
+/** `pg` passes over what it does not know, and the schema would be another one than was meant. */
+function checkQuery(name: string): void {
+  for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
+    if (option !== 'schema' && misspeltName(option, ['schema']))
+      throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
+}
+
+/** `?schema=shop` is for the store, and nothing that `pg` knows. */
+function placeIn(name: string): PostgresOptions {
+  const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
+  if (schema === undefined) return { connectionString: name };
+  return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decoded(schema) };
+}
+
+/** What is none that can be decoded is no name of a schema either, and refused as such. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,174 @@
+import { parseArgs } from 'node:util';
+import { visibleText } from '../../core/kernel/visible-text.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { packageManifest } from './package-manifest.js';
+
+interface ListedCommand {
+  readonly usage: string;
+  readonly summary: string;
+  /** All of them, if the usage does not list them. */
+  readonly options?: Readonly<Record<string, string>>;
+  load(): Promise<Command>;
+}
+
+const RUNS_OPTIONS = {
+  '--store postgres://…|file':
+    'where the runs are; postgres://…?schema=shop in another schema than toolwright',
+  '--status status': 'list: only those that are running, suspended or ended',
+  '--limit n': 'list: how many, from 1 to 1000; 50 without it',
+  '--after place': 'list: the page after one that said where the next begins',
+  '--json': 'list, show, approvals, schedules: a line of JSON for each',
+  '--to id': 'answer: which of several questions; show lists them',
+  '--approve': 'answer: yes, the call is made',
+  '--arguments json': 'answer --approve: with these arguments; goes with --module',
+  '--remember scope':
+    'answer --approve: also for later calls of the run, conversation or user; goes with --module',
+  '--until time': 'answer --remember: no longer than until then: 2027-01-01T00:00:00Z',
+  '--refuse': 'answer: no, the call is not made',
+  '--value json': 'answer: to a question',
+  '--result json': 'answer: what a call came to that is made elsewhere',
+  '--done json': 'answer: a call that was under way was done, and came to that',
+  '--not-done': 'answer: it was not, and is made now',
+  '--reason text': 'answer --refuse, cancel: why; the model, or the error of the run, tells it',
+  '--by name': 'answer: who answers, where that is not the owner; kept with the call',
+  '--module file':
+    'answer: exports the config of the runs, or is a NestJS module; its tools check what is answered',
+  '--on-unknown ask|error|rerun':
+    'recover: what becomes of calls of which nobody knows whether they were made',
+};
+
+/** Each in a file of its own, which is loaded when the command is called. */
+const COMMANDS: Readonly<Record<string, ListedCommand>> = {
+  agent: {
+    usage:
+      'agent [folder] [--model name] [--url http://…/v1 | --offline] [--config file] [--mode read-only|ask|auto] [--sandbox external] [--continue | --session id | --sessions] [--interactive]',
+    summary:
+      'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
+    load: async () => (await import('./agent-command.js')).agentCommand,
+  },
+  doctor: {
+    usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',
+    summary:
+      'looks whether the project, its packages, a store and its jobs are as they should be, and says what to do',
+    options: {
+      '--store postgres://…|file':
+        'whether it can be reached, has the tables of this version, and jobs that nobody takes',
+      '--module file': 'that of the workers: whether it has the tools of these jobs',
+      '--project, --out, --import-ending': 'the generated file, where generate is called with these, too',
+    },
+    load: async () => (await import('./doctor-command.js')).doctorCommand,
+  },
+  generate: {
+    usage:
+      'generate [--project tsconfig.json] [--out file] [--import-ending js|ts|none] [--check | --watch] [--strict]',
+    summary: 'writes what the types of the toolsets say into a file that the application imports',
+    load: async () => (await import('./generate-command.js')).generateCommand,
+  },
+  chat: {
+    usage: 'chat <module> [--model name | --offline] [--data json]',
+    summary: 'a conversation over the tools of a built module, on the terminal',
+    load: async () => (await import('./chat-command.js')).chatCommand,
+  },
+  eval: {
+    usage:
+      'eval <module> <cases.jsonl> [--model name] [--url http://…/v1] [--runs n] [--concurrency n] [--min 0.9] [--baseline file] [--accept] [--out file]',
+    summary: 'asks a model a file of cases: does it choose the right tools with the right arguments',
+    load: async () => (await import('./eval-command.js')).evalCommand,
+  },
+  init: {
+    usage: 'init',
+    summary: 'writes the lines that keep the generated file current into the project’s configuration',
+    load: async () => (await import('./init-command.js')).initCommand,
+  },
+  inspect: {
+    usage:
+      'inspect <module> [--port n] [--store postgres://…|file] [--tests folder] [--recordings folder] [--by name] [--allow-in-production]',
+    summary:
+      'serves a page on the tools of a built module, for this machine: call them, watch runs, answer them',
+    load: async () => (await import('./inspect-command.js')).inspectCommand,
+  },
+  list: {
+    usage: 'list <module> [--strict]',
+    summary:
+      'shows the tools of a built module, where their schemas come from and how large they are, or their strict forms',
+    load: async () => (await import('./list-command.js')).listCommand,
+  },
+  mcp: {
+    usage: 'mcp <module> [--name name] [--allow name|glob …] [--deny name|glob …]',
+    summary: 'serves the tools of a built module to an MCP client over standard input and output',
+    load: async () => (await import('./mcp-command.js')).mcpCommand,
+  },
+  runs: {
+    usage:
+      'runs list | show <run> | answer <run> --approve|--refuse|--value json|--result json|--done json|--not-done | cancel <run> | recover <module> | approvals | revoke <approval> | schedules | unschedule <schedule> --store postgres://…|file',
+    summary:
+      'lists the runs of a store and shows, answers, cancels and recovers them; lists and ends its standing approvals and its schedules',
+    options: RUNS_OPTIONS,
+    load: async () => (await import('./runs-command.js')).runsCommand,
+  },
+  worker: {
+    usage: 'worker <module> [--store postgres://…|file]',
+    summary: 'takes turns of conversations, runs jobs and recovers runs until SIGTERM or SIGINT',
+    load: async () => (await import('./worker-command.js')).workerCommand,
+  },
+};
+
+/**
+ * Does what a command line says and gives the exit code. Mistakes of the user are one line on the error
+ * output; anything else that is thrown is a mistake of this program and goes on.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  surroundings: CommandSurroundings,
+): Promise<number> {
+  const [name, ...rest] = args;
+  const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  try {
+    if (name === undefined || name.startsWith('-')) return answerFlags(args, surroundings);
+    if (command === undefined)
+      throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
+    if (rest.includes('--help') || rest.includes('-h')) {
+      surroundings.out(ownHelp(command));
+      return 0;
+    }
+    return await (await command.load()).run(rest, surroundings);
+  } catch (error) {
+    const fault = userFault(error, command?.usage ?? '--help');
+    if (fault === undefined) throw error;
+    surroundings.error(`toolwright: ${visibleText(fault.message)}\n`);
+    return fault.exitCode;
+  }
+}
+
+function answerFlags(args: readonly string[], { out, error }: CommandSurroundings): number {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
+  });
+  if (values.version) out(`${packageManifest().version}\n`);
+  else if (values.help) out(help());
+  else error(help());
+  return values.version || values.help ? 0 : 2;
+}
+
+/** `parseArgs` explains what is wrong with a command line in the first sentence of its message. */
+function userFault(error: unknown, usage: string): UserFault | undefined {
+  if (error instanceof UserFault) return error;
+  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  if (!String(code).startsWith('ERR_PARSE_ARGS')) return undefined;
+  return new UserFault(`${String(message).split('. ')[0]}: toolwright ${usage}`);
+}
+
+function ownHelp({ usage, summary, options = {} }: ListedCommand): string {
+  const width = Math.max(...Object.keys(options).map((option) => option.length));
+  const lines = Object.entries(options).map(([option, what]) => `  ${option.padEnd(width)}  ${what}\n`);
+  const about = `toolwright ${usage}\n\n${summary}\n`;
+  return lines.length === 0 ? about : `${about}\n${lines.join('')}`;
+}
+
+function help(): string {
+  const commands = Object.values(COMMANDS).map(
+    ({ usage, summary }) => `  toolwright ${usage}\n      ${summary}\n`,
+  );
+  return ['Usage:', ...commands, '  toolwright --help | --version', ''].join('\n');
+}

@@ -1,0 +1,606 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import type {
+  Answer,
+  ApprovalAnswer,
+  CallStatus,
+  PendingCall,
+  PendingKind,
+} from '../../core/contract/call.js';
+import type { InboxContent } from '../../core/contract/conversation-log.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { KeptRun, RunStatus } from '../../core/contract/run-checkpoint.js';
+import type { StoredCallRecord } from '../../core/contract/run-state.js';
+import type { ScheduleTiming } from '../../core/contract/schedule-store.js';
+import type { RememberScope } from '../../core/contract/standing-approvals.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { formOf, letsCallRun } from '../../run/call/waits.js';
+import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
+import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
+import type { ToolLoopConfig } from '../../run/loop/options.js';
+import { recoverRuns } from '../../run/loop/recover-runs.js';
+import { answerStoredRun, cancelRun } from '../../run/loop/stored-run.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import { hasCode, type OpenStore, openStore } from './open-store.js';
+
+/** What an answer is made from. */
+export const ANSWER_FLAGS = {
+  to: { type: 'string' },
+  approve: { type: 'boolean' },
+  refuse: { type: 'boolean' },
+  arguments: { type: 'string' },
+  remember: { type: 'string' },
+  until: { type: 'string' },
+  module: { type: 'string' },
+  value: { type: 'string' },
+  result: { type: 'string' },
+  done: { type: 'string' },
+  'not-done': { type: 'boolean' },
+  reason: { type: 'string' },
+  by: { type: 'string' },
+} as const;
+
+type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_FLAGS }>>['values'];
+
+/** A run, and what is said to it. */
+interface AnswerCall {
+  readonly store: OpenStore;
+  readonly run: KeptRun;
+  readonly options: AnswerOptions;
+  readonly say: (line: string) => void;
+  readonly surroundings: CommandSurroundings;
+}
+
+/** `toolwright runs answer`: of several answers to a question, the first is taken, and the others get an error. */
+export async function answerRun(call: AnswerCall): Promise<number> {
+  const { store, options, run } = call;
+  const { runId, state } = run;
+  const id = questionOf(run, options.to);
+  const answers = [answerOf(id, options)];
+  const { owner } = state;
+  const isNumber = typeof owner === 'number' && /^\d+$/.test(options.by ?? '');
+  const answeredBy =
+    options.by === undefined ? undefined : isNumber ? Number(options.by) : personOf(options.by);
+  if (letsCallRun(answers[0] as Answer)) checkPerson({ ...run, id, answeredBy }, options);
+  const said = {
+    ...(answeredBy === undefined ? {} : { answeredBy }),
+    ...(owner === undefined ? {} : { owner }),
+  };
+  const conversationId = await conversationOf(store, runId);
+  const module = await checkingModule(call);
+  try {
+    return await enter(
+      { ...call, id, conversationId, content: { kind: 'answers', answers, ...said } },
+      module,
+    );
+  } finally {
+    await module?.close();
+  }
+}
+
+/** Who is named with `--by`: a name, or the JSON with which the application identifies a user. */
+export function personOf(text: string): unknown {
+  return text.startsWith('{') ? objectOf('--by', text) : text;
+}
+
+/** Whoever approves a call, or lets it run again, whose tool says who may has to say who they are. */
+function checkPerson(
+  { state, id, answeredBy }: KeptRun & Said & { readonly id: string },
+  { module }: AnswerOptions,
+): void {
+  const { tool, approver } = ('pending' in state ? state.pending : []).find((asked) => asked.id === id) ?? {};
+  if (approver === undefined) return;
+  if (answeredBy === undefined)
+    throw new UserFault(`'${tool}' is not approved by everybody: --by says who answers, --by clerk7`);
+  if (approver === 'not-the-owner' && formOf(answeredBy) !== formOf(state.owner))
+    throw new UserFault(
+      `the owner of this run is ${JSON.stringify(state.owner)}: give --by in the same form`,
+    );
+  if (approver === 'function' && module === undefined)
+    throw new UserFault(
+      `'${tool}' itself decides who may approve it: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
+    );
+}
+
+/** An answer that was read, and where it goes. */
+interface EnteringAnswer extends AnswerCall, Pick<Question, 'id'> {
+  readonly conversationId: string | undefined;
+  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
+}
+
+async function enter(
+  { store, say, run: { runId }, id, conversationId, content }: EnteringAnswer,
+  checking: CheckingModule | undefined,
+): Promise<number> {
+  const tools = checking?.tools === undefined ? {} : { tools: checking.tools };
+  if (conversationId !== undefined) {
+    const checkStillWaits = async () => {
+      const now = await store.read(runId);
+      if (now !== undefined) checkWaits(now, id);
+    };
+    try {
+      await checkAnswers({ conversationId, content, store, config: tools });
+    } catch (error) {
+      // Somebody else was quicker, and a server may have taken their answer already: the run says who it was.
+      await checkStillWaits();
+      throw error;
+    }
+    await enterAnswers({ runId, conversationId, content, store }, checkStillWaits);
+    say(`${id}: the answer is in the inbox of conversation ${conversationId}`);
+    return 0;
+  }
+  const { kind: _, answers, ...said } = content;
+  const answer = () => answerStoredRun({ store, runId }, answers, { ...said, ...tools });
+  const left = await answerInTurn({ store, runId, id }, answer);
+  const rest =
+    left.length === 0
+      ? 'a worker goes on with it'
+      : `it still waits for ${left.map((item) => item.id).join(', ')}`;
+  say(`${runId}: ${rest}`);
+  return 0;
+}
+
+/** The id of what is answered. */
+function questionOf(run: KeptRun, to: string | undefined): string {
+  const [only, ...others] = questionsOf(run);
+  if (to === undefined && others.length > 0)
+    throw new UserFault(
+      `the run waits for several answers: --to one of ${[only, ...others].join(', ')}; runs show ${run.runId} says what they are`,
+    );
+  const id = to ?? only ?? '';
+  checkWaits(run, id);
+  return id;
+}
+
+function questionsOf({ state }: KeptRun): readonly string[] {
+  return 'pending' in state ? state.pending.map(({ id }) => id) : [];
+}
+
+/** Throws if the run does not wait for that answer; the error names who gave the last one. */
+function checkWaits(run: KeptRun, id: string): void {
+  const questions = questionsOf(run);
+  if (questions.includes(id)) return;
+  const others = questions.map((question) => `'${question}'`).join(', ');
+  const waits = others === '' ? 'waits for no answer' : `does not wait for '${id}', but for ${others}`;
+  const folded = foldRun(run);
+  const { end } = folded;
+  const answered = lastAnswer(folded);
+  const isUnderWay = run.status === 'running' && answered === undefined;
+  const why = [
+    ...(end === undefined ? [] : [`it has ended (${end.status})`]),
+    ...(isUnderWay ? ['it is under way'] : []),
+    ...(answered === undefined ? [] : [`it was answered already${by(answered)}`]),
+  ];
+  const told = [waits, ...(why.length > 0 ? [why.join('; ')] : [])].join(': ');
+  throw new UserFault(visibleLine(`${run.runId} ${told}`), 1);
+}
+
+/** Who said something, where that is known. */
+interface Said {
+  readonly answeredBy?: unknown;
+}
+
+function by({ answeredBy }: Said): string {
+  return answeredBy === undefined ? '' : `, the last time by ${JSON.stringify(answeredBy)}`;
+}
+
+/** The last known answer; without a name if none was given and the calls have not gone on yet. */
+function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
+  const calls = open?.calls ?? [];
+  const records = [...toolCalls, ...calls.flatMap((call) => ('record' in call ? [call.record] : []))];
+  const journals = calls.flatMap((call) =>
+    'journal' in call && call.journal !== undefined ? [call.journal] : [],
+  );
+  const named: Said[] = [...records, ...journals.flatMap(({ given = [] }) => given)];
+  const last = named.findLast(({ answeredBy }) => answeredBy !== undefined);
+  if (last !== undefined) return last;
+  const isAnswered = journals.some(
+    ({ approved, refused, result, outcome, answers }) =>
+      (approved ?? refused ?? result ?? outcome ?? answers[0]) !== undefined,
+  );
+  return isAnswered ? {} : undefined;
+}
+
+/** What is answered, and where. */
+interface Question {
+  readonly store: OpenStore;
+  readonly runId: string;
+  readonly id: string;
+}
+
+/** Others hold a run for as long as it takes to keep their answer; or until it ends. */
+const PATIENCE_MS = 3_000;
+const PAUSE_MS = 50;
+
+/** Answers once no other process does, unless that one answered the same question. */
+async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
+  const { store, runId, id } = question;
+  for (const since = performance.now(); ; await pause(PAUSE_MS)) {
+    try {
+      return await answer();
+    } catch (error) {
+      const run = await store.read(runId);
+      if (run !== undefined) checkWaits(run, id);
+      const isClaimed = ToolwrightError.is(error) && error.name === 'RunClaimed';
+      if (!isClaimed || performance.now() - since > PATIENCE_MS) throw error;
+    }
+  }
+}
+
+/** The conversation whose open turn has this run: runs of conversations have its id and a number. */
+async function conversationOf(store: OpenStore, runId: string): Promise<string | undefined> {
+  const conversationId = runId.replace(/\.\d+$/, '');
+  const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
+  return kept?.turn?.runId === runId ? conversationId : undefined;
+}
+
+/** A module whose tools check who approves what, edited arguments, and what may be remembered. */
+interface CheckingModule extends Pick<OpenModule, 'close'> {
+  readonly tools: ToolLoopConfig['tools'];
+}
+
+/** That with the config of the runs, or the application that they are of. */
+async function checkingModule({ options, surroundings }: AnswerCall): Promise<CheckingModule | undefined> {
+  const { approve, arguments: edited, remember, module: named } = options;
+  if (named !== undefined && !approve && !options['not-done'])
+    throw new UserFault('--module goes with --approve and --not-done');
+  if (named === undefined && edited === undefined && remember === undefined) return undefined;
+  const option = edited === undefined ? '--remember is' : '--arguments are';
+  if (named === undefined)
+    throw new UserFault(
+      `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
+    );
+  const { exports, nestModule, close } = await openModule(named, surroundings.folder, 'operator');
+  if (nestModule === undefined) return { tools: configOfModule(named, exports).tools, close };
+  return { tools: registryOfModule(exports), close };
+}
+
+function answerOf(id: string, options: AnswerOptions): Answer {
+  const { approve, refuse, value, result, done, reason, arguments: edited } = options;
+  const edits = edited === undefined ? {} : { arguments: objectOf('--arguments', edited) };
+  if (edited !== undefined && !approve) throw new UserFault('--arguments go with --approve');
+  if (reason !== undefined && !refuse) throw new UserFault('--reason goes with --refuse');
+  const stands = rememberOf(options);
+  const given: Answer[] = [
+    ...(approve ? [{ id, approved: true, ...edits, ...stands }] : []),
+    ...(refuse ? [{ id, approved: false, ...(reason === undefined ? {} : { reason }) }] : []),
+    ...(value === undefined ? [] : [{ id, value: json('--value', value) }]),
+    ...(result === undefined ? [] : [{ id, result: json('--result', result) }]),
+    ...(done === undefined ? [] : [{ id, outcome: 'done' as const, result: json('--done', done) }]),
+    ...(options['not-done'] ? [{ id, outcome: 'not-done' as const }] : []),
+  ];
+  const [answer, second] = given;
+  if (answer !== undefined && second === undefined) return answer;
+  throw new UserFault('an answer is one of --approve, --refuse, --value, --result, --done, --not-done');
+}
+
+const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
+
+/** For which later calls an approval is remembered. */
+function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
+  if (scope === undefined) {
+    if (until !== undefined) throw new UserFault('--until goes with --remember');
+    return {};
+  }
+  if (!approve) throw new UserFault('--remember goes with --approve');
+  if (!SCOPES.includes(scope)) throw new UserFault(`--remember is ${SCOPES.join(', ')}, not '${scope}'`);
+  if (until !== undefined && Number.isNaN(Date.parse(until)))
+    throw new UserFault(`--until is a time: --until 2027-01-01T00:00:00Z, not '${until}'`);
+  const expires = until === undefined ? {} : { expires: new Date(until).toISOString() };
+  return { remember: { scope: scope as RememberScope, ...expires } };
+}
+
+function objectOf(option: string, text: string): JsonObject {
+  const value = json(option, text);
+  if (isRecord(value)) return value;
+  throw new UserFault(`${option} is a JSON object: ${option} '{"amount":40}', not '${text}'`);
+}
+
+function json(option: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UserFault(`${option} is JSON: ${option} '"yes"', not '${text}'`);
+  }
+}
+
+/** What every part of the command has at hand. */
+interface RunsCall {
+  readonly store: OpenStore;
+  readonly options: RunsOptions;
+  /** The run, the module, …; empty where the part takes none. */
+  readonly named: string;
+  /** Writes one line: what models, clients and tools have written cannot end it, and a terminal obeys none of it. */
+  readonly say: (line: string) => void;
+  readonly surroundings: CommandSurroundings;
+}
+
+const OPTIONS = {
+  store: { type: 'string' },
+  status: { type: 'string' },
+  limit: { type: 'string' },
+  after: { type: 'string' },
+  json: { type: 'boolean' },
+  ...ANSWER_FLAGS,
+  'on-unknown': { type: 'string' },
+} as const;
+
+type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+/** One thing that the command does. */
+interface RunsPart {
+  /** What it is done to. */
+  readonly to?: 'the id of the run' | 'the id of the approval' | 'the id of the schedule' | 'the module';
+  /** Beside `--store`. */
+  readonly takes: readonly (keyof RunsOptions)[];
+  run(call: RunsCall): Promise<number>;
+}
+
+const RUN = 'the id of the run';
+
+const PARTS: Readonly<Record<string, RunsPart>> = {
+  list: { takes: ['status', 'limit', 'after', 'json'], run: listRuns },
+  show: { to: RUN, takes: ['json'], run: showRun },
+  answer: {
+    to: RUN,
+    takes: Object.keys(ANSWER_FLAGS) as (keyof typeof ANSWER_FLAGS)[],
+    run: async (call) => answerRun({ ...call, run: await readRun(call) }),
+  },
+  cancel: { to: RUN, takes: ['reason'], run: cancel },
+  recover: { to: 'the module', takes: ['on-unknown'], run: recover },
+  approvals: { takes: ['json'], run: listApprovals },
+  revoke: { to: 'the id of the approval', takes: [], run: revokeApproval },
+  schedules: { takes: ['json'], run: listSchedules },
+  unschedule: { to: 'the id of the schedule', takes: [], run: cancelSchedule },
+};
+
+/** `toolwright runs`: what an operator does with the runs of a store, its standing approvals and its schedules. */
+export const runsCommand: Command = {
+  async run(args, surroundings) {
+    const { values: options, positionals } = parseArgs({
+      args: [...args],
+      options: OPTIONS,
+      allowPositionals: true,
+    });
+    const [name = '', named = '', ...more] = positionals;
+    const part = Object.hasOwn(PARTS, name) ? PARTS[name] : undefined;
+    if (part === undefined)
+      throw new UserFault(
+        `runs takes one of ${Object.keys(PARTS).join(', ')}: toolwright runs list --store runs.sqlite`,
+      );
+    checkLine(name, part, { options, given: part.to === undefined ? positionals.slice(1) : more });
+    if (part.to !== undefined && named === '')
+      throw new UserFault(
+        `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
+      );
+    const store = await openStore(options.store, surroundings);
+    const say = (line: string) => surroundings.out(`${visibleLine(line)}\n`);
+    try {
+      return await part.run({ store, options, named, say, surroundings });
+    } catch (error) {
+      // What the store or the run refuses is the answer to what was asked.
+      const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
+      if (!isAnswer) throw error;
+      const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
+      throw new UserFault(line, error instanceof UserFault ? error.exitCode : 1);
+    } finally {
+      await store.close();
+    }
+  },
+};
+
+/** What stands on the command line, beside what the part is done to. */
+interface GivenLine {
+  readonly options: RunsOptions;
+  readonly given: readonly string[];
+}
+
+/** What a part would not look at is a mistake: whoever wrote it believes that it counts. */
+function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] }: GivenLine): void {
+  if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
+  for (const [option, value] of Object.entries(options)) {
+    const takesIt = ({ takes }: Pick<RunsPart, 'takes'>) => takes.some((taken) => taken === option);
+    if (option === 'store') continue;
+    if (!takesIt({ takes })) {
+      const others = Object.keys(PARTS).filter((other) => PARTS[other] && takesIt(PARTS[other]));
+      throw new UserFault(`--${option} goes with runs ${others.join(', ')}, and not with runs ${name}`);
+    }
+    if (value === '') throw new UserFault(`--${option} is empty: say something, or leave it out`);
+  }
+}
+
+const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
+
+async function listRuns({ store, options, say, surroundings }: RunsCall): Promise<number> {
+  const { status, after, limit = '50', json } = options;
+  if (status !== undefined && !STATUSES.includes(status))
+    throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
+  if (!/^([1-9]\d{0,2}|1000)$/.test(limit))
+    throw new UserFault(`--limit is a whole number from 1 to 1000, not '${limit}'`);
+  const query = {
+    limit: Number(limit),
+    ...(status === undefined ? {} : { status: status as RunStatus }),
+    ...(after === undefined ? {} : { after }),
+  };
+  const { runs, next } = await store.list(query);
+  if (json) {
+    for (const run of runs) say(JSON.stringify(run));
+  } else {
+    const rows = runs.map(({ runId, status: state, changedAt, leaseEnd }) => [
+      ...[runId, state, new Date(changedAt).toISOString()],
+      state === 'running' ? holderOf(leaseEnd) : '',
+    ]);
+    sayTable(say, [['run', 'status', 'changed', ''], ...rows]);
+  }
+  if (next !== undefined) surroundings.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
+  return 0;
+}
+
+function holderOf(leaseEnd: number | undefined): string {
+  return leaseEnd !== undefined && leaseEnd > Date.now() ? 'held' : 'lost';
+}
+
+async function showRun(call: RunsCall): Promise<number> {
+  const { options, say } = call;
+  const run = await readRun(call);
+  const folded = foldRun(run);
+  const { messages, open, toolCalls, iterations, usage, owner, model, end } = folded;
+  const pending = 'pending' in run.state ? run.state.pending : [];
+  const { runId, status, generation, changedAt } = run;
+  const compensated = Array.from(folded.compensated.values(), ({ type: _, ...entry }) => entry);
+  const kept = { runId, status, generation, changedAt, owner, model, iterations, usage, messages };
+  const told = { ...kept, open, toolCalls, pending, end, compensated };
+  if (options.json) {
+    say(JSON.stringify(told));
+    return 0;
+  }
+  say(
+    `${runId}: ${status}, ${iterations} requests to ${model}, ${messages.length} messages, ${toolCalls.length} calls`,
+  );
+  if (usage.totalTokens > 0) say(`tokens: ${usage.totalTokens}`);
+  if (owner !== undefined) say(`owner: ${JSON.stringify(owner)}`);
+  if (end !== undefined) say(`ended: ${end.status}${end.error ? ` (${end.error.message})` : ''}`);
+  for (const record of toolCalls) sayCall(say, record, folded);
+  for (const item of open?.calls ?? [])
+    if ('name' in item) say(`call: ${item.name} ${item.status}`);
+    else sayCall(say, item.record, folded);
+  for (const item of pending) sayPending(say, item);
+  const last = messages.at(-1);
+  if (end !== undefined && last?.role === 'assistant' && last.content) say(`said: ${headOf(last.content)}`);
+  return 0;
+}
+
+/** What is waited for. The lines of a description are indented, so that none looks like a line of this command. */
+function sayPending(say: RunsCall['say'], pending: PendingCall): void {
+  const { id, kind, tool, arguments: args, message, title, description, risk, approver, expiresAt } = pending;
+  const parts = [id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`];
+  const limits = [approver && `approver: ${approver}`, expiresAt && `until ${expiresAt}`];
+  say(`waits: ${[...parts, ...limits].filter(Boolean).join(' ')}`);
+  for (const line of description?.split('\n') ?? []) say(`  ${line}`);
+}
+
+/** What was called, what came of it, who answered what it waited for, and whether it was undone. */
+function sayCall(say: RunsCall['say'], record: StoredCallRecord, { compensated }: FoldedRun): void {
+  const { name, status, rawArguments, arguments: args = rawArguments, answeredBy, result } = record;
+  const { answers = answeredBy === undefined ? [] : [{ kind: 'question', answeredBy }] } = record;
+  const undone = compensated.get(record.idempotencyKey ?? '');
+  const by = answers.map(
+    (answer) => `, ${answeredAs(answer.kind, status)} by ${JSON.stringify(answer.answeredBy)}`,
+  );
+  say(
+    `call: ${name} ${status} ${headOf(JSON.stringify(args) ?? '')}: ${headOf(result.forLLM)}${by.join('')}`,
+  );
+  if (undone !== undefined)
+    say(`${undone.isError ? 'not undone' : 'undone'}: ${name}: ${headOf(undone.text)}`);
+}
+
+/** A refused call may have been approved, and refused by a policy. */
+function answeredAs(kind: PendingKind, status: CallStatus): string {
+  if (kind === 'outcome') return 'outcome reported';
+  return kind === 'approval' && status !== 'refused' ? 'approved' : 'answered';
+}
+
+const HEAD = 120;
+
+/** `--json` has all of it. */
+function headOf(text: string): string {
+  return text.length <= HEAD ? text : `${text.slice(0, HEAD).toWellFormed()}…`;
+}
+
+/** Answers that stand for later calls, too. */
+async function listApprovals({ store, options, say }: RunsCall): Promise<number> {
+  const standing = await store.approvals.listApprovals();
+  if (options.json) {
+    for (const approval of standing) say(JSON.stringify(approval));
+    return 0;
+  }
+  const rows = standing.map(({ id, tool, scope, subject = '', owner, pattern, answeredBy, expiresAt }) => [
+    ...[id, tool, `${scope} ${subject}`.trim(), owner === undefined ? '' : JSON.stringify(owner)],
+    ...[JSON.stringify(pattern), answeredBy === undefined ? '' : JSON.stringify(answeredBy)],
+    expiresAt === undefined ? '' : new Date(expiresAt).toISOString(),
+  ]);
+  sayTable(say, [['approval', 'tool', 'for', 'owner', 'calls with', 'said by', 'until'], ...rows]);
+  return 0;
+}
+
+async function revokeApproval({ store, named, say }: RunsCall): Promise<number> {
+  const isRevoked = await store.approvals.revokeApproval(named);
+  say(`${named}: ${isRevoked ? 'revoked' : 'it does not stand'}`);
+  return isRevoked ? 0 : 1;
+}
+
+/** Prompts that enter conversations later. */
+async function listSchedules({ store, options, say }: RunsCall): Promise<number> {
+  const scheduled = await store.schedules.listSchedules({ limit: 1_000 });
+  if (options.json) {
+    for (const schedule of scheduled) say(JSON.stringify(schedule));
+    return 0;
+  }
+  const rows = scheduled.map(({ id, conversationId, owner, timing, dueAt, text }) => [
+    ...[id, conversationId, owner === undefined ? '' : JSON.stringify(owner)],
+    ...[new Date(dueAt).toISOString(), timingOf(timing), JSON.stringify(text)],
+  ]);
+  sayTable(say, [['schedule', 'conversation', 'owner', 'due', 'again', 'text'], ...rows]);
+  return 0;
+}
+
+function timingOf(timing: ScheduleTiming): string {
+  if (timing.kind === 'once') return '';
+  return timing.kind === 'every' ? `every ${timing.everyMs} ms` : `${timing.cron} ${timing.timeZone}`;
+}
+
+async function cancelSchedule({ store, named, say }: RunsCall): Promise<number> {
+  const isCancelled = await store.schedules.cancelSchedule(named);
+  say(`${named}: ${isCancelled ? 'cancelled' : 'there is no such schedule'}`);
+  return isCancelled ? 0 : 1;
+}
+
+async function cancel({ store, named: runId, options, say }: RunsCall): Promise<number> {
+  const { reason } = options;
+  const isCancelled = await cancelRun({ store, runId, ...(reason === undefined ? {} : { reason }) });
+  say(`${runId}: ${isCancelled ? 'cancelled' : 'it had ended before'}`);
+  return isCancelled ? 0 : 1;
+}
+
+const UNKNOWN: readonly string[] = ['ask', 'error', 'rerun'];
+
+async function recover({ store, named, options, say, surroundings }: RunsCall): Promise<number> {
+  const onUnknown = options['on-unknown'] ?? 'ask';
+  if (!UNKNOWN.includes(onUnknown))
+    throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
+  const module = await openModule(named, surroundings.folder, 'operator');
+  try {
+    const { recovery = { config: configOfModule(named, module.exports) } } = module;
+    const recovered = await recoverRuns({ store, ...recovery, onUnknown: onUnknown as 'ask' });
+    for (const item of recovered)
+      say(`${item.runId}: ${'result' in item ? item.result.status : errorMessage(item.error)}`);
+    return recovered.every((item) => 'result' in item) ? 0 : 1;
+  } finally {
+    await module.close();
+  }
+}
+
+async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {
+  const run = await store.read(runId);
+  if (run === undefined) throw new UserFault(`the store has no run '${visibleLine(runId)}'`, 1);
+  return run;
+}
+
+/** A longer cell moves what stands beside it, and nothing in other lines. */
+const WIDEST = 40;
+
+function sayTable(say: RunsCall['say'], given: readonly (readonly string[])[]): void {
+  const rows = given.map((row) => row.map(visibleLine));
+  const widths = (rows[0] ?? []).map((_, column) => {
+    const lengths = rows.map((row) => row[column]?.length ?? 0);
+    return Math.max(...lengths.filter((length) => length <= WIDEST));
+  });
+  for (const row of rows) {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+    say(cells.join('  ').trimEnd());
+  }
+}

@@ -1,0 +1,188 @@
+import { createInterface, type Interface } from 'node:readline';
+import type { Answer, PendingCall } from '../../core/contract/call.js';
+import type { RememberScope } from '../../core/contract/standing-approvals.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import type { ChatPrinter } from './chat-printer.js';
+import type { CommandSurroundings } from './command.js';
+
+/** Input from the terminal, line by line, and the questions to its user. */
+export class TerminalLines {
+  readonly #surroundings: CommandSurroundings;
+  readonly #printer: ChatPrinter;
+  readonly #lines: Interface;
+  readonly #next: AsyncIterator<string>;
+  #reading: Promise<IteratorResult<string>> | undefined;
+  /** What is asked now. */
+  #prompt: string | undefined;
+  /** Ctrl-D, or the end of the input: lines that were written before are still read. */
+  #isClosed = false;
+
+  constructor(surroundings: CommandSurroundings, printer: ChatPrinter) {
+    const { input = process.stdin } = surroundings;
+    // Piped input is not echoed, even on a terminal.
+    const isTerminal = surroundings.isTerminal && (input !== process.stdin || process.stdin.isTTY);
+    this.#surroundings = { ...surroundings, isTerminal };
+    this.#printer = printer;
+    this.#lines = createInterface({
+      input,
+      terminal: isTerminal,
+      ...(isTerminal ? { output: process.stderr } : {}),
+    });
+    this.#lines.once('close', () => {
+      this.#isClosed = true;
+    });
+    this.#next = this.#lines[Symbol.asyncIterator]();
+  }
+
+  /** Calls back on Ctrl-C; what it gives ends that. */
+  onInterrupt(interrupt: () => void): () => void {
+    this.#lines.on('SIGINT', interrupt);
+    process.on('SIGINT', interrupt);
+    return () => {
+      this.#lines.off('SIGINT', interrupt);
+      process.off('SIGINT', interrupt);
+    };
+  }
+
+  /** The next line; nothing where there is none, or where `unless` is first. */
+  async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
+    this.#printer.settle();
+    this.#prompt = question;
+    this.#show(question);
+    // What was asked for and not awaited to its end is the next line all the same.
+    this.#reading ??= this.#next.next();
+    const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
+    this.#prompt = undefined;
+    if (read === undefined) return undefined;
+    this.#reading = undefined;
+    if (!this.#surroundings.isTerminal) this.#surroundings.error('\n');
+    return read.done ? undefined : visibleText(read.value);
+  }
+
+  /** Asks again what was asked before something else was shown. */
+  askAgain(): void {
+    if (this.#prompt !== undefined && this.#surroundings.isTerminal && !this.#isClosed)
+      this.#lines.prompt(true);
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+
+  #show(question: string): void {
+    if (this.#surroundings.isTerminal) {
+      if (this.#isClosed) return;
+      this.#lines.setPrompt(question);
+      this.#lines.prompt();
+    } else this.#surroundings.error(question);
+  }
+}
+
+/** Asks the user; `undefined` without an answer. */
+type Ask = (question: string) => Promise<string | undefined>;
+
+/** Where questions are asked, and what about them is shown. */
+interface Asking {
+  readonly ask: Ask;
+  readonly printer: ChatPrinter;
+  readonly surroundings: CommandSurroundings;
+  /** The scope of a standing approval, as it is shown here. */
+  readonly scopeNames?: Partial<Record<RememberScope, string>>;
+}
+
+/** An answer to each thing that is waited for, in order; nothing as soon as one is not answered. */
+export async function askAll(
+  waiting: readonly PendingCall[],
+  asking: Asking,
+): Promise<readonly Answer[] | undefined> {
+  const answers: Answer[] = [];
+  for (const pending of waiting) {
+    const answer = await askOne(pending, asking);
+    if (answer === undefined) return undefined;
+    answers.push(answer);
+  }
+  return answers;
+}
+
+async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
+  const { id, kind, tool, message } = pending;
+  asking.printer.wait(pending);
+  if (kind === 'approval') return askApproval(pending, asking);
+  if (kind === 'question') {
+    const line = await asking.ask(`${visibleLine(message ?? 'Answer')} `);
+    return line === undefined ? undefined : { id, value: valueIn(line) };
+  }
+  if (kind === 'client') {
+    const line = await asking.ask(`What did ${tool} give, as JSON? `);
+    return line === undefined ? undefined : { id, result: valueIn(line) };
+  }
+  return askOutcome(pending, asking);
+}
+
+const KEPT_OPEN = 'its process died while it ran: it may have been done, and it is not run again';
+
+/** Nothing is guessed: what is none of the answers is asked again. */
+async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
+  const { id, tool, arguments: args } = pending;
+  const question = `Its process died while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
+  const line = await asking.ask(`${question} [y] it was done / [n] not done, run it again / [r] refuse: `);
+  const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
+  if (line === undefined) return undefined;
+  const isNo = /^n/i.test(key ?? '');
+  // "no idea" does not run it again.
+  if (key === undefined || (isNo && words !== '')) {
+    asking.surroundings.error('toolwright: that is none of y, n and r\n');
+    return askOutcome(pending, asking);
+  }
+  if (isNo) return { id, outcome: 'not-done' };
+  if (/^r/i.test(key)) return { id, approved: false, reason: words === '' ? KEPT_OPEN : words };
+  const given = words || (await asking.ask('What did it give? Enter where you do not know: '))?.trim();
+  if (given === undefined) return undefined;
+  const result = given === '' ? 'The user says that it was done. What it gave is not known.' : valueIn(given);
+  return { id, outcome: 'done', result };
+}
+
+/** The key that remembers an approval for a scope. */
+const KEYS: Readonly<Record<RememberScope, string>> = { run: 'r', conversation: 'a', user: 'u' };
+const NAMES: Readonly<Record<RememberScope, string>> = {
+  run: 'always in this [r]un',
+  conversation: '[a]lways in this conversation',
+  user: 'always for this [u]ser',
+};
+
+/** Everything but an approval is a refusal. */
+async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
+  const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
+  const scopes = mayRemember?.scopes ?? [];
+  const choices = [
+    ...(decisions.includes('approve') ? ['[y]es'] : []),
+    ...scopes.map((scope) => asking.scopeNames?.[scope] ?? NAMES[scope]),
+    '[n]o',
+    ...(decisions.includes('edit') ? ['[e]dit'] : []),
+  ];
+  const line = (await asking.ask(`Run ${tool}? ${choices.join(', ')}: `))?.trim();
+  if (line === undefined) return undefined;
+  if (/^y(es)?$/i.test(line)) return { id, approved: true };
+  const scope = scopes.find((one) => KEYS[one] === line.toLowerCase());
+  if (scope !== undefined) return { id, approved: true, remember: { scope } };
+  if (!/^e(dit)?$/i.test(line)) {
+    const reason = line.replace(/^no?\b\s*/i, '');
+    return { id, approved: false, ...(reason === '' ? {} : { reason }) };
+  }
+  const written = await asking.ask('Arguments, as JSON on one line: ');
+  if (written === undefined) return undefined;
+  const args = valueIn(written);
+  if (isRecord(args)) return { id, approved: true, arguments: args };
+  asking.surroundings.error('toolwright: that is no JSON object\n');
+  return askApproval(pending, asking);
+}
+
+/** JSON where it is, otherwise the text itself. */
+function valueIn(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return line;
+  }
+}

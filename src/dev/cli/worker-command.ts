@@ -1,0 +1,264 @@
+import { parseArgs } from 'node:util';
+import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
+import { keepsJobs } from '../../core/contract/job-store.js';
+import type { LogFields, Logger } from '../../core/contract/ports.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import {
+  COUNT,
+  FUNCTION,
+  instanceOf,
+  LOGGER,
+  mistakenNames,
+  oneOf,
+  optionTable,
+  protecting,
+  RECORD,
+  wrongValues,
+} from '../../core/kernel/options.js';
+import { visibleLine } from '../../core/kernel/visible-text.js';
+import { registryOf, type ToolRegistry } from '../../run/call/tool-registry.js';
+import { Conversations } from '../../run/conversation/conversations.js';
+import {
+  type ConversationsOptions,
+  keepsConversations,
+  turnConfigOf,
+} from '../../run/conversation/conversations-options.js';
+import { RunRecovery } from '../../run/conversation/run-recovery.js';
+import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
+import { jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
+import type { ToolLoopConfig } from '../../run/loop/options.js';
+import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import { openStore } from './open-store.js';
+
+/** What a worker does, and its end. */
+interface Work {
+  readonly what: readonly string[];
+  /** Begins with nothing new, and resolves when what is under way has ended. */
+  drain(): Promise<void>;
+}
+
+/** Longer than any timer of Node's is not possible. */
+const KEEP_ALIVE_MS = 2 ** 30;
+
+/** `toolwright worker <module>`: does waiting work until it is stopped. */
+export const workerCommand: Command = {
+  async run(args, surroundings) {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      options: { store: { type: 'string' } },
+      allowPositionals: true,
+    });
+    const [name, second] = positionals;
+    if (name === undefined || second !== undefined)
+      throw new UserFault('worker takes one module: toolwright worker dist/app.module.js');
+    const over = new AbortController();
+    const { signal = over.signal } = surroundings;
+    // Before anything that takes long: turns are under way as soon as it begins.
+    const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
+    try {
+      const { what, drain } = await beginWork({ name, store: values.store }, surroundings);
+      surroundings.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
+      surroundings.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
+      await drain();
+    } finally {
+      over.abort();
+    }
+    surroundings.error('toolwright: drained\n');
+    return 0;
+  },
+};
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** What asked for the end; until then the process stays. A second signal ends it at once. */
+export async function endAsked({ signal }: Pick<CommandSurroundings, 'signal'>): Promise<string> {
+  const alive = setInterval(() => {}, KEEP_ALIVE_MS);
+  let hear = (_: string): void => {};
+  try {
+    return await new Promise((resolve) => {
+      hear = resolve;
+      for (const name of SIGNALS) process.once(name, hear);
+      signal?.addEventListener('abort', () => resolve('aborted'));
+    });
+  } finally {
+    for (const name of SIGNALS) process.off(name, hear);
+    clearInterval(alive);
+  }
+}
+
+/** Which module works, and what was said of its store. */
+interface NamedModule {
+  readonly name: string;
+  readonly store: string | undefined;
+}
+
+async function beginWork(named: NamedModule, surroundings: CommandSurroundings): Promise<Work> {
+  const { name, store } = named;
+  try {
+    const module = await openModule(name, surroundings.folder);
+    if (module.work === undefined) return await workOfModule(module, named, surroundings);
+    if (store === undefined)
+      return await workOfApplication(name, { ...module, work: module.work }, surroundings);
+    await module.close();
+  } catch (error) {
+    if (!ToolwrightError.is(error)) throw error;
+    throw new UserFault(error.message, 1);
+  }
+  throw new UserFault('--store: the store of an application is that of its ToolwrightModule.forRoot');
+}
+
+async function workOfApplication(
+  name: string,
+  { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
+  surroundings: CommandSurroundings,
+): Promise<Work> {
+  const what = work(loggerOf(surroundings));
+  if (what.length > 0) return { what, drain: close };
+  await close();
+  throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);
+}
+
+/** The parts of a module's work. */
+interface WorkParts {
+  readonly exports: WorkerExports;
+  readonly config: ToolLoopConfig;
+  readonly store: unknown;
+  readonly logger: Logger;
+  readonly tools: ToolRegistry;
+}
+
+/** What a worker takes of its module; anything else may stand beside it. */
+interface WorkerExports {
+  readonly config?: unknown;
+  readonly conversations?: Conversations;
+  readonly store?: unknown;
+  readonly engine?: JobEngine;
+  readonly jobScope?: NonNullable<RunJobsOptions['jobScope']>;
+  readonly jobConcurrency?: number;
+  readonly onUnknown?: NonNullable<ConversationsOptions['onUnknown']>;
+  readonly logger?: Logger;
+}
+
+const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
+  config: RECORD,
+  conversations: instanceOf(Conversations, 'new Conversations({ … })'),
+  store: {
+    accepts: (store) => keepsConversations(store) || keepsJobs(store) || isCheckpointStore(store),
+    fix: "new SqliteRunStore({ path: 'runs.sqlite' })",
+  },
+  engine: JOB_ENGINE,
+  jobScope: protecting(FUNCTION),
+  jobConcurrency: COUNT,
+  onUnknown: oneOf('ask', 'error', 'rerun'),
+  logger: LOGGER,
+});
+
+/** What the module exports for a worker; mistakes in it are reported in one line. */
+function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
+  const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
+  if (faults.length === 0) return exports;
+  const told = faults.map(({ problem, fix }) => `${problem}: write ${fix}`);
+  throw new UserFault(`${name}: ${told.join('; ')}`, 1);
+}
+
+/** Writes warnings and errors, in one line each. */
+function loggerOf({ error }: CommandSurroundings): Logger {
+  const write = (message: string, fields: LogFields = {}): void =>
+    error(`toolwright: ${visibleLine([message, ...detailsIn(fields, message)].join(': '))}\n`);
+  const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
+  return { debug: () => {}, info: () => {}, warn: write, error: write, isLevelEnabled };
+}
+
+/** Which call it is, and why, unless the message states it. */
+function detailsIn({ tool, callId, runId, reason, faults, told, error }: LogFields, message: string) {
+  const place = runId === undefined ? callId : `${callId} of ${runId}`;
+  const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
+  const why = String(error === undefined ? (reason ?? faults ?? told ?? '') : errorMessage(error));
+  return message.includes(visibleLine(why)) ? call : [...call, why];
+}
+
+async function workOfModule(
+  { exports: given }: OpenModule,
+  { name, store: named }: NamedModule,
+  surroundings: CommandSurroundings,
+): Promise<Work> {
+  const exports = exportsOf(name, given);
+  const { conversations: own } = exports;
+  if (own !== undefined && exports.config === undefined)
+    return { what: ['conversations'], drain: () => own.close() };
+  const config = configOfModule(name, given);
+  const { logger = config.logger ?? loggerOf(surroundings) } = exports;
+  const tools = registryOf(config.tools ?? registryOfModule(given) ?? []);
+  const opened =
+    named === undefined && exports.store !== undefined
+      ? undefined
+      : await openStore(named, surroundings, 'worker');
+  const store = opened ?? exports.store;
+  const parts = { exports, config, store, logger, tools };
+  const conversations = own ?? openConversations(parts);
+  const jobs = openJobs(parts);
+  const recovery = isCheckpointStore(store) ? recover({ ...parts, store }) : undefined;
+  return {
+    what: [
+      ...(conversations ? ['conversations'] : []),
+      ...(jobs ? [jobWork(tools.tools())] : []),
+      ...(recovery ? ['runs'] : []),
+    ],
+    drain: async () => {
+      await Promise.all([conversations?.close(), jobs?.close(), recovery?.close()]);
+      await opened?.close();
+    },
+  };
+}
+
+function isCheckpointStore(store: unknown): store is CheckpointStore {
+  return CHECKPOINT_STORE.accepts(store);
+}
+
+function openConversations({ exports, config, store, logger }: WorkParts): Conversations | undefined {
+  if (!keepsConversations(store)) return undefined;
+  const { engine, leaseMs } = config;
+  const { onUnknown } = exports;
+  return new Conversations({
+    store,
+    logger,
+    config: turnConfigOf(config),
+    // Jobs are done beside them: each in the scope that the module says.
+    ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
+    ...(onUnknown === undefined ? {} : { onUnknown }),
+    ...(leaseMs === undefined ? {} : { leaseMs }),
+  });
+}
+
+/** As soon as the engine can be reached: until then the rest is done. */
+function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
+  const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
+  if (engine === undefined || !keepsJobs(store)) return undefined;
+  const options = {
+    ...{ engine, store, tools, logger },
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(jobScope === undefined ? {} : { jobScope }),
+  };
+  return new BackgroundJobs(options);
+}
+
+function recover({
+  exports: { onUnknown },
+  config: given,
+  store,
+  logger,
+}: WorkParts & { readonly store: CheckpointStore }): RunRecovery {
+  const checkpoint = given.checkpoint === 'call' ? 'call' : 'step';
+  const config = { logger, ...given, store, checkpoint } as const;
+  return new RunRecovery({
+    store,
+    logger,
+    ...(onUnknown === undefined ? {} : { onUnknown }),
+    ...(given.leaseMs === undefined ? {} : { leaseMs: given.leaseMs }),
+    config: () => config,
+    scope: () => ({}),
+  });
+}

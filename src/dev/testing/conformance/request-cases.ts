@@ -1,0 +1,325 @@
+import type {
+  AssistantMessage,
+  LLMRequest,
+  LLMResponse,
+  Message,
+  ResponseFormat,
+  ToolCall,
+  ToolChoice,
+} from '../../../core/contract/llm-provider.js';
+import type { ContentPart } from '../../../core/contract/tool-result.js';
+import { canonicalJson, isRecord, plainJson } from '../../../core/kernel/json.js';
+import { type Bench, type CaseDraft, LOOK_UP, QUESTION, SAMPLE_TOOLS } from './bench.js';
+import { expectSame, expectThat } from './expectations.js';
+
+const { name } = LOOK_UP.function;
+const CALLS = [
+  { id: 'call_a1', name, arguments: '{"city":"Oslo","days":3}' },
+  { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' },
+];
+/** Base64 and texts with what a careless copy would change. */
+const SEALED = ['gAAAAAB+/x==\u2028"\\ é🔏', 'second+/=='] as const;
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const PDF = 'JVBERi0xLjQKJeLjz9MKMSAwIG9iago8PD4+CmVuZG9iagp0cmFpbGVyCjw8Pj4KJSVFT0YK';
+
+/** How a reply and the answers to its calls go on. */
+async function askNext(
+  bench: Bench,
+  history: readonly Message[],
+  more: Partial<LLMRequest> = {},
+): Promise<LLMResponse> {
+  return bench.reply({ text: 'Done' }, { messages: [QUESTION, ...history], ...more });
+}
+
+/** The texts stand in what the model was sent, and in this order. */
+function expectSent(bench: Bench, ...texts: readonly string[]): void {
+  let last = -1;
+  for (const text of texts) {
+    const place = placeIn(bench.lastSent, text);
+    expectThat(place >= 0, `the model is not sent ${JSON.stringify(text)}`);
+    expectThat(place >= last, `the model is sent ${JSON.stringify(text)} in the wrong order`);
+    last = place;
+  }
+}
+
+async function expectAttached(bench: Bench, part: ContentPart & { readonly data: string }): Promise<void> {
+  const reply = await bench.reply({ calls: CALLS });
+  const history = historyAfter(reply, ({ id }) =>
+    id === reply.toolCalls[0]?.id
+      ? { content: 'See here', parts: [{ type: 'text', content: 'See here' }, part] }
+      : { content: 'Sunny' },
+  );
+  await askNext(bench, history);
+  expectSent(bench, 'See here');
+  expectSent(bench, 'Sunny');
+  expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
+}
+
+/** What a model is sent of a conversation. */
+const SENT_CASES: readonly CaseDraft[] = [
+  {
+    title: 'offers the tools of the request, and none of earlier ones',
+    rule: '`tools` of LLMRequest are what the model is offered: name, description and parameters',
+    needs: ['sent'],
+    async run(bench) {
+      await bench.reply({ text: 'Done' });
+      for (const { function: tool } of SAMPLE_TOOLS) expectSent(bench, tool.name);
+      expectThat(
+        placeIn(bench.lastSent, LOOK_UP.function.description) >= 0,
+        'the model is not sent the description of a tool',
+      );
+      expectThat(
+        placeIn(bench.lastSent, 'Name of the city') >= 0,
+        'the model is not sent the parameters of a tool',
+      );
+      await bench.reply({ text: 'Done' }, { tools: undefined });
+      expectThat(
+        placeIn(bench.lastSent, name) < 0,
+        `the model is sent ${name}, which the request does not offer`,
+      );
+    },
+  },
+  {
+    title: 'sends the results of calls with the calls that they answer',
+    rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
+    needs: ['sent'],
+    async run(bench) {
+      const reply = await bench.reply({ text: 'I look.', calls: CALLS });
+      await askNext(
+        bench,
+        historyAfter(reply, ({ arguments: args }) => ({ content: `Result of ${JSON.stringify(args)}!` })),
+      );
+      expectSent(bench, String(QUESTION.content), 'I look.', ...reply.toolCalls.map(({ id }) => id));
+      expectSent(
+        bench,
+        ...reply.toolCalls.map(({ arguments: args }) => `Result of ${JSON.stringify(args)}!`),
+      );
+    },
+  },
+  {
+    title: 'names the call that each result answers',
+    rule: 'a tool message answers exactly one call of the assistant message before it, which it names by `tool_call_id`',
+    needs: ['sent', 'call-ids'],
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS });
+      const ids = reply.toolCalls.map(({ id }) => id);
+      const textOf = (id: string): string => `Result number ${ids.indexOf(id)}`;
+      await askNext(
+        bench,
+        historyAfter(reply, ({ id }) => ({ content: textOf(id) })),
+      );
+      for (const id of ids) {
+        const part = smallestWith(bench.lastSent, textOf(id), ids) ?? '';
+        expectSame(
+          `the calls that ${textOf(id)} names`,
+          ids.filter((other) => part.includes(other)),
+          [id],
+        );
+      }
+    },
+  },
+  {
+    title: 'sends the images of results',
+    rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
+    needs: ['sent', 'images'],
+    run: (bench) => expectAttached(bench, { type: 'image', data: PNG, mimeType: 'image/png' }),
+  },
+  {
+    title: 'sends the files of results',
+    rule: '`parts` of a tool message are what its result is beside text: a provider maps them to what its API takes',
+    needs: ['sent', 'files'],
+    run: (bench) =>
+      expectAttached(bench, { type: 'file', data: PDF, mimeType: 'application/pdf', filename: 'map.pdf' }),
+  },
+  {
+    title: 'sends back what a reply carried, byte for byte',
+    rule: '`providerItems` are plain JSON by the one key of `itemKey(model)`, on the message and on its calls, and go back byte for byte',
+    needs: ['sent', 'provider-items'],
+    async run(bench) {
+      const [first, second] = SEALED;
+      const reply = await bench.reply({
+        text: 'Hm',
+        reasoning: { text: 'Two cities', sealed: first },
+        calls: CALLS,
+      });
+      expectKept(bench, reply);
+      const history = historyAfter(reply);
+      const next = await bench.reply(
+        {
+          calls: CALLS.map((call) => ({ ...call, id: `${call.id}2` })),
+          reasoning: { text: 'Again', sealed: second },
+        },
+        { messages: [QUESTION, ...history] },
+      );
+      expectSent(bench, first);
+      await askNext(bench, [...history, ...historyAfter(next)]);
+      expectSent(bench, first, second);
+    },
+  },
+  {
+    title: 'sends no reasoning of its own accord',
+    rule: '`reasoning` of an assistant message is for people, and never sent to a model as it is',
+    needs: ['sent'],
+    async run(bench) {
+      const message: Message = { role: 'assistant', content: 'Hello', reasoning: 'They greet me' };
+      await askNext(bench, [message, { role: 'user', content: 'And now?' }]);
+      expectSent(bench, 'Hello', 'And now?');
+      expectThat(
+        placeIn(bench.lastSent, 'They greet me') < 0,
+        'the model is sent the `reasoning` of a message',
+      );
+    },
+  },
+  {
+    title: 'leaves the request as it was',
+    rule: 'LLMRequest is readonly: its messages and tools belong to the caller',
+    async run(bench) {
+      const reply = await bench.reply({ calls: CALLS });
+      const messages = [QUESTION, ...historyAfter(reply)];
+      const tools = structuredClone(SAMPLE_TOOLS);
+      const before = canonicalJson({ messages, tools });
+      await bench.reply({ text: 'Done' }, { messages, tools });
+      expectThat(
+        canonicalJson({ messages, tools }) === before,
+        'it changes the messages or tools of the request',
+      );
+    },
+  },
+];
+
+/** What a reply carries is plain JSON under the one key of its provider. */
+function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMResponse): void {
+  const kept = [providerItems, ...toolCalls.map((call) => call.providerItems)].filter(
+    (items) => items !== undefined,
+  );
+  expectThat(kept.length > 0, 'the reply carries no `providerItems`, and the model gave something to keep');
+  for (const items of kept) {
+    expectSame('the keys of `providerItems`', Object.keys(items), [itemKey]);
+    expectSame('what a store keeps of `providerItems`', plainJson(items), items);
+  }
+}
+
+/** What the model is sent with each of some settings; no two of them may be the same. */
+async function expectTold(bench: Bench, settings: readonly Partial<LLMRequest>[]): Promise<void> {
+  const seen = new Map<string, Partial<LLMRequest>>();
+  for (const setting of settings) {
+    await bench.reply({ text: 'Done' }, setting);
+    const sent = canonicalJson(bench.lastSent);
+    const other = seen.get(sent);
+    expectThat(
+      other === undefined,
+      `the model is sent the same with ${JSON.stringify(setting)} as with ${JSON.stringify(other)}`,
+    );
+    seen.set(sent, setting);
+  }
+}
+
+const CHOICES: readonly ToolChoice[] = ['none', 'required', { tool: name }];
+const FORMAT: ResponseFormat = {
+  type: 'json',
+  name: 'forecast',
+  schema: {
+    type: 'object',
+    properties: { degrees_in_oslo: { type: 'number' } },
+    required: ['degrees_in_oslo'],
+    additionalProperties: false,
+  },
+};
+
+/** What a request says of the reply that is wanted. */
+const SETTING_CASES: readonly CaseDraft[] = [
+  {
+    title: 'tells which tools the model may call',
+    rule: '`toolChoice` of LLMRequest says whether the model must call a tool, and which',
+    needs: ['sent', 'tool-choice'],
+    run: (bench) => expectTold(bench, [{}, ...CHOICES.map((toolChoice) => ({ toolChoice }))]),
+  },
+  {
+    title: 'tells of which tools the model may call one',
+    rule: '`toolChoice: { tools }` of LLMRequest says which of the offered tools the model may call',
+    needs: ['sent', 'tool-choice'],
+    run: (bench) =>
+      expectTold(bench, [
+        {},
+        { toolChoice: { tools: [name] } },
+        { toolChoice: { tools: [name], mode: 'required' } },
+      ]),
+  },
+  {
+    title: 'tells whether a reply may have several calls',
+    rule: '`parallelToolCalls` of LLMRequest says whether a reply may have several calls',
+    needs: ['sent', 'parallel-choice'],
+    run: (bench) => expectTold(bench, [{ parallelToolCalls: true }, { parallelToolCalls: false }]),
+  },
+  {
+    title: 'tells that the reply is to be JSON',
+    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
+    needs: ['sent', 'json-format'],
+    run: (bench) => expectTold(bench, [{}, { responseFormat: { type: 'json' } }, { responseFormat: FORMAT }]),
+  },
+  {
+    title: 'tells the schema of the reply',
+    rule: '`responseFormat` of LLMRequest is any text, any JSON, or JSON of a schema',
+    needs: ['sent', 'response-format'],
+    async run(bench) {
+      await expectTold(bench, [{}, { responseFormat: FORMAT }]);
+      const place = placeIn(bench.lastSent, 'degrees_in_oslo');
+      expectThat(place >= 0, 'the model is not sent the schema of its reply');
+    },
+  },
+];
+
+/** A reply as histories keep it, through JSON as stores do, with an answer to each of its calls. */
+function historyAfter(
+  response: LLMResponse,
+  answer: (call: ToolCall) => Pick<Extract<Message, { role: 'tool' }>, 'content' | 'parts'> = ({ name }) => ({
+    content: `Result of ${name}`,
+  }),
+): readonly Message[] {
+  const { content, toolCalls, reasoning, providerItems } = response;
+  const calls = toolCalls.map(({ id, name, arguments: args, providerItems: items }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
+    ...(items && { providerItems: items }),
+  }));
+  const message: AssistantMessage = {
+    role: 'assistant',
+    content,
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(reasoning && { reasoning }),
+    ...(providerItems && { providerItems }),
+  };
+  const answers = toolCalls.map((call) => ({ role: 'tool', tool_call_id: call.id, ...answer(call) }));
+  return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
+}
+
+/** Where a text stands in what a model was sent, counted in the keys and texts of it; -1 where it does not. */
+function placeIn(sent: unknown, text: string): number {
+  return textsIn(sent).findIndex((candidate) => candidate.includes(text));
+}
+
+/**
+ * The smallest part of what a model was sent that has a text and one of some others, as text; `undefined` where there
+ * is none.
+ */
+function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
+  const texts = textsIn(sent);
+  const has = (wanted: string): boolean => texts.some((candidate) => candidate.includes(wanted));
+  if (typeof sent !== 'object' || sent === null || !has(text) || !others.some(has)) return undefined;
+  for (const inner of Object.values(sent)) {
+    const found = smallestWith(inner, text, others);
+    if (found !== undefined) return found;
+  }
+  return JSON.stringify(sent);
+}
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
+}
+
+/** What a model is sent. */
+export const REQUEST_CASES = [...SENT_CASES, ...SETTING_CASES];

@@ -1,0 +1,229 @@
+import type { LLMResponse, LLMStreamPart } from '../../../core/contract/llm-provider.js';
+import { randomFrom } from '../faulty-fetch.js';
+import { type Bench, type CaseDraft, inPieces, LOOK_UP, type ReplyDraft } from './bench.js';
+import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
+import type { Route } from './provider-backend.js';
+
+const { name } = LOOK_UP.function;
+/** Every character is more than a byte, or means something to a wire. */
+const TEXT = 'Öß 世\n\n"data: 🙂"';
+const CALLS = [
+  { id: 'call_a1', name, arguments: '{"city":"Å\\n\\"{世}","days":31}' },
+  { id: 'call_b2', name, arguments: '{ "city": "Ro\\u006de", "days": 5 }' },
+];
+const REPLY: ReplyDraft = { text: TEXT, calls: CALLS };
+
+/** How a reply is sent is nothing that a reader of it could see. */
+function expectWhole({ content, toolCalls, finishReason }: LLMResponse): void {
+  expectSame('content', content, TEXT);
+  const wanted = CALLS.map(({ arguments: args }) => ({ name, arguments: JSON.parse(args) as unknown }));
+  expectSame(
+    'toolCalls',
+    toolCalls.map((call) => ({ name: call.name, arguments: call.arguments })),
+    wanted,
+  );
+  expectSame('finishReason', finishReason, 'tool_calls');
+}
+
+/** Ways to cut something into pieces: at every place, at every second and so on, and at a few by chance. */
+function waysToCut(): ((length: number) => readonly number[])[] {
+  const every = [1, 2, 3, 7, 64].map(
+    (size) => (length: number) =>
+      Array.from({ length: Math.ceil(length / size) - 1 }, (_, at) => (at + 1) * size),
+  );
+  const random = randomFrom(7);
+  const some = Array.from({ length: 25 }, (_, seed) => (length: number) => {
+    const places = Array.from({ length: 1 + (seed % 4) }, () => 1 + Math.floor(random() * (length - 1)));
+    return places.sort((one, other) => one - other);
+  });
+  return [...every, ...some];
+}
+
+/** Places at which something breaks off: at its ends, and between by chance. */
+function placesToBreak(): ((length: number) => number)[] {
+  const random = randomFrom(11);
+  const between = Array.from({ length: 25 }, () => random());
+  return [
+    ...between.map((share) => (length: number) => Math.floor(share * length)),
+    (length) => length - 1,
+    () => 1,
+    () => 0,
+  ];
+}
+
+/** How replies come in pieces, and that only whole ones count. */
+export const STREAM_CASES: readonly CaseDraft[] = [
+  {
+    title: 'puts texts and arguments together, split at any character',
+    rule: 'a stream tells text, reasoning and the arguments of calls as they come; together they are the response',
+    needs: ['streaming'],
+    methods: ['stream'],
+    async run(bench) {
+      const longest = Math.max(TEXT.length, ...CALLS.map(({ arguments: args }) => args.length));
+      expectWhole(await bench.reply({ ...REPLY, deltas: inPieces(1) }));
+      for (let at = 1; at < longest; at += 1) {
+        const deltas = (text: string) => [text.slice(0, at), text.slice(at)].filter((piece) => piece !== '');
+        expectWhole(await bench.reply({ ...REPLY, deltas }));
+      }
+    },
+  },
+  {
+    title: 'tells the arguments of calls as they come',
+    rule: 'a stream has call-input-start, call-input-delta and call-input-end for each call that has an id',
+    needs: ['streaming', 'call-input'],
+    methods: ['stream'],
+    async run(bench) {
+      const told: string[] = [];
+      const { request } = bench.script({ ...REPLY, deltas: inPieces(5) });
+      for await (const part of bench.parts(request))
+        if ('callId' in part) told.push(`${part.type} ${part.callId}`);
+      for (const { id } of CALLS) {
+        const deltas = told.filter((part) => part === `call-input-delta ${id}`).length;
+        expectThat(told.includes(`call-input-start ${id}`), `its stream has no call-input-start for ${id}`);
+        expectThat(
+          deltas > 1,
+          `its stream has ${deltas} call-input-delta for ${id}, which came in many pieces`,
+        );
+      }
+    },
+  },
+  {
+    title: 'reads a reply that arrives cut at any byte',
+    rule: 'how a connection cuts a reply into pieces changes nothing of it, also within a character',
+    needs: ['any-reply', 'wire'],
+    async run(bench) {
+      for (const cuts of waysToCut()) expectWhole(await bench.reply(REPLY, {}, { cuts }));
+    },
+  },
+  {
+    title: 'throws where a reply breaks off at any byte',
+    rule: 'implementations throw where no whole reply could be had, with `retryable: true`; half a reply is none',
+    needs: ['any-reply', 'wire'],
+    async run(bench) {
+      for (const at of placesToBreak()) await expectBroken(bench, at);
+    },
+  },
+];
+
+async function expectBroken(bench: Bench, at: (length: number) => number): Promise<void> {
+  const wait = () => Promise.reject(lostConnection());
+  let response: LLMResponse;
+  try {
+    response = await bench.reply(REPLY, {}, { stop: { at, wait } });
+  } catch (error) {
+    const { retryable } = failureIn(error);
+    expectSame('`retryable` of the error for a lost connection', retryable, true);
+    return;
+  }
+  // What is lost behind the end of a reply is no loss.
+  expectWhole(response);
+}
+
+const LONG_TEXT = 'A long answer, which comes word by word until somebody stops it. ';
+
+/** A reply that comes to some place and then waits for ever. */
+function silentFrom(at: (length: number) => number): Route {
+  return { stop: { at, wait: () => new Promise(() => {}) } };
+}
+
+/** What comes as a whole is not there yet in its middle, and is for whoever reads it as it comes. */
+const before = (): number => 0;
+const middle = (length: number): number => Math.floor(length / 2);
+const behindMiddle = (length: number): number => Math.ceil(length / 2);
+
+/** What an aborted request ends with. */
+async function expectAborted(reply: Promise<unknown>): Promise<void> {
+  const error = await errorOf(reply, 'an aborted request ends without an error');
+  expectThat(failureIn(error).retryable !== true, 'an aborted request throws an error that is `retryable`');
+}
+
+/** Requests that are given up, and requests that overlap. */
+export const ABORT_CASES: readonly CaseDraft[] = [
+  {
+    title: 'makes no request that was aborted before',
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws, and never gives a reply',
+    async run(bench) {
+      const { request } = bench.script({ text: LONG_TEXT });
+      await expectAborted(bench.ask({ ...request, signal: AbortSignal.abort() }));
+    },
+  },
+  {
+    title: 'gives up a request that is aborted before the reply',
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws at once, however silent the model is',
+    needs: ['waiting'],
+    async run(bench) {
+      await expectAbortedAt(bench, before);
+    },
+  },
+  {
+    title: 'gives up a request that is aborted in the middle of the reply',
+    rule: '`signal` of LLMRequest ends the request: an aborted one throws, also when half of the reply is there',
+    needs: ['waiting'],
+    async run(bench) {
+      await expectAbortedAt(bench, middle);
+    },
+  },
+  {
+    title: 'tells a text as it comes, and ends with an error where it is aborted then',
+    rule: 'a stream gives parts as they come and throws after an abort; a stream that just ends would be taken for whole',
+    needs: ['waiting'],
+    methods: ['stream'],
+    async run(bench) {
+      const { request } = bench.script(
+        { text: LONG_TEXT.repeat(5), deltas: inPieces(5) },
+        {},
+        silentFrom(behindMiddle),
+      );
+      const controller = new AbortController();
+      await expectAborted(
+        readUntilAborted(bench.parts({ ...request, signal: controller.signal }), controller),
+      );
+    },
+  },
+  {
+    title: 'keeps two replies apart that come at the same time',
+    rule: 'one provider serves many runs: nothing of a request is kept on the provider',
+    needs: ['waiting'],
+    async run(bench) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const slow = bench.script(
+        { text: 'the slow reply' },
+        {},
+        { stop: { at: middle, wait: () => promise } },
+      );
+      const slowReply = bench.ask(slow.request);
+      slowReply.catch(() => {});
+      await Promise.race([slow.reached, slowReply]);
+      const { content } = await bench.reply({ text: 'the fast reply' });
+      resolve();
+      expectSame('content of the fast reply', content, 'the fast reply');
+      expectSame('content of the slow reply', (await slowReply).content, 'the slow reply');
+    },
+  },
+];
+
+async function expectAbortedAt(bench: Bench, at: (length: number) => number): Promise<void> {
+  const { request, reached } = bench.script({ text: LONG_TEXT }, {}, silentFrom(at));
+  const controller = new AbortController();
+  const reply = bench.ask({ ...request, signal: controller.signal });
+  // Where it fails before, that is told in its place.
+  await Promise.race([reached, reply]);
+  controller.abort();
+  await expectAborted(reply);
+}
+
+async function readUntilAborted(
+  parts: AsyncIterable<LLMStreamPart>,
+  controller: AbortController,
+): Promise<void> {
+  for await (const { type } of parts) {
+    if (type === 'response') return;
+    if (type === 'text-delta') controller.abort();
+  }
+}
+
+/** A connection that is lost, in the words of `fetch`. */
+function lostConnection(): Error {
+  const cause = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+  return new TypeError('terminated', { cause });
+}

@@ -1,0 +1,286 @@
+import {
+  type InvalidOption,
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+} from '../../core/errors/author-fault.js';
+import { unlessAborted } from '../../core/kernel/async.js';
+import { isRecord } from '../../core/kernel/json.js';
+import {
+  FUNCTION,
+  listOf,
+  NUMBER,
+  type OptionRule,
+  objectOf,
+  oneOf,
+  optionTable,
+  PAUSE,
+  type RulesOf,
+  required,
+  TEXT,
+  WHOLE,
+} from '../../core/kernel/options.js';
+
+/** What goes wrong with one request. */
+export type FetchFault =
+  /** Nothing. */
+  | { readonly kind: 'none' }
+  /** The server answers with a status: 429, with the seconds of its `retry-after`; 500. The real one is not asked. */
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly retryAfter?: number;
+      readonly body?: string;
+    }
+  /** The connection is lost before there is an answer; the real server is not asked. */
+  | { readonly kind: 'reset' }
+  /** The body breaks off after so many bytes, as a connection that is lost. */
+  | { readonly kind: 'cut'; readonly afterBytes: number }
+  /** The JSON of the body, or of the first event of a stream that has any, lacks its last brace. */
+  | { readonly kind: 'broken-json' }
+  /** All calls of the reply have the id of the first. */
+  | { readonly kind: 'duplicate-ids' }
+  /** The request waits so long before it is sent. */
+  | { readonly kind: 'slow'; readonly ms: number };
+
+/** Faults by chance, the same ones in each test run: `rate` is the share of requests that get one. */
+export interface RandomFaults {
+  readonly seed: number;
+  readonly rate: number;
+  readonly faults: readonly FetchFault[];
+}
+
+/** Faults of the first requests in turn, nothing for those behind them; or by chance. */
+export type FaultPlan = readonly FetchFault[] | RandomFaults;
+
+/** A `fetch` that fails as it is told. */
+export interface FaultyFetch {
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** What each request so far was given, in their order. */
+  readonly injected: readonly FetchFault[];
+}
+
+type FaultOf<Kind extends FetchFault['kind']> = Extract<FetchFault, { readonly kind: Kind }>;
+
+const STATUS: OptionRule = {
+  accepts: (value) => Number.isInteger(value) && Number(value) >= 200 && Number(value) <= 599,
+  fix: 'a status that a reply may have, 200 to 599',
+};
+const SHARE: OptionRule = {
+  accepts: (value) => typeof value === 'number' && value >= 0 && value <= 1,
+  fix: 'a number from 0 to 1',
+};
+
+const FIELDS: { readonly [Kind in FetchFault['kind']]: Omit<RulesOf<FaultOf<Kind>>, 'kind'> } = {
+  none: {},
+  status: { status: required(STATUS), retryAfter: PAUSE, body: TEXT },
+  reset: {},
+  cut: { afterBytes: required(WHOLE) },
+  'broken-json': {},
+  'duplicate-ids': {},
+  slow: { ms: required(PAUSE) },
+};
+const KIND = required(oneOf(...Object.keys(FIELDS)));
+const FORMS = new Map(
+  Object.entries(FIELDS).map(([kind, fields]) => [
+    kind,
+    objectOf<FetchFault>({ kind: KIND, ...fields }, { fix: `{ kind: '${kind}', … }` }),
+  ]),
+);
+const NO_FORM = objectOf<{ readonly kind: string }>({ kind: KIND }, { fix: "{ kind: 'reset' }, …" });
+
+const FAULT: OptionRule = {
+  accepts: (value) => formOf(value).accepts(value),
+  fix: NO_FORM.fix,
+  explain: (value, option) => formOf(value).explain?.(value, option) ?? [],
+};
+const FAULTS = listOf(FAULT, "[{ kind: 'status', status: 429, retryAfter: 1 }, { kind: 'reset' }]");
+const RANDOM = optionTable<RandomFaults>('the plan of faultyFetch', {
+  seed: required(NUMBER),
+  rate: required(SHARE),
+  faults: required(FAULTS),
+});
+
+function formOf(fault: unknown): OptionRule {
+  return (isRecord(fault) && FORMS.get(String(fault.kind))) || NO_FORM;
+}
+
+function planFaults(plan: unknown): readonly InvalidOption[] {
+  if (isRecord(plan)) return invalidOptions(plan, RANDOM);
+  return invalidArguments({ of: 'faultyFetch', given: { plan }, rules: { plan: FAULTS } });
+}
+
+/**
+ * A `fetch` that puts faults between a client and a server: refusals, lost connections, broken replies. Two of
+ * them around each other give two faults to a request.
+ *
+ * @throws InvalidOptionsError for a plan that is not one.
+ *
+ * @example
+ * ```ts
+ * const fetch = faultyFetch(globalThis.fetch, [{ kind: 'status', status: 429, retryAfter: 1 }, { kind: 'reset' }]);
+ * const provider = new OpenAIProvider({ fetch, maxRetries: 2 });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools }, messages);
+ * expect(fetch.injected.map(({ kind }) => kind)).toEqual(['status', 'reset', 'none']);
+ * ```
+ */
+export function faultyFetch(fetch: typeof globalThis.fetch, plan: FaultPlan): FaultyFetch {
+  refuseOptions([
+    ...invalidArguments({ of: 'faultyFetch', given: { fetch }, rules: { fetch: FUNCTION } }),
+    ...planFaults(plan),
+  ]);
+  const injected: FetchFault[] = [];
+  const next = 'seed' in plan ? byChance(plan) : inTurn(plan);
+  const faulty = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const fault = next();
+    injected.push(fault);
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+    await before(fault, signal ?? undefined);
+    if (fault.kind === 'status') return refusal(fault);
+    return spoiled(await fetch(input, init), fault);
+  };
+  return Object.assign(faulty, { injected });
+}
+
+const NOTHING: FetchFault = { kind: 'none' };
+
+function inTurn(faults: readonly FetchFault[]): () => FetchFault {
+  let index = 0;
+  return () => faults[index++] ?? NOTHING;
+}
+
+function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
+  const random = randomFrom(seed);
+  return () => {
+    // Both are drawn for each request: what a request is given does not depend on the rate alone.
+    const [chance, choice] = [random(), random()];
+    return (chance < rate ? faults[Math.floor(choice * faults.length)] : undefined) ?? NOTHING;
+  };
+}
+
+/** Numbers from 0 to 1 that a seed determines: the generator mulberry32. */
+export function randomFrom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+async function before(fault: FetchFault, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  if (fault.kind === 'reset')
+    throw new TypeError('fetch failed', { cause: socketError('read ECONNRESET', 'ECONNRESET') });
+  if (fault.kind !== 'slow') return;
+  let timer: NodeJS.Timeout | undefined;
+  const pause = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, fault.ms);
+  });
+  try {
+    await (signal ? unlessAborted(pause, signal) : pause);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function socketError(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+function refusal({ status, retryAfter, body }: FaultOf<'status'>): Response {
+  const headers = new Headers({ 'content-type': 'application/json' });
+  if (retryAfter !== undefined) headers.set('retry-after', String(retryAfter));
+  const text = body ?? JSON.stringify({ error: { message: `status ${status} of faultyFetch` } });
+  return new Response(isBodiless(status) ? null : text, { status, headers });
+}
+
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 205 || status === 304;
+}
+
+async function spoiled(response: Response, fault: FetchFault): Promise<Response> {
+  if (response.body === null) return response;
+  switch (fault.kind) {
+    case 'cut':
+      return withBody(response, cutAfter(response.body, fault.afterBytes));
+    case 'broken-json': {
+      let isBroken = false;
+      const lackBrace = (json: string): string => {
+        const text = isBroken ? json : json.replace(/\}\s*$/, '');
+        isBroken ||= text !== json;
+        return text;
+      };
+      return withBody(response, await rewritten(response, lackBrace));
+    }
+    case 'duplicate-ids':
+      return withBody(response, await rewritten(response, createSameIds()));
+    default:
+      return response;
+  }
+}
+
+function withBody(
+  { status, statusText, headers }: Response,
+  body: ReadableStream<Uint8Array> | string,
+): Response {
+  const kept = new Headers(headers);
+  // What they say of the body holds no more.
+  for (const name of ['content-length', 'content-encoding']) kept.delete(name);
+  return new Response(body, { status, statusText, headers: kept });
+}
+
+/** One part at a time, when it is asked for: an error drops what waits to be read. */
+function cutAfter(body: ReadableStream<Uint8Array>, bytes: number): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  let left = bytes;
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    if (left === 0) {
+      await reader.cancel();
+      controller.error(
+        new TypeError('terminated', { cause: socketError('other side closed', 'UND_ERR_SOCKET') }),
+      );
+      return;
+    }
+    const { done, value } = await reader.read();
+    if (done) return controller.close();
+    const part = value.subarray(0, left);
+    left -= part.length;
+    controller.enqueue(part);
+  };
+  return new ReadableStream({ pull, cancel: (reason) => reader.cancel(reason) }, { highWaterMark: 0 });
+}
+
+/** The body with its JSON rewritten; of a stream of events the JSON of each. */
+async function rewritten(response: Response, rewrite: (json: string) => string): Promise<string> {
+  const text = await response.text();
+  if (!response.headers.get('content-type')?.includes('event-stream')) return rewrite(text);
+  return text.replace(/^(data: ?)(\{.*)$/gm, (_line, name: string, json: string) => name + rewrite(json));
+}
+
+/** Knows calls by their shape in Chat Completions, in Responses and in Anthropic’s Messages. */
+function createSameIds(): (json: string) => string {
+  let first: unknown;
+  const same = (id: unknown): unknown => {
+    if (typeof id !== 'string' || id === '') return id;
+    first ??= id;
+    return first;
+  };
+  const revive = (key: string, value: unknown): unknown => {
+    if (key === 'tool_calls' && Array.isArray(value))
+      return value.map((call: unknown) =>
+        isRecord(call) && 'id' in call ? { ...call, id: same(call.id) } : call,
+      );
+    if (!isRecord(value)) return value;
+    if (value.type === 'function_call') return { ...value, call_id: same(value.call_id) };
+    return value.type === 'tool_use' ? { ...value, id: same(value.id) } : value;
+  };
+  return (json) => {
+    try {
+      return JSON.stringify(JSON.parse(json, revive));
+    } catch {
+      return json;
+    }
+  };
+}

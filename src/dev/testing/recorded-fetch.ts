@@ -1,0 +1,478 @@
+import { Buffer } from 'node:buffer';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { nodeFiles } from '../../core/kernel/node-module.js';
+import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
+
+/** Bytes as JSON: as text where they are some, otherwise in base64. */
+type RecordedBytes = string | { readonly base64: string };
+
+/** A request, as far as it has to be the same again. */
+interface RecordedRequest {
+  readonly method: string;
+  /** Without a user's name, password and the secrets in its query. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: { readonly json: unknown } | RecordedBytes;
+}
+
+/** A response, its body in the parts in which it came. */
+interface RecordedResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly chunks: readonly RecordedBytes[];
+  /** The connection was lost before the end of the body. */
+  readonly isCut?: true;
+}
+
+/** One line of a recording: what was sent, and what came of it. */
+interface Exchange {
+  readonly request: RecordedRequest;
+  readonly response?: RecordedResponse;
+  /** Instead of a response: the request failed. */
+  readonly failure?: { readonly message: string; readonly code?: string };
+}
+
+/** Text where it gives the same bytes again. */
+function recordedBytes(bytes: Uint8Array): RecordedBytes {
+  const text = textOf(bytes);
+  return text ?? { base64: Buffer.from(bytes).toString('base64') };
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The bytes that were recorded. */
+function bytesOf(recorded: RecordedBytes): Uint8Array {
+  if (typeof recorded === 'string') return new TextEncoder().encode(recorded);
+  return new Uint8Array(Buffer.from(recorded.base64, 'base64'));
+}
+
+/** What of a request must be the same: where on the server it goes and what it says; not to which server. */
+function comparedPart({ method, url, body }: RecordedRequest): Readonly<Record<string, unknown>> {
+  const { pathname, search } = new URL(url);
+  const said = isRecord(body) && 'json' in body ? body.json : body;
+  return { method, url: pathname + search, ...(said === undefined ? {} : { body: said }) };
+}
+
+/** Equal for requests that are the same. */
+function requestKey(request: RecordedRequest): string {
+  return canonicalJson(comparedPart(request));
+}
+
+/** The first place at which two values differ. */
+interface Difference {
+  readonly path: string;
+  readonly recorded: string;
+  readonly sent: string;
+}
+
+/** The first place at which what is sent is not what was recorded; object keys in the order of the recording. */
+function firstDifference(recorded: unknown, sent: unknown, path = ''): Difference | undefined {
+  if (!isHolder(recorded) || !isHolder(sent) || Array.isArray(recorded) !== Array.isArray(sent))
+    return Object.is(recorded, sent) ? undefined : describe(recorded, sent, path);
+  for (const key of new Set([...Object.keys(recorded), ...Object.keys(sent)])) {
+    const difference = firstDifference(fieldOf(recorded, key), fieldOf(sent, key), below(path, key, sent));
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+function isHolder(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function fieldOf(holder: object, key: string): unknown {
+  return Object.hasOwn(holder, key) ? (holder as Readonly<Record<string, unknown>>)[key] : undefined;
+}
+
+function below(path: string, key: string, holder: object): string {
+  if (Array.isArray(holder)) return `${path}[${key}]`;
+  if (!/^[A-Za-z_$][\w$]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === '' ? key : `${path}.${key}`;
+}
+
+const SHOWN = 120;
+const BEFORE = 30;
+
+/** Of long texts what is around the place at which they part. */
+function describe(recorded: unknown, sent: unknown, path: string): Difference {
+  const [one, other] = [shown(recorded), shown(sent)];
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  const from = at > SHOWN - BEFORE ? at - BEFORE : 0;
+  return { path, recorded: excerpt(one, from), sent: excerpt(other, from) };
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'nothing' : JSON.stringify(value);
+}
+
+function excerpt(text: string, from: number): string {
+  const end = from + SHOWN;
+  return `${from > 0 ? '…' : ''}${text.slice(from, end)}${end < text.length ? '…' : ''}`;
+}
+
+/** Options of {@link recordedFetch}. */
+export interface RecordedFetchOptions {
+  /** The recording: one JSON line for each request. */
+  readonly file: string;
+  /** `'auto'` (the default) replays a file that is there, and records one that is not. */
+  readonly mode?: 'record' | 'replay' | 'auto';
+  /** What is recorded; default: the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** Changes texts before they are written or compared: bodies of requests, parts of bodies of responses. */
+  readonly redact?: (text: string) => string;
+}
+
+/** A `fetch` that records what a server says, or says it again. */
+export interface RecordedFetch {
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  readonly mode: 'record' | 'replay';
+  /** Of a replay: throws the first request that was not the recorded one, and where requests were never made. */
+  assertUsedUp(): void;
+}
+
+const OPTIONS = optionTable<RecordedFetchOptions>('recordedFetch', {
+  file: required(FILLED_TEXT),
+  mode: oneOf('record', 'replay', 'auto'),
+  fetch: FUNCTION,
+  redact: FUNCTION,
+});
+
+type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+/**
+ * Records the traffic of a provider to a file, and replays it without a server. Keys, cookies, names of
+ * organisations and secrets in queries are never written. In a replay each request gets the reply that was
+ * recorded for it; one that nobody recorded rejects with the first place at which it differs.
+ *
+ * @throws InvalidOptionsError for options that are wrong; Error where there is no recording to replay, or a line of it cannot be read.
+ *
+ * @example
+ * ```ts
+ * const fetch = recordedFetch({ file: 'test/orders.jsonl' });
+ * const provider = new OpenAIProvider({ fetch, apiKey: process.env.OPENAI_API_KEY ?? 'none', maxRetries: 0 });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools }, messages);
+ * fetch.assertUsedUp();
+ * ```
+ */
+export function recordedFetch(options: RecordedFetchOptions): RecordedFetch {
+  checkOptions(options, OPTIONS);
+  const { file, mode = 'auto', fetch = globalThis.fetch, redact = (text) => text } = options;
+  const isReplay = mode === 'replay' || (mode === 'auto' && nodeFiles().existsSync(file));
+  if (!isReplay) {
+    const record = recorder({ file, fetch, redact });
+    return Object.assign(record, { mode: 'record' as const, assertUsedUp: () => {} });
+  }
+  const replay = new Replay(file, readRecording(file), redact);
+  return Object.assign(replay.answer, { mode: 'replay' as const, assertUsedUp: () => replay.assertUsedUp() });
+}
+
+/** A request in full, with what of it may be shown. */
+interface ReadRequest {
+  readonly shown: RecordedRequest;
+  readonly url: string;
+  readonly init: RequestInit;
+  readonly hide: (text: string) => string;
+}
+
+type Redact = (text: string) => string;
+
+/** All that is kept of headers: nothing else changes what a client makes of a body. */
+const KEPT_HEADERS = ['accept', 'content-type', 'retry-after', 'retry-after-ms', 'x-should-retry'];
+const SECRET_NAME = /auth|key|token|secret|cookie|credential|password|passwd|signature|session|^sig$|^code$/i;
+const OWNER_ID = /^(org|proj|acct|user)[-_]/;
+/** Shorter ones might be words of the text. */
+const MIN_SECRET = 8;
+const REMOVED = '[removed]';
+
+async function readRequest(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+  redact: Redact,
+): Promise<ReadRequest> {
+  const request = new Request(input, init);
+  const bytes = new Uint8Array(await request.arrayBuffer());
+  const { headers, method, url } = request;
+  const secrets = secretsOf(headers, new URL(url));
+  const hide = (text: string) => redact(without(secrets, text));
+  const body = bytes.length === 0 ? {} : { body: shownBody(bytes, headers.get('content-type') ?? '', hide) };
+  return {
+    shown: { method, url: shownUrl(url), headers: keptHeaders(headers), ...body },
+    url,
+    init: {
+      ...init,
+      method,
+      headers,
+      ...(bytes.length === 0 ? {} : { body: bytes }),
+      signal: request.signal,
+    },
+    hide,
+  };
+}
+
+/** What identifies or pays: it may be repeated in a body, in the text of an error for example. */
+function secretsOf(headers: Headers, { searchParams, password }: URL): readonly string[] {
+  const named = [...headers, ...searchParams];
+  const values = named
+    .filter(([name, value]) => SECRET_NAME.test(name) || OWNER_ID.test(value))
+    .flatMap(([, value]) => value.split(/[;,]/))
+    // `Bearer …`, `sid=…`
+    .map((value) => value.trim().replace(/^[\w-]+(?: +|=(?=[^=]))/, ''));
+  return [...values, password]
+    .filter((value) => value.length >= MIN_SECRET)
+    .sort((one, other) => other.length - one.length);
+}
+
+function without(secrets: readonly string[], text: string): string {
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, REMOVED), text);
+}
+
+function shownUrl(text: string): string {
+  const url = new URL(text);
+  url.username = '';
+  url.password = '';
+  for (const name of new Set(url.searchParams.keys()))
+    if (SECRET_NAME.test(name)) url.searchParams.set(name, REMOVED);
+  return url.href;
+}
+
+function keptHeaders(headers: Headers): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => {
+      const value = headers.get(name);
+      return value === null ? [] : [[name, value.replace(/boundary=.*/, 'boundary=-')]];
+    }),
+  );
+}
+
+/** JSON as JSON, so that a recording can be read; forms without their boundary, which is another one each time. */
+function shownBody(bytes: Uint8Array, type: string, hide: Redact): NonNullable<RecordedRequest['body']> {
+  const boundary = /boundary="?([^";]+)/.exec(type)?.[1];
+  const same =
+    boundary === undefined
+      ? bytes
+      : Buffer.from(Buffer.from(bytes).toString('latin1').replaceAll(boundary, '-'), 'latin1');
+  const body = recordedBytes(same);
+  if (typeof body !== 'string') return body;
+  const text = hide(body);
+  const json = /json/i.test(type) ? parsedJson(text) : undefined;
+  return json === undefined ? text : { json };
+}
+
+interface RecorderOptions {
+  readonly file: string;
+  readonly fetch: Fetch;
+  readonly redact: Redact;
+}
+
+/** Lines stand in the order of their requests, whichever reply was complete first. */
+function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
+  const { writeFileSync, appendFileSync, mkdirSync } = nodeFiles();
+  mkdirSync(file.replace(/[^/\\]*$/, '') || '.', { recursive: true });
+  writeFileSync(file, '');
+  const waiting = new Map<number, Exchange>();
+  let [begun, written] = [0, 0];
+  const keep = (index: number, exchange: Exchange): void => {
+    waiting.set(index, exchange);
+    for (let next = waiting.get(written); next !== undefined; next = waiting.get(written)) {
+      waiting.delete(written++);
+      appendFileSync(file, `${JSON.stringify(next)}\n`);
+    }
+  };
+  return async (input, init) => {
+    const index = begun++;
+    const { shown: request, url, init: sent, hide } = await readRequest(input, init, redact);
+    try {
+      const response = await fetch(url, sent);
+      return heard(response, hide, (recorded) => keep(index, { request, response: recorded }));
+    } catch (error) {
+      keep(index, { request, failure: failureOf(error) });
+      throw error;
+    }
+  };
+}
+
+function failureOf(error: unknown): NonNullable<Exchange['failure']> {
+  const { message, cause } = Object(error) as { readonly message?: unknown; readonly cause?: unknown };
+  const { code } = Object(cause) as { readonly code?: unknown };
+  return { message: String(message), ...(typeof code === 'string' ? { code } : {}) };
+}
+
+/** The response, whose body is read to its end also where its reader leaves it unread. */
+function heard(
+  response: Response,
+  hide: Redact,
+  keep: (recorded: NonNullable<Exchange['response']>) => void,
+): Response {
+  const { status, headers } = response;
+  const parts: Uint8Array[] = [];
+  const end = (rest: { readonly isCut?: true }) =>
+    keep({ status, headers: keptHeaders(headers), chunks: shownParts(parts, hide), ...rest });
+  if (response.body === null) {
+    end({});
+    return response;
+  }
+  const reader = response.body.getReader();
+  const start = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    try {
+      for (let read = await reader.read(); !read.done; read = await reader.read()) {
+        parts.push(read.value);
+        controller.enqueue(read.value);
+      }
+    } catch (error) {
+      end({ isCut: true });
+      return controller.error(error);
+    }
+    end({});
+    controller.close();
+  };
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => void start(controller).catch(() => {}),
+    cancel: (reason) => reader.cancel(reason),
+  });
+  return new Response(body, response);
+}
+
+/** A secret may lie across two parts, which then are one. */
+function shownParts(parts: readonly Uint8Array[], hide: Redact): readonly RecordedBytes[] {
+  const shown = parts.map((part) => {
+    const recorded = recordedBytes(part);
+    return typeof recorded === 'string' ? hide(recorded) : recorded;
+  });
+  const whole = recordedBytes(Buffer.concat(parts));
+  if (typeof whole !== 'string') return shown;
+  const text = hide(whole);
+  const isAllShown = shown.every((part) => typeof part === 'string') && shown.join('') === text;
+  return text === whole || isAllShown ? shown : [text];
+}
+
+/** What was recorded, each exchange for one request. */
+class Replay {
+  readonly #file: string;
+  readonly #redact: Redact;
+  readonly #exchanges: readonly Exchange[];
+  /** Of equal requests the places of those that nobody has made yet, the first one last. */
+  readonly #unused = new Map<string, number[]>();
+  readonly #used = new Set<number>();
+  #asked = 0;
+  #divergence: Error | undefined;
+
+  constructor(file: string, exchanges: readonly Exchange[], redact: Redact) {
+    this.#file = file;
+    this.#redact = redact;
+    this.#exchanges = exchanges;
+    for (const [index, { request }] of [...exchanges.entries()].reverse()) {
+      const key = requestKey(request);
+      const places = this.#unused.get(key) ?? [];
+      places.push(index);
+      this.#unused.set(key, places);
+    }
+  }
+
+  readonly answer: Fetch = async (input, init) => {
+    const number = ++this.#asked;
+    const { shown, init: sent } = await readRequest(input, init, this.#redact);
+    sent.signal?.throwIfAborted();
+    // Whatever comes after a request that was another one would be told of the wrong place.
+    if (this.#divergence !== undefined) throw this.#divergence;
+    const index = this.#unused.get(requestKey(shown))?.pop();
+    const exchange = index === undefined ? undefined : this.#exchanges[index];
+    if (index === undefined || exchange === undefined) {
+      this.#divergence = new Error(this.#describe(number, shown));
+      throw this.#divergence;
+    }
+    this.#used.add(index);
+    return replayed(exchange, sent.signal ?? undefined);
+  };
+
+  assertUsedUp(): void {
+    if (this.#divergence !== undefined) throw this.#divergence;
+    const left = this.#exchanges.length - this.#used.size;
+    if (left > 0)
+      throw new Error(`${left} of ${this.#exchanges.length} requests in ${this.#file} were never made`);
+  }
+
+  #describe(number: number, sent: RecordedRequest): string {
+    const { method, url } = comparedPart(sent);
+    const what = `request ${number} (${method} ${url})`;
+    const line = this.#exchanges.findIndex((_, index) => !this.#used.has(index));
+    const expected = this.#exchanges[line];
+    if (expected === undefined)
+      return `${what} is beyond the recording ${this.#file}, which has ${this.#exchanges.length}`;
+    const difference = firstDifference(comparedPart(expected.request), comparedPart(sent));
+    return [
+      `${what} is not the one in line ${line + 1} of ${this.#file}: ${difference?.path}`,
+      `- recorded: ${difference?.recorded}`,
+      `+ sent:     ${difference?.sent}`,
+      "Where the new one is meant, record anew: mode: 'record', or remove the file.",
+    ].join('\n');
+  }
+}
+
+function replayed({ response, failure }: Exchange, signal: AbortSignal | undefined): Response {
+  if (response === undefined) {
+    const { message = 'fetch failed', code } = failure ?? {};
+    throw new TypeError(
+      message,
+      code === undefined ? {} : { cause: Object.assign(new Error(code), { code }) },
+    );
+  }
+  const { status, headers, chunks, isCut } = response;
+  const isBodiless = [204, 205, 304].includes(status);
+  return new Response(isBodiless ? null : bodyOf(chunks, { isCut, signal }), { status, headers });
+}
+
+/** One part at a time, as they came. */
+function bodyOf(
+  chunks: readonly RecordedBytes[],
+  { isCut, signal }: { readonly isCut?: boolean; readonly signal?: AbortSignal },
+): ReadableStream<Uint8Array> {
+  let next = 0;
+  const pull = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    const chunk = chunks[next++];
+    if (signal?.aborted) controller.error(signal.reason);
+    else if (chunk !== undefined) controller.enqueue(bytesOf(chunk));
+    else if (isCut) controller.error(new TypeError('terminated'));
+    else controller.close();
+  };
+  return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+
+/** The exchanges of a file, one JSON line each. */
+function readRecording(file: string): readonly Exchange[] {
+  const lines = readLines(file);
+  return lines.flatMap((line, index) => {
+    if (line.trim() === '') return [];
+    const exchange = parse(line);
+    if (!isExchange(exchange)) throw new Error(`${file}:${index + 1} is no line of a recording`);
+    return [exchange];
+  });
+}
+
+function readLines(file: string): readonly string[] {
+  const { existsSync, readFileSync } = nodeFiles();
+  if (!existsSync(file)) throw new Error(`there is no recording ${file}; make one with mode: 'record'`);
+  return readFileSync(file, 'utf8').split('\n');
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function isExchange(value: unknown): value is Exchange {
+  if (!isRecord(value) || !isRecord(value.request)) return false;
+  const { request, response, failure } = value;
+  if (typeof request.method !== 'string' || !URL.canParse(String(request.url))) return false;
+  return isRecord(response) ? Array.isArray(response.chunks) : isRecord(failure);
+}

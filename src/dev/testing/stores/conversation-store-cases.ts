@@ -1,0 +1,158 @@
+import type { ConversationStore, ConversationTurn } from '../../../core/contract/conversation-store.js';
+import { checkOptions } from '../../../core/errors/author-fault.js';
+import { FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { expectSame } from '../conformance/expectations.js';
+import type { ConformanceCase } from '../conformance/provider-conformance.js';
+import { ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
+
+/** A store of an assistant’s conversations under test: none so far. */
+export interface OpenedConversationStore {
+  readonly store: ConversationStore;
+  /** The same through another connection; without it, what two do at once is done with `store` alone. */
+  readonly other?: ConversationStore;
+  close?(): void | Promise<void>;
+}
+
+/** Options of {@link conversationStoreConformance}. */
+export interface ConversationStoreConformanceOptions {
+  /** How titles name the store: `MyConversationStore`. */
+  readonly name: string;
+  /** Opens a store with nothing in it, for each case anew. */
+  readonly open: () => OpenedConversationStore | Promise<OpenedConversationStore>;
+}
+
+const OPTIONS = optionTable<ConversationStoreConformanceOptions>('conversationStoreConformance', {
+  name: required(FILLED_TEXT),
+  open: required({ ...FUNCTION, fix: '() => ({ store: new MyConversationStore() })' }),
+});
+
+/** An assistant takes no others. */
+const ODD_NAMES = ['c', 'C', 'c.', 'c-', 'c_', 'c~', 'constructor', '1', '01', 'a:b', 'a@b', 'x'.repeat(128)];
+
+/** A turn that says its own id. */
+function turn(id: string, after?: string): ConversationTurn {
+  const messages = [
+    { role: 'user', content: `say ${id}` },
+    { role: 'assistant', content: id },
+  ] as const;
+  return { id, after, messages, finishReason: 'stop' };
+}
+
+async function messagesOf(store: ConversationStore, id = 'c1') {
+  return (await store.load(id))?.messages;
+}
+
+/** What every `ConversationStore` does. */
+const CASES: readonly OpenedCase<OpenedConversationStore>[] = [
+  {
+    title: 'load gives nothing for a conversation that was never kept',
+    async run({ store }) {
+      expectSame('load', await store.load('c1'), undefined);
+      await store.append('c1', turn('t1'));
+      expectSame('load of another', await store.load('constructor'), undefined);
+    },
+  },
+  {
+    title: 'load gives all messages of all turns in order, and what the last turn was',
+    async run({ store, other = store }) {
+      expectSame('append', await store.append('c1', turn('t1')), true);
+      const second = { ...turn('t2', 't1'), finishReason: 'length' } as const;
+      expectSame('append', await store.append('c1', second), true);
+      const { turnId, finishReason, messages } = (await other.load('c1')) ?? {};
+      expectSame('the last turn', [turnId, finishReason], ['t2', 'length']);
+      expectSame('the messages', messages, [...turn('t1').messages, ...second.messages]);
+    },
+  },
+  {
+    title: 'append keeps texts, and what a reply has beside its text, as they are',
+    async run({ store, other = store }) {
+      const providerItems = { 'maker/m': { blocks: [{ n: 1.5, text: ODD_TEXT }], none: null } };
+      const messages = [
+        { role: 'user', content: ODD_TEXT },
+        { role: 'assistant', content: 'seen', reasoning: ODD_TEXT, providerItems },
+      ] as const;
+      await store.append('c1', { ...turn('t1'), messages });
+      await store.append('c1', turn('t2', 't1'));
+      expectSame('the messages', await messagesOf(other), [...messages, ...turn('t2').messages]);
+    },
+  },
+  {
+    title: 'append keeps the owner of the first turn',
+    async run({ store, other = store }) {
+      const owner = { user: ODD_TEXT, roles: [7] };
+      await store.append('c1', { ...turn('t1'), owner });
+      await store.append('c1', turn('t2', 't1'));
+      expectSame('the owner', (await other.load('c1'))?.owner, owner);
+    },
+  },
+  {
+    title: 'append tells conversations apart whatever they are called',
+    async run({ store, other = store }) {
+      for (const [index, name] of ODD_NAMES.entries())
+        expectSame(JSON.stringify(name), await store.append(name, turn(`t${index}`)), true);
+      for (const [index, name] of ODD_NAMES.entries())
+        expectSame(JSON.stringify(name), (await other.load(name))?.turnId, `t${index}`);
+    },
+  },
+  {
+    title: 'append takes a turn only after the one that it names, and nothing of any other',
+    async run({ store }) {
+      expectSame('one after none', await store.append('c1', turn('t2', 't1')), false);
+      expectSame('load', await store.load('c1'), undefined);
+      await store.append('c1', turn('t1'));
+      for (const after of [undefined, 't0', 'T1'])
+        expectSame(`one after ${after}`, await store.append('c1', turn('t2', after)), false);
+      expectSame('the messages', await messagesOf(store), turn('t1').messages);
+    },
+  },
+  {
+    title: 'append takes one of the turns that come at the same moment',
+    async run({ store, other = store }) {
+      for (let round = 0; round < 10; round += 1) {
+        const id = `c${round}`;
+        const stores = [store, other, store, other];
+        const first = await Promise.all(stores.map((one, index) => one.append(id, turn(`a${index}`))));
+        expectSame('how many began it', first.filter(Boolean).length, 1);
+        const begun = `a${first.indexOf(true)}`;
+        const second = await Promise.all(
+          stores.map((one, index) => one.append(id, turn(`b${index}`, begun))),
+        );
+        expectSame('how many went on', second.filter(Boolean).length, 1);
+        const said = [...turn(begun).messages, ...turn(`b${second.indexOf(true)}`).messages];
+        for (const one of [store, other]) expectSame('the messages', await messagesOf(one, id), said);
+      }
+    },
+  },
+  {
+    title: 'load gives what does not change when the conversation goes on',
+    async run({ store }) {
+      await store.append('c1', turn('t1'));
+      const before = await store.load('c1');
+      await store.append('c1', turn('t2', 't1'));
+      expectSame('what was loaded before', before?.messages, turn('t1').messages);
+    },
+  },
+];
+
+/**
+ * What the contract of `ConversationStore` asks of whoever keeps the conversations of an assistant, as cases for any
+ * test runner: turns in order, one of those that come at once, and texts as they are. When conversations are forgotten
+ * is the store’s own affair.
+ *
+ * @throws InvalidOptionsError (521) for wrong options.
+ *
+ * @example
+ * ```ts
+ * const cases = conversationStoreConformance({
+ *   name: 'MemoryConversationStore',
+ *   open: () => ({ store: new MemoryConversationStore() }),
+ * });
+ * for (const { title, run } of cases) test(title, run);
+ * ```
+ */
+export function conversationStoreConformance(
+  options: ConversationStoreConformanceOptions,
+): readonly ConformanceCase[] {
+  checkOptions(options, OPTIONS);
+  return openedCases(options, CASES);
+}

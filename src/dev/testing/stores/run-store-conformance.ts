@@ -1,0 +1,563 @@
+import type { StoreWithResults } from '../../../core/contract/result-store.js';
+import type { CheckpointStore, TakenRun } from '../../../core/contract/run-checkpoint.js';
+import type { RunStore } from '../../../core/contract/run-state.js';
+import { keepsSchedules, type StoreWithSchedules } from '../../../core/contract/schedule-store.js';
+import {
+  keepsApprovals,
+  type StandingApproval,
+  type StoreWithApprovals,
+} from '../../../core/contract/standing-approvals.js';
+import { checkOptions } from '../../../core/errors/author-fault.js';
+import { BOOLEAN, FILLED_TEXT, FUNCTION, optionTable, required } from '../../../core/kernel/options.js';
+import { expectSame } from '../conformance/expectations.js';
+import type { ConformanceCase } from '../conformance/provider-conformance.js';
+import { CHECKPOINT_CASES } from './checkpoint-cases.js';
+import { SCHEDULE_CASES } from './schedule-cases.js';
+import {
+  CheckpointBench,
+  expectRefused,
+  expectStatus,
+  heldBy,
+  LEASE_MS,
+  leaseOf,
+  MINUTE,
+  NO_JSON,
+  ODD_TEXT,
+  type OpenedCase,
+  type OpenedStore,
+  openedCases,
+  StoreBench,
+  sampleCheckpoint,
+  sampleEnd,
+  sampleState,
+  sampleStep,
+  textsOf,
+} from './store-bench.js';
+
+const ODD_TEXTS = ['', '\u0000', '"\'\\', '\u2028', '👩‍🚀', '\ud800', "'); DROP TABLE toolwright_runs; --"];
+const ODD_NAMES = [
+  '',
+  ' ',
+  'r',
+  'R',
+  'r ',
+  '__proto__',
+  'constructor',
+  '1',
+  '01',
+  "a'b",
+  'é',
+  'e\u0301',
+  '\\',
+];
+
+/** What every `RunStore` does. */
+const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
+  {
+    title: 'load gives nothing for a run that was never kept, and no claim of it holds',
+    async run(bench) {
+      expectSame('load', await bench.store.load('r'), undefined);
+      expectSame('claim', await bench.claim('a'), { status: 'missing' });
+      expectSame('what a claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('load', await bench.store.load('r'), undefined);
+    },
+  },
+  {
+    title: 'load gives a state back as it was saved, whatever is in its texts',
+    async run(bench) {
+      const state = sampleState('r', 1, ODD_TEXTS);
+      await bench.save(state);
+      expectSame('load', await bench.store.load('r'), state);
+      expectSame('claim', await bench.claim('a'), { status: 'claimed', state });
+    },
+  },
+  {
+    title: 'save keeps what was given and not what became of it, and load gives out copies',
+    async run(bench) {
+      const state = sampleState('r', 1, ['as given']);
+      await bench.save(state);
+      (state.messages as unknown[]).push('changed');
+      const given = await bench.store.load('r');
+      (given?.messages as unknown[] | undefined)?.push('changed');
+      const kept = await bench.store.load('r');
+      expectSame('messages', kept?.messages, [{ role: 'user', content: 'as given' }]);
+    },
+  },
+  {
+    title: 'save keeps runs of odd names apart',
+    async run(bench) {
+      for (const name of ODD_NAMES) await bench.save(sampleState(name, 1, [name]));
+      for (const name of ODD_NAMES) {
+        expectSame('load', await bench.store.load(name), sampleState(name, 1, [name]));
+        expectStatus('claim', await bench.claim('a', name), 'claimed');
+      }
+    },
+  },
+  {
+    title: 'claim gives a run to the first, and to nobody else before the lease has ended',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      expectStatus('claim', await bench.claim('a'), 'claimed');
+      for (const who of ['b', 'a']) expectSame('claim', await bench.claim(who), { status: 'taken' });
+      await bench.advance(LEASE_MS - MINUTE);
+      expectSame('claim before the lease has ended', await bench.claim('b'), { status: 'taken' });
+      await bench.advance(MINUTE);
+      const state = sampleState('r', 1);
+      expectSame('claim after the lease has ended', await bench.claim('b'), { status: 'claimed', state });
+    },
+  },
+  {
+    title: 'claim gives a run to one of many who want it at once, over both connections',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          bench.claim(`c${index}`, 'r', index % 2 === 0 ? bench.store : bench.other),
+        ),
+      );
+      const statuses = outcomes.map(({ status }) => status).sort();
+      expectSame('claims', statuses, ['claimed', ...Array(19).fill('taken')]);
+    },
+  },
+  {
+    title: 'load shows a claimed run as it was before',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      expectSame('load', await bench.store.load('r'), sampleState('r', 1));
+    },
+  },
+  {
+    title: 'renew counts a lease from then on',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      await bench.advance(LEASE_MS - MINUTE);
+      expectSame('renew', await bench.store.renew(leaseOf('a', 'r', 3 * LEASE_MS)), true);
+      await bench.advance(3 * LEASE_MS - MINUTE);
+      expectSame('claim', await bench.claim('b'), { status: 'taken' });
+      await bench.advance(MINUTE);
+      expectStatus('claim', await bench.claim('b'), 'claimed');
+    },
+  },
+  {
+    title: 'release frees a run at once, as it was or with its new state',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      expectSame('release', await bench.store.release(heldBy('a')), true);
+      expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 1) });
+      expectSame('release', await bench.store.release(heldBy('b'), sampleState('r', 2)), true);
+      expectSame('claim', await bench.claim('c'), { status: 'claimed', state: sampleState('r', 2) });
+    },
+  },
+  {
+    title: 'remove forgets a run, and no other',
+    async run(bench) {
+      for (const name of ['r', 's']) await bench.save(sampleState(name, 1));
+      await bench.claim('a');
+      expectSame('remove of another run', await bench.store.remove(heldBy('a', 's')), false);
+      expectSame('remove', await bench.store.remove(heldBy('a')), true);
+      expectSame('load', await bench.store.load('r'), undefined);
+      expectSame('claim', await bench.claim('b'), { status: 'missing' });
+      expectSame('load of the other', await bench.store.load('s'), sampleState('s', 1));
+    },
+  },
+  {
+    title: 'release ends a claim, which does nothing any more',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      await bench.store.release(heldBy('a'));
+      expectSame('what the claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('revision', await bench.revisionKept(), 1);
+      expectStatus('claim', await bench.claim('b'), 'claimed');
+    },
+  },
+  {
+    title:
+      'claim takes a run from who was late: the old claim does nothing any more and leaves the new one alone',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      await bench.advance(LEASE_MS);
+      await bench.claim('b', 'r', bench.other);
+      expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('claim', await bench.claim('c'), { status: 'taken' });
+      expectSame('release', await bench.other.release(heldBy('b'), sampleState('r', 2)), true);
+      expectSame('revision', await bench.revisionKept(), 2);
+    },
+  },
+  {
+    title: 'renew and release let one who is late, but whom nobody has replaced, go on',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      await bench.advance(10 * LEASE_MS);
+      expectSame('renew', await bench.store.renew(leaseOf('a')), true);
+      expectSame('claim', await bench.claim('b'), { status: 'taken' });
+      await bench.advance(10 * LEASE_MS);
+      expectSame('release', await bench.store.release(heldBy('a'), sampleState('r', 2)), true);
+      expectSame('revision', await bench.revisionKept(), 2);
+    },
+  },
+  {
+    title: 'save takes a later state of a free run, and the same again',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.save(sampleState('r', 2, ['one']));
+      await bench.save(sampleState('r', 2, ['other']));
+      expectSame('load', await bench.store.load('r'), sampleState('r', 2, ['other']));
+      expectStatus('claim', await bench.claim('a'), 'claimed');
+    },
+  },
+  {
+    title: 'save takes no earlier state than is kept',
+    async run(bench) {
+      await bench.save(sampleState('r', 2));
+      await expectRefused('an earlier state', () => bench.save(sampleState('r', 1)), 'RunClaimed');
+      expectSame('revision', await bench.revisionKept(), 2);
+    },
+  },
+  {
+    title: 'save takes no state of a claimed run, as long as the lease lasts',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      await bench.claim('a');
+      await expectRefused('a state of a claimed run', () => bench.save(sampleState('r', 2)), 'RunClaimed');
+      expectSame('claim', await bench.claim('b'), { status: 'taken' });
+      expectSame('revision', await bench.revisionKept(), 1);
+      await bench.advance(LEASE_MS);
+      await bench.save(sampleState('r', 2));
+      expectSame('what the old claim is told', await bench.attempts(heldBy('a')), Array(4).fill(false));
+      expectSame('claim', await bench.claim('b'), { status: 'claimed', state: sampleState('r', 2) });
+    },
+  },
+  {
+    title: 'save and release leave a run as it was where the new state is no JSON',
+    async run(bench) {
+      await bench.save(sampleState('r', 1));
+      const broken = { ...sampleState('r', 2), iterations: NO_JSON };
+      await expectRefused('a state that is no JSON', () => bench.save(broken));
+      await bench.claim('a');
+      await expectRefused('a state that is no JSON', () => bench.store.release(heldBy('a'), broken));
+      expectSame('claim', await bench.claim('b'), { status: 'taken' });
+      expectSame('release', await bench.store.release(heldBy('a')), true);
+      expectSame('revision', await bench.revisionKept(), 1);
+    },
+  },
+];
+
+/** Options of {@link runStoreConformance}. */
+export interface RunStoreConformanceOptions {
+  /** How titles name the store: `MyRunStore`. */
+  readonly name: string;
+  /** Opens a store with nothing in it, for each case anew. */
+  readonly open: () => OpenedStore | Promise<OpenedStore>;
+  /** Whether it keeps runs under way, too: a `CheckpointStore`. Default: true. */
+  readonly checkpoints?: boolean;
+  /** Whether it keeps large results, too: a `StoreWithResults`. Default: false. */
+  readonly results?: boolean;
+}
+
+const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
+  name: required(FILLED_TEXT),
+  open: required({ ...FUNCTION, fix: '() => ({ store: new MyRunStore(), advance: (ms) => … })' }),
+  checkpoints: BOOLEAN,
+  results: BOOLEAN,
+});
+
+/**
+ * What the contracts of `RunStore` and `CheckpointStore` ask of a store, as cases for any test runner: claims and
+ * leases, writes that come too late, what two do at the same moment, pages and forgetting.
+ *
+ * @throws InvalidOptionsError (521) for wrong options.
+ *
+ * @example
+ * ```ts
+ * const cases = runStoreConformance({
+ *   name: 'MemoryRunStore',
+ *   open() {
+ *     let time = Date.now();
+ *     return {
+ *       store: new MemoryRunStore({ now: () => time }),
+ *       advance(ms) {
+ *         time += ms;
+ *       },
+ *     };
+ *   },
+ * });
+ * for (const { title, run } of cases) test(title, run);
+ * ```
+ */
+export function runStoreConformance(options: RunStoreConformanceOptions): readonly ConformanceCase[] {
+  checkOptions(options, OPTIONS);
+  const { checkpoints = true, results = false } = options;
+  const cases: OpenedCase<OpenedStore>[] = CLAIM_CASES.map(({ title, run }) => ({
+    title,
+    run: (opened) => run(new StoreBench<RunStore>(opened)),
+  }));
+  if (results)
+    for (const { title, run } of RESULT_CASES)
+      cases.push({ title, run: (opened) => run(opened as OpenedStore<RunStore & StoreWithResults>) });
+  if (checkpoints) cases.push(...checkpointCases());
+  return openedCases(options, cases);
+}
+
+function checkpointCases(): readonly OpenedCase<OpenedStore>[] {
+  const all = [...CHECKPOINT_CASES, ...CONCURRENT_CASES].map(({ title, run }) => ({
+    title,
+    run: (opened: OpenedStore) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
+  }));
+  // A store need not keep any of these.
+  const standing = APPROVAL_CASES.map(({ title, run }) => ({
+    title,
+    run: async ({ store }: OpenedStore) => {
+      if (keepsApprovals(store)) await run({ store });
+    },
+  }));
+  const scheduled = SCHEDULE_CASES.map(({ title, run }) => ({
+    title,
+    run: async (opened: OpenedStore) => {
+      if (keepsSchedules(opened.store)) await run(opened as OpenedStore<RunStore & StoreWithSchedules>);
+    },
+  }));
+  return [...all, ...standing, ...scheduled];
+}
+
+/** A store with standing approvals. */
+interface OpenedApprovals {
+  readonly store: StoreWithApprovals;
+}
+
+interface ApprovalCase {
+  readonly title: string;
+  run(opened: OpenedApprovals): Promise<void>;
+}
+
+function sample(id: string, more: Partial<StandingApproval> = {}): StandingApproval {
+  const pattern = [['customer', '\u0000"\'; DROP TABLE approvals; --']];
+  return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
+}
+
+/** What every `ApprovalStore` does. */
+const APPROVAL_CASES: readonly ApprovalCase[] = [
+  {
+    title: 'approvals.findApproval gives the first of the ids that stands, as it was kept',
+    async run({ store: { approvals } }) {
+      const one = sample('one', { answeredBy: { clerk: 7 }, subject: 'r1' });
+      await approvals.addApproval(one);
+      await approvals.addApproval(sample('two'));
+      expectSame('the first', await approvals.findApproval(['none', 'two', 'one']), sample('two'));
+      expectSame('the other', await approvals.findApproval(['one']), one);
+      expectSame('what was found of nothing', await approvals.findApproval([]), undefined);
+      expectSame('what was found of others', await approvals.findApproval(['ONE', 'one ', '']), undefined);
+    },
+  },
+  {
+    title: 'approvals.addApproval replaces one of the same id, and listApprovals has the newest first',
+    async run({ store: { approvals } }) {
+      for (const id of ['a', 'b', 'c']) await approvals.addApproval(sample(id));
+      const again = sample('a', { answeredBy: 'again' });
+      await approvals.addApproval(again);
+      const listed = await approvals.listApprovals();
+      const ids = listed.map(({ id }) => id);
+      expectSame('the ids', ids, ['a', 'c', 'b']);
+      expectSame('the first', listed[0], again);
+      expectSame('the length of a page', (await approvals.listApprovals(2)).length, 2);
+    },
+  },
+  {
+    title: 'approvals.revokeApproval ends one, once',
+    async run({ store: { approvals } }) {
+      await approvals.addApproval(sample('a'));
+      expectSame('revoking what is not there', await approvals.revokeApproval('b'), false);
+      expectSame('revoking', await approvals.revokeApproval('a'), true);
+      expectSame('revoking again', await approvals.revokeApproval('a'), false);
+      expectSame('what was found', await approvals.findApproval(['a']), undefined);
+    },
+  },
+  {
+    title: 'approvals of which the time has come are none',
+    async run({ store: { approvals } }) {
+      const stays = sample('stays', { expiresAt: Number.MAX_SAFE_INTEGER });
+      await approvals.addApproval(sample('past', { expiresAt: 0 }));
+      await approvals.addApproval(stays);
+      expectSame('what was found', await approvals.findApproval(['past', 'stays']), stays);
+      const ids = (await approvals.listApprovals()).map(({ id }) => id);
+      expectSame('the ids', ids, ['stays']);
+      expectSame('revoking what is over', await approvals.revokeApproval('past'), false);
+    },
+  },
+];
+
+type Opened = OpenedStore<RunStore & StoreWithResults>;
+
+const OWNER = '{"user":"u1"}';
+const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
+
+/** What a store of large results has to do. */
+const RESULT_CASES: readonly OpenedCase<Opened>[] = [
+  {
+    title: 'results.readResult gives a result as it was kept, also through another connection',
+    async run({ store, other = store }) {
+      await store.results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: ODD, lifeMs: MINUTE });
+      await store.results.keepResult({ handle: 'e', runId: 'r', text: '', lifeMs: MINUTE });
+      expectSame('the text', await other.results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), ODD);
+      expectSame('an empty text', await other.results.readResult({ handle: 'e', runId: 'r' }), '');
+    },
+  },
+  {
+    title: 'results.readResult finds nothing under another run, another owner or another handle',
+    async run({ store: { results } }) {
+      await results.keepResult({ handle: 'h', runId: 'r', owner: OWNER, text: 'owned', lifeMs: MINUTE });
+      await results.keepResult({ handle: 'f', runId: 'r', text: 'free', lifeMs: MINUTE });
+      const foreign = [
+        { handle: 'h', runId: 'other', owner: OWNER },
+        { handle: 'h', runId: 'r', owner: '{"user":"u2"}' },
+        { handle: 'h', runId: 'r' },
+        { handle: 'f', runId: 'r', owner: OWNER },
+        { handle: 'H', runId: 'r', owner: OWNER },
+      ];
+      for (const key of foreign) expectSame(JSON.stringify(key), await results.readResult(key), undefined);
+      await results.keepResult({ handle: 'h', runId: 'other', text: 'theirs', lifeMs: MINUTE });
+      expectSame('the first', await results.readResult({ handle: 'h', runId: 'r', owner: OWNER }), 'owned');
+    },
+  },
+  {
+    title: 'results.keepResult replaces what the same run kept under the same handle',
+    async run({ store: { results } }) {
+      await results.keepResult({ handle: 'h', runId: 'r', text: 'one', lifeMs: MINUTE });
+      await results.keepResult({ handle: 'h', runId: 'r', text: 'two', lifeMs: MINUTE });
+      expectSame('the text', await results.readResult({ handle: 'h', runId: 'r' }), 'two');
+    },
+  },
+  {
+    title: 'results.removeExpiredResults forgets those whose time is over, which are not found before either',
+    async run({ store: { results }, advance }) {
+      await results.keepResult({ handle: 'long', runId: 'r', text: 'long', lifeMs: 60 * MINUTE });
+      await results.keepResult({ handle: 'short', runId: 'r', text: 'short', lifeMs: MINUTE });
+      await advance(10 * MINUTE);
+      expectSame(
+        'the one that is over',
+        await results.readResult({ handle: 'short', runId: 'r' }),
+        undefined,
+      );
+      expectSame('the other one', await results.readResult({ handle: 'long', runId: 'r' }), 'long');
+      expectSame('how many were forgotten', await results.removeExpiredResults(), 1);
+      expectSame('how many were left', await results.removeExpiredResults(), 0);
+      expectSame(
+        'the other one afterwards',
+        await results.readResult({ handle: 'long', runId: 'r' }),
+        'long',
+      );
+    },
+  },
+];
+
+const ROUNDS = 20;
+
+function runIdsOf(taken: readonly TakenRun[]): readonly string[] {
+  return taken.flatMap((outcome) => (outcome.status === 'claimed' ? [outcome.run.runId] : [])).sort();
+}
+
+/** The texts of those appends that were told that they took place. */
+async function appendInTurn(store: CheckpointStore, runId: string): Promise<readonly string[]> {
+  const told: string[] = [];
+  for (let index = 0; index < 5; index += 1) {
+    if (!(await store.append(heldBy('a', runId), [sampleStep(`${index}`)]))) break;
+    told.push(`${index}`);
+  }
+  return told;
+}
+
+/** What happens at the same moment over two connections. */
+const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
+  {
+    title: 'begin keeps one of two runs that begin with one id at once',
+    async run(bench) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const id = `r${round}`;
+        const began = await Promise.allSettled([bench.begin('a', id), bench.begin('b', id, bench.other)]);
+        const statuses = began.map(({ status }) => status).sort();
+        expectSame('the beginnings', statuses, ['fulfilled', 'rejected']);
+        const winner = began[0]?.status === 'fulfilled' ? 'a' : 'b';
+        expectSame('append of who began', await bench.append(heldBy(winner, id), 'one'), true);
+      }
+    },
+  },
+  {
+    title: 'claimLost gives each lost run to one of many who look for one at once',
+    async run(bench) {
+      for (const runId of ['r', 's', 't']) await bench.begin('a', runId);
+      await bench.advance(LEASE_MS);
+      const taken = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          bench.claimLost(`c${index}`, index % 2 === 0 ? bench.store : bench.other),
+        ),
+      );
+      expectSame('the runs', runIdsOf(taken), ['r', 's', 't']);
+    },
+  },
+  {
+    title: 'seize shows all that the holder was told is kept, and the holder keeps nothing after it',
+    async run(bench) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const runId = `r${round}`;
+        await bench.begin('a', runId);
+        const lease = { runId, claim: 'b', leaseMs: LEASE_MS, from: 'anybody' } as const;
+        const [told, taken] = await Promise.all([appendInTurn(bench.store, runId), bench.other.seize(lease)]);
+        const seen = taken.status === 'claimed' ? textsOf(taken.run.entries) : [];
+        expectSame('what who seized it sees', seen, told);
+        expectSame('what is kept', await bench.done(runId), told);
+      }
+    },
+  },
+  {
+    title:
+      'append, end and release of a replaced holder are refused at the moment of the claim, or kept before it',
+    async run(bench) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const runId = `r${round}`;
+        await bench.begin('a', runId);
+        await bench.advance(LEASE_MS);
+        const [isEnded, taken] = await Promise.all([
+          bench.store.end(heldBy('a', runId), [sampleEnd('ended')]),
+          bench.claimLost('b', bench.other),
+        ]);
+        expectSame('whether one of the two has it', isEnded, taken.status !== 'claimed');
+        const { status } = (await bench.store.read(runId)) ?? {};
+        expectSame('status', status, isEnded ? 'ended' : 'running');
+        if (!isEnded) await bench.other.end(heldBy('b', runId), []);
+      }
+    },
+  },
+  {
+    title: 'checkpoint goes on from a suspended run for one of two who claim it at once',
+    async run(bench) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const runId = `r${round}`;
+        await bench.save(sampleState(runId, 1));
+        const continueRun = async (store: CheckpointStore, who: string) =>
+          (await bench.claim(who, runId, store)).status === 'claimed' &&
+          (await store.checkpoint(heldBy(who, runId), sampleCheckpoint(runId, [who], 1)));
+        const went = await Promise.all([continueRun(bench.store, 'a'), continueRun(bench.other, 'b')]);
+        expectSame('who goes on', [...went].sort(), [false, true]);
+        expectSame('whose claim holds', await bench.append(heldBy(went[0] ? 'a' : 'b', runId), 'on'), true);
+      }
+    },
+  },
+  {
+    title: 'removeOlderThan counts each run once where two forget at once',
+    async run(bench) {
+      for (let index = 0; index < 30; index += 1) await bench.save(sampleState(`r${index}`, 1));
+      await bench.advance(LEASE_MS);
+      const counts = await Promise.all([
+        bench.store.removeOlderThan(LEASE_MS),
+        bench.other.removeOlderThan(LEASE_MS),
+      ]);
+      expectSame('the runs forgotten', counts[0] + counts[1], 30);
+      expectSame('what is left', (await bench.store.list()).runs, []);
+    },
+  },
+];

@@ -1,0 +1,257 @@
+import type {
+  ConversationHold,
+  ConversationLease,
+  ConversationLog,
+  InboxContent,
+  KeptConversation,
+} from '../../../core/contract/conversation-log.js';
+import type {
+  CheckpointStore,
+  RunCheckpoint,
+  RunEntry,
+  SeizeLease,
+  TakenRun,
+} from '../../../core/contract/run-checkpoint.js';
+import type {
+  ClaimOutcome,
+  RunClaim,
+  RunLease,
+  RunState,
+  RunStore,
+} from '../../../core/contract/run-state.js';
+import { expectSame, expectThat } from '../conformance/expectations.js';
+import type { ConformanceCase } from '../conformance/provider-conformance.js';
+
+/** A store under test, with nothing in it. */
+export interface OpenedStore<Store extends RunStore = RunStore> {
+  readonly store: Store;
+  /** The same runs through another connection; without it, what two do at once is done with `store` alone. */
+  readonly other?: Store;
+  /**
+   * Lets so many milliseconds go by for the store: puts its clock forward, or all times that it keeps back. A case
+   * counts on a minute for itself.
+   */
+  advance(ms: number): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+
+/** Long beside what a case takes, so that the clock of the store may be a real one. */
+export const LEASE_MS = 3_600_000;
+export const MINUTE = 60_000;
+
+/** The store of one case, and what its claimers do with it. */
+export class StoreBench<Store extends RunStore = RunStore> {
+  readonly store: Store;
+  readonly other: Store;
+  readonly advance: (ms: number) => Promise<void>;
+
+  constructor({ store, other = store, advance }: OpenedStore<Store>) {
+    this.store = store;
+    this.other = other;
+    this.advance = async (ms) => advance(ms);
+  }
+
+  async claim(who: string, runId = 'r', store: RunStore = this.store): Promise<ClaimOutcome> {
+    return store.claim(leaseOf(who, runId));
+  }
+
+  /** A store may throw at once or reject later. */
+  async save(state: RunState): Promise<void> {
+    await this.store.save(state);
+  }
+
+  async revisionKept(): Promise<number | undefined> {
+    return (await this.store.load('r'))?.revision;
+  }
+
+  /** What a claim that may be lost is told by every method. */
+  async attempts({ runId, claim }: RunClaim): Promise<readonly boolean[]> {
+    return [
+      await this.store.renew({ runId, claim, leaseMs: LEASE_MS }),
+      await this.store.release({ runId, claim }),
+      await this.store.release({ runId, claim }, sampleState(runId, 9)),
+      await this.store.remove({ runId, claim }),
+    ];
+  }
+}
+
+/** The same for a store of runs under way. */
+export class CheckpointBench extends StoreBench<CheckpointStore> {
+  async begin(who: string, runId = 'r', store: CheckpointStore = this.store): Promise<void> {
+    await store.begin(leaseOf(who, runId), sampleCheckpoint(runId));
+  }
+
+  async append(claim: RunClaim, ...texts: readonly string[]): Promise<boolean> {
+    return this.store.append(claim, texts.map(sampleStep));
+  }
+
+  async claimLost(who: string, store: CheckpointStore = this.store): Promise<TakenRun> {
+    return store.claimLost({ claim: who, leaseMs: LEASE_MS });
+  }
+
+  async seize(who: string, from: SeizeLease['from'], store: CheckpointStore = this.store): Promise<TakenRun> {
+    return store.seize({ ...leaseOf(who), from });
+  }
+
+  override async attempts(claim: RunClaim): Promise<readonly boolean[]> {
+    return [
+      await this.append(claim, 'late'),
+      await this.store.checkpoint(claim, sampleCheckpoint(claim.runId, ['late'])),
+      await this.store.end(claim, [sampleEnd('late')]),
+      ...(await super.attempts(claim)),
+    ];
+  }
+
+  /** The texts of what a run has done, by which its entries are told apart. */
+  async done(runId = 'r'): Promise<readonly string[]> {
+    return textsOf((await this.store.read(runId))?.entries ?? []);
+  }
+}
+
+export function leaseOf(who: string, runId = 'r', leaseMs = LEASE_MS): RunLease {
+  return { runId, claim: who, leaseMs };
+}
+
+export function heldBy(who: string, runId = 'r'): RunClaim {
+  return { runId, claim: who };
+}
+
+/** A state as a store gets one: of a run that waits for nothing in particular. */
+export function sampleState(runId: string, revision: number, texts: readonly string[] = []): RunState {
+  return {
+    version: 3,
+    runId,
+    revision,
+    messages: texts.map((content) => ({ role: 'user', content })),
+    open: { content: '', calls: [] },
+    pending: [],
+    toolCalls: [],
+    iterations: revision,
+    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+    retries: { byTool: [], unknown: 0 },
+  };
+}
+
+/** A run under way as a store gets one. */
+export function sampleCheckpoint(runId: string, texts: readonly string[] = [], revision = 0): RunCheckpoint {
+  const { open: _open, pending: _pending, ...progress } = sampleState(runId, revision, texts);
+  return { ...progress, status: 'running' };
+}
+
+/** A step of one call, whose text tells it from others. */
+export function sampleStep(text: string): RunEntry {
+  const call = { status: 'begun', id: 'call_1', name: 'work', arguments: { text } } as const;
+  return {
+    type: 'step',
+    messages: [{ role: 'user', content: text }],
+    iterations: 1,
+    usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+    open: { content: text, calls: [call] },
+  };
+}
+
+/** The end of a run. */
+export function sampleEnd(content: string): RunEntry {
+  const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+  return { type: 'end', messages: [], status: 'completed', content, iterations: 1, usage };
+}
+
+export function textsOf(entries: readonly RunEntry[]): readonly string[] {
+  return entries.map((entry) => {
+    if (entry.type === 'step') return entry.open.content;
+    return entry.type === 'end' ? entry.content : entry.type;
+  });
+}
+
+/** Something that JSON cannot say, in place of a number. */
+export const NO_JSON = 1n as unknown as number;
+
+/** Of an outcome only what kind it is. */
+export function expectStatus(what: string, { status }: { readonly status: string }, wanted: string): void {
+  expectSame(what, status, wanted);
+}
+
+/** Waits for a refusal of this name (`RunClaimed`), or of any where none is given. */
+export async function expectRefused(what: string, work: () => unknown, name?: string): Promise<void> {
+  const error = await (async () => work())().then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expectThat(error !== undefined, `${what} is not refused`);
+  if (name !== undefined) expectSame(`what ${what} is refused with`, (error as Error).name, name);
+}
+
+/** Conversations under test: none so far. */
+export interface OpenedConversationLog {
+  readonly log: ConversationLog;
+  /** The same through another connection; without it, what two do at once is done with `log` alone. */
+  readonly other?: ConversationLog;
+  /** Lets so many milliseconds go by: puts the clock forward, or all times that are kept back. */
+  advance(ms: number): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+
+export const ID = 'c1';
+export const PROMPT: InboxContent = { kind: 'prompt', content: 'Hi' };
+
+export function lease(claim: string, conversationId = ID): ConversationLease {
+  return { conversationId, claim, leaseMs: LEASE_MS };
+}
+
+export function hold(claim: string): ConversationHold {
+  return { conversationId: ID, claim };
+}
+
+export function enter(log: ConversationLog, key: string, content = PROMPT) {
+  return log.enter({ conversationId: ID, key, content });
+}
+
+/** A conversation that has to be there. */
+export async function readConversation(log: ConversationLog, id = ID): Promise<KeptConversation> {
+  const kept = await log.read(id);
+  if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
+  return kept;
+}
+
+export function keysOf({ inbox }: KeptConversation): readonly string[] {
+  return inbox.map(({ key }) => key);
+}
+
+/** What databases take for something else: quotes, a NUL, half a character, other planes. */
+export const ODD_TEXT = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1 \\`;
+
+/** What `open` of a suite gives, as far as it has to be ended. */
+interface Closable {
+  close?(): void | Promise<void>;
+}
+
+/** A case before it has something to try. */
+export interface OpenedCase<Opened> {
+  /** The method that it is about, and what that does. */
+  readonly title: string;
+  run(opened: Opened): Promise<void>;
+}
+
+/** What a suite is about, and how it is opened for each case anew. */
+interface Suite<Opened> {
+  readonly name: string;
+  readonly open: () => Opened | Promise<Opened>;
+}
+
+/** Cases for any test runner, each with something of its own that is closed behind it. */
+export function openedCases<Opened extends Closable>(
+  { name, open }: Suite<Opened>,
+  drafts: readonly OpenedCase<Opened>[],
+): readonly ConformanceCase[] {
+  return drafts.map(({ title, run }) => ({
+    title: `${name}.${title}`,
+    run: async () => {
+      const opened = await open();
+      try {
+        await run(opened);
+      } finally {
+        await opened.close?.();
+      }
+    },
+  }));
+}

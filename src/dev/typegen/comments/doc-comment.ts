@@ -1,0 +1,235 @@
+import { BOUNDS, regularExpression } from '../../../tools/schema/keywords.js';
+
+/** One block tag: `@minimum 1`. */
+interface DocTag {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What a TSDoc comment says. */
+export interface DocComment {
+  readonly summary: string;
+  /** In their order; the tags in `{@…}` of the summary among them. */
+  readonly tags: readonly DocTag[];
+  /** `@param` by its name, which may be a path: `page.size`. */
+  readonly params: ReadonlyMap<string, DocComment>;
+}
+
+const LAST_COMMENT = /\/\*\*(?!\/)((?:(?!\*\/)[\s\S])*)\*\/(?:\s|\/\/[^\n]*|\/\*(?!\*)[\s\S]*?\*\/)*$/;
+const TRIVIA = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/;
+
+/**
+ * The TSDoc comment that stands before a position, where spaces and comments begin at `from`. It is read
+ * from the text and not asked of the compiler, because compilers word what they give differently.
+ */
+export function docCommentAt(text: string, from: number): DocComment | undefined {
+  const trivia = TRIVIA.exec(text.slice(from))?.[0] ?? '';
+  const body = LAST_COMMENT.exec(trivia)?.[1];
+  return body === undefined ? undefined : parseDocComment(body);
+}
+
+/** Reads what stands between the comment's marks. A comment of one line may have its tags after the words. */
+export function parseDocComment(body: string): DocComment {
+  const lines = body.split('\n').map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
+  const [summary = '', ...blocks] = splitBlocks(lines.length === 1 ? splitLine(lines[0] ?? '') : lines);
+  const params = new Map<string, DocComment>();
+  const tags: DocTag[] = [];
+  let remarks = '';
+  let ofParam: DocTag[] | undefined;
+  for (const { isBehind, ...tag } of blocks.flatMap((block) => tagsOf(block, lines.length === 1))) {
+    const { name, text: rest } = tag;
+    if (PARAM_TAGS.has(name)) {
+      const [, param = '', words = ''] = PARAM.exec(rest) ?? [];
+      const said = readText(words);
+      ofParam = [...said.tags];
+      params.set(param, { ...said, tags: ofParam });
+      continue;
+    }
+    const isOfParam = isBehind ? !OF_METHOD.has(name) : VALUE_TAGS.has(name);
+    if (ofParam !== undefined && isOfParam) {
+      ofParam.push(tag);
+      continue;
+    }
+    ofParam = undefined;
+    if (name === 'remarks') remarks = rest;
+    else tags.push({ name, text: WORDED.has(name) ? readText(rest).summary : rest });
+  }
+  const said = readText(remarks === '' ? summary : `${summary}\n\n${remarks}`);
+  return { summary: said.summary, tags: [...said.tags, ...tags], params };
+}
+
+type Reader = (text: string) => unknown;
+
+const number: Reader = (text) => (text === '' || Number.isNaN(Number(text)) ? undefined : Number(text));
+const words: Reader = (text) => unquote(text) || undefined;
+const flag: Reader = (text) => text !== 'false';
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ...BOUNDS.map((name) => [name, number] as const),
+  ['pattern', pattern],
+  ['format', words],
+  ['title', words],
+  ['uniqueItems', flag],
+  ['deprecated', () => true],
+]);
+
+const OTHER_TAGS = [
+  ...['integer', 'int', 'asType', 'default', 'defaultValue', 'example', 'param', 'return', 'returns'],
+];
+
+/** What can be said of a value only: in the comment of a method it is the parameter's before it. */
+export const VALUE_TAGS: ReadonlySet<string> = new Set(
+  [...READERS.keys(), 'integer', 'int', 'asType', 'default', 'defaultValue'].filter(
+    (name) => name !== 'deprecated',
+  ),
+);
+
+/** Before a tag that means something here; `@` stands for other things too. */
+const BEFORE_TAG = new RegExp(`\\s(?=@(?:${[...READERS.keys(), ...OTHER_TAGS].join('|')})(?:\\s|$))`);
+
+function splitLine(line: string): readonly string[] {
+  return line.split(BEFORE_TAG);
+}
+
+/** `@param {string} [name=1] - text`, of which only the name and the text are wanted. */
+const PARAM = /^(?:\{[^}]*\}\s*)?\[?([\w$.[\]]+?)(?:=[^\]]*)?\]?(?:\s+-)?(?:\s+([\s\S]*))?$/;
+
+const PARAM_TAGS: ReadonlySet<string> = new Set(['param', 'arg', 'argument']);
+
+/** What says nothing of a parameter, also right behind its words. */
+const OF_METHOD: ReadonlySet<string> = new Set(['returns', 'return', 'remarks']);
+
+/** The tags of a block: those behind the words of a `@param` begin none of their own. */
+function tagsOf(block: string, isOneLine: boolean): readonly (DocTag & { readonly isBehind: boolean })[] {
+  const parts = PARAM_TAGS.has(readTag(block).name) ? splitLine(block) : [block];
+  return parts.map((part, index) => ({ ...readTag(part), isBehind: isOneLine || index > 0 }));
+}
+
+function readTag(block: string): DocTag {
+  const [, name = '', text = ''] = /^@([\w.]+)[ \t]*([\s\S]*)$/.exec(block) ?? [];
+  return { name, text: text.trim() };
+}
+
+/** Tags whose text is for people. */
+const WORDED: ReadonlySet<string> = new Set(['returns', 'return', 'deprecated']);
+
+/** A block begins where a line begins with a tag, but not within a fence of code. */
+function splitBlocks(lines: readonly string[]): readonly string[] {
+  const blocks: string[][] = [[]];
+  let isFenced = false;
+  for (const line of lines) {
+    if (line.trimStart().startsWith('```')) isFenced = !isFenced;
+    // Several short tags may share a line: `@minimum 1 @maximum 50`. Those after `@param` are the parameter's.
+    const parts = !isFenced && /^\s*@(?!param\b)\w/.test(line) ? splitLine(line.trim()) : [line];
+    for (const part of parts) {
+      if (!isFenced && /^\s*@\w/.test(part)) blocks.push([part.trim()]);
+      else blocks.at(-1)?.push(part);
+    }
+  }
+  return blocks.map((block) => block.join('\n'));
+}
+
+/** Text without its inline tags, which are tags of their own; links keep their words. */
+function readText(text: string): DocComment {
+  const tags: DocTag[] = [];
+  const plain = text
+    .replace(/\{@(?:link|linkcode|linkplain)\s+([^}|\s]+)(?:\s*\|\s*|\s+)?([^}]*)\}/g, (_, to, words) =>
+      words.trim() === '' ? to : words.trim(),
+    )
+    .replace(/\s*\{@([\w.]+)\s*((?:[^{}]|\{[^{}]*\})*)\}/g, (_, name, value) => {
+      tags.push({ name, text: value.trim() });
+      return '';
+    });
+  return { summary: unwrap(plain), tags, params: new Map() };
+}
+
+/** Lines that were broken for the width of an editor are one line again; lists, tables and code stay. */
+function unwrap(text: string): string {
+  const lines: string[] = [];
+  let isFenced = false;
+  let isOpen = false;
+  for (const line of text.trim().split('\n')) {
+    const isFence = line.trimStart().startsWith('```');
+    const last = lines.length - 1;
+    if (isOpen && !isFence && line.trim() !== '' && !OWN_LINE.test(line)) {
+      lines[last] = `${lines[last]} ${line.trim()}`;
+      continue;
+    }
+    lines.push(isFenced ? line : line.trimEnd());
+    if (isFence) isFenced = !isFenced;
+    isOpen = !isFenced && !isFence && line.trim() !== '';
+  }
+  return lines.join('\n').replace(/\n{3,}/g, '\n\n');
+}
+
+const OWN_LINE = /^\s*([-*|>]|\d+\.)\s/;
+
+/** What the tags of a comment say in JSON Schema, and which of them cannot be read. */
+interface DocKeywords {
+  readonly keywords: Readonly<Record<string, unknown>>;
+  readonly fallback?: DocDefault;
+  /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no whole numbers. */
+  readonly isInteger: boolean;
+  /** Sentences without a full stop: `its @minimum is no number: "two"`. */
+  readonly problems: readonly string[];
+}
+
+/** What `@default` says: as it stands there, and as the value that it may be. */
+export interface DocDefault {
+  readonly text: string;
+  readonly value: unknown;
+}
+
+/** The constraints and examples that the tags give, by JSON Schema's own names; and the default. */
+export function docKeywords(comment: DocComment | undefined): DocKeywords {
+  const keywords: Record<string, unknown> = {};
+  const examples: unknown[] = [];
+  const problems: string[] = [];
+  let fallback: DocDefault | undefined;
+  for (const tag of comment?.tags ?? []) {
+    if (tag.name === 'default' || tag.name === 'defaultValue')
+      fallback = { text: unfenced(tag.text), value: jsonOrText(tag.text) };
+    else if (tag.name === 'example' || tag.name === 'examples') examples.push(...examplesOf(tag));
+    const value = READERS.get(tag.name)?.(tag.text);
+    if (value !== undefined) keywords[tag.name] = value;
+    else if (READERS.has(tag.name))
+      problems.push(`its @${tag.name} cannot be read: ${JSON.stringify(tag.text)}`);
+  }
+  if (examples.length > 0) keywords.examples = examples;
+  return { keywords, fallback, isInteger: (comment?.tags ?? []).some(saysInteger), problems };
+}
+
+function saysInteger({ name, text }: DocTag): boolean {
+  if (name === 'integer' || name === 'int') return true;
+  return (name === 'asType' || name === 'type') && /^\{?(integer|int)\}?$/.test(text);
+}
+
+function examplesOf({ name, text }: DocTag): readonly unknown[] {
+  const value = jsonOrText(text);
+  return name === 'examples' && Array.isArray(value) ? value : [value];
+}
+
+/** A value as JSON, or as the words that it is: `@default 20`, `@example cus_123`. */
+function jsonOrText(text: string): unknown {
+  const plain = unfenced(text);
+  try {
+    return JSON.parse(plain);
+  } catch {
+    return plain.replace(/^'([\s\S]*)'$/, '$1');
+  }
+}
+
+function unfenced(text: string): string {
+  return unquote(text.replace(/^```\w*\n([\s\S]*?)\n?```$/, '$1'));
+}
+
+/** Without the backticks that keep a text as it is. */
+function unquote(text: string): string {
+  return text.trim().replace(/^`([\s\S]*)`$/, '$1');
+}
+
+/** JSON Schema reads patterns as Unicode; one that cannot be read so would fail at the first call. */
+function pattern(text: string): string | undefined {
+  const source = unquote(text).replace(/^\/([\s\S]*)\/u?$/, '$1');
+  return source === '' || regularExpression(source) === undefined ? undefined : source;
+}

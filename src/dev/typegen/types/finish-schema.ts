@@ -1,0 +1,117 @@
+import { jsonType } from '../../../core/kernel/json.js';
+import { isSchemaNode, nullableSchema } from '../../../tools/schema/keywords.js';
+import { type DocComment, type DocDefault, docCommentAt, docKeywords } from '../comments/doc-comment.js';
+import type { CompilerView, SyntaxNode } from '../compiler/compiler-view.js';
+import {
+  admitsUndefined,
+  CodeReference,
+  definedParts,
+  hasFlag,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+  type WrittenSchema,
+} from './type-walk.js';
+
+/** A schema with what a comment says of it; the comment nearer to the value wins. */
+export function describeSchema({ schema, notes }: Written, comment: DocComment | undefined): Written {
+  if (comment === undefined) return { schema, notes };
+  const { isInteger, keywords, fallback } = docKeywords(comment);
+  const { description, ...others } = schema;
+  const { value, words } = fallback ? docDefault(fallback, schema) : {};
+  const said = [comment.summary || description, words && `Default: ${words}`].filter(Boolean).join('\n\n');
+  return {
+    schema: {
+      ...(isInteger ? wholeNumbers(others) : others),
+      ...(said === '' ? {} : { description: said }),
+      ...keywords,
+      ...(value === undefined ? {} : { default: value }),
+    },
+    notes,
+  };
+}
+
+/** Of a number, of one beside other values, and of those in a list or a record. */
+function wholeNumbers(schema: WrittenSchema): WrittenSchema {
+  const { type, anyOf, items, additionalProperties: values } = schema;
+  const whole = (item: unknown) => (item === 'number' ? 'integer' : item);
+  const within = (part: unknown) => (isSchemaNode(part) ? wholeNumbers(part) : part);
+  return {
+    ...schema,
+    ...(type === undefined ? {} : { type: Array.isArray(type) ? type.map(whole) : whole(type) }),
+    ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(within) } : {}),
+    ...(items === undefined ? {} : { items: within(items) }),
+    ...(values === undefined ? {} : { additionalProperties: within(values) }),
+  };
+}
+
+/** The finished schema: notes about single values stand at the end of the description. */
+export function settleSchema({ schema, notes = [] }: Written): WrittenSchema {
+  if (notes.length === 0) return schema;
+  const { description, ...others } = schema;
+  const text = [...(description === undefined ? [] : [description]), ...notes].join('\n');
+  return { ...others, description: text };
+}
+
+/** The finished schema of a part of a type. */
+export function writeSchema(place: TypePlace, walk: TypeWalk): WrittenSchema {
+  return settleSchema(walk.write(place));
+}
+
+/**
+ * What `@default` says of a value: one that it can have, or words that are for people. A wrong one would be
+ * filled in wherever the model leaves the value out.
+ */
+function docDefault(
+  { text, value }: DocDefault,
+  schema: WrittenSchema,
+): { readonly value?: unknown; readonly words?: string } {
+  if (text === '' || text === 'undefined') return {};
+  if (fits(value, schema)) return { value };
+  return fits(text, schema) ? { value: text } : { words: text };
+}
+
+function fits(value: unknown, schema: WrittenSchema): boolean {
+  const { type, enum: values, const: only, anyOf, instanceOf } = schema;
+  if (Array.isArray(anyOf)) return anyOf.some((branch: WrittenSchema) => fits(value, branch));
+  if (Array.isArray(values) && !values.includes(value)) return false;
+  if (only !== undefined && only !== value) return false;
+  const kind = Number.isInteger(value) ? 'integer' : jsonType(value);
+  if (type === undefined) return instanceOf === undefined || kind === 'object';
+  const kinds: readonly unknown[] = [type].flat();
+  if (!kinds.includes(kind) && !(kind === 'integer' && kinds.includes('number'))) return false;
+  return kind !== 'string' || !(instanceOf instanceof CodeReference) || isTextOf(instanceOf, String(value));
+}
+
+function isTextOf({ name }: CodeReference, text: string): boolean {
+  if (name === 'Date') return !Number.isNaN(Date.parse(text));
+  return name !== 'URL' || URL.canParse(text);
+}
+
+/** The TSDoc comment before a declaration. */
+export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | undefined {
+  const isVariable = node.kind === view.syntaxKinds.VariableDeclaration;
+  return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
+}
+
+/** Whatever one of the schemas lets through. Types that differ for TypeScript may be the same in JSON. */
+export function anyOf(schemas: readonly WrittenSchema[]): WrittenSchema {
+  const [only, ...others] = new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values();
+  if (only === undefined || others.length === 0) return only ?? {};
+  // A branch without constraints lets everything through.
+  const isOpen = schemas.some((schema) => Object.keys(schema).length === 0);
+  return isOpen ? {} : { anyOf: [only, ...others] };
+}
+
+/** The schema, or `null`; a constant beside `null` is a list of two. */
+export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema {
+  return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
+}
+
+/** `JSON.stringify` writes `null` where a list has a hole. */
+export function writeItem(place: TypePlace, walk: TypeWalk): WrittenSchema {
+  const schema = writeSchema(place, walk);
+  const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);
+  const isNullable = definedParts(walk, place.type).some((part) => hasFlag(walk, part, 'Null'));
+  return hasHoles && !isNullable ? orNull(schema) : schema;
+}

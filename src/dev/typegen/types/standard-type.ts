@@ -1,0 +1,200 @@
+import { NUMBER_KEY } from '../../../tools/schema/value-type.js';
+import type { SymbolHandle, TypeHandle } from '../compiler/compiler-view.js';
+import { writeItem, writeSchema } from './finish-schema.js';
+import { declaredOrder, keyPattern, literalSchema } from './literal-schema.js';
+import {
+  CodeReference,
+  definedParts,
+  fault,
+  hasFlag,
+  type TypePlace,
+  type TypeWalk,
+  type Written,
+  type WrittenSchema,
+} from './type-walk.js';
+
+/** Text in JSON, an instance in the tool. */
+function textual(name: string, keywords: WrittenSchema): StandardWriter {
+  const instanceOf = new CodeReference(name);
+  return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
+}
+
+const BYTES = ['Uint8ClampedArray', 'DataView', 'ArrayBuffer', 'SharedArrayBuffer'];
+const NUMBER_ARRAYS = [
+  ...['Int8Array', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array'],
+  ...['Float16Array', 'Float32Array', 'Float64Array'],
+];
+const BIGINT_ARRAYS = ['BigInt64Array', 'BigUint64Array'];
+
+/** Binary data of which results have a form, and parameters none. */
+const BUFFERS = [...BYTES, ...NUMBER_ARRAYS, ...BIGINT_ARRAYS];
+
+const BASE64 = { contentEncoding: 'base64' };
+
+const SET = new CodeReference('Set');
+const MAP = new CodeReference('Map');
+
+const writeSet: StandardWriter = ({ type, path }, walk) => {
+  const [item] = walk.view.typeArguments(type);
+  const items = item === undefined ? {} : writeSchema({ type: item, path: `${path}[]` }, walk);
+  return { schema: { type: 'array', items, instanceOf: SET } };
+};
+
+const NUMBERS = ['Number', 'NumberLiteral'];
+
+/** What a name in JSON cannot be. */
+const NO_KEYS = [
+  ...['Object', 'NonPrimitive', 'ESSymbol', 'UniqueESSymbol'],
+  ...['Boolean', 'BooleanLiteral', 'BigInt', 'BigIntLiteral'],
+];
+
+const writeMap: StandardWriter = ({ type, node, path }, walk) => {
+  const [key, value] = walk.view.typeArguments(type);
+  const keys = key === undefined ? [] : definedParts(walk, key);
+  const foreign = keys.find((part) => hasFlag(walk, part, ...NO_KEYS));
+  if (foreign !== undefined)
+    return fault(walk, path, {
+      problem: `is a Map whose keys are ${walk.view.textOf(foreign)}: names in JSON are texts`,
+      fix: 'a Map whose keys are strings or numbers, or a list of pairs',
+    });
+  const values = value === undefined ? {} : writeSchema({ type: value, path: `${path}{}` }, walk);
+  const isNumber = key !== undefined && keys.every((part) => hasFlag(walk, part, ...NUMBERS));
+  const ordered = declaredOrder(keys, node?.typeArguments?.[0], walk).map((part) => part.type);
+  const names = { ...(isNumber ? { pattern: NUMBER_KEY } : {}), ...knownKeys(ordered, walk) };
+  const propertyNames = Object.keys(names).length === 0 ? {} : { propertyNames: names };
+  return { schema: { type: 'object', ...propertyNames, additionalProperties: values, instanceOf: MAP } };
+};
+
+/** What keys of literal and template literal types can be; nothing where there is any other among them. */
+function knownKeys(keys: readonly TypeHandle[], walk: TypeWalk): WrittenSchema {
+  const templates = keys.filter((key) => hasFlag(walk, key, 'TemplateLiteral'));
+  const texts = keys.flatMap((key) => {
+    const value = walk.view.literalOf(key);
+    return value === undefined ? [] : [String(value)];
+  });
+  if (keys.length === 0 || templates.length + texts.length < keys.length) return {};
+  return templates.length === 0 ? { enum: texts } : { pattern: keyPattern(templates, texts, walk) };
+}
+
+const refused =
+  (problem: string): StandardWriter =>
+  ({ path }, walk) =>
+    fault(walk, path, { problem });
+
+const scalar =
+  (type: string): StandardWriter =>
+  () => ({ schema: { type } });
+
+/** What parameters are written as. */
+const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
+  ['Date', textual('Date', { format: 'date-time' })],
+  ['URL', textual('URL', { format: 'uri' })],
+  ['Uint8Array', textual('Uint8Array', BASE64)],
+  ['Buffer', textual('Buffer', BASE64)],
+  ['Set', writeSet],
+  ['ReadonlySet', writeSet],
+  ['Map', writeMap],
+  ['ReadonlyMap', writeMap],
+  ['String', scalar('string')],
+  ['Number', scalar('number')],
+  ['Boolean', scalar('boolean')],
+  ['Object', () => ({ schema: {} })],
+  ['Function', refused('is a function, which JSON cannot carry')],
+  ['CallableFunction', refused('is a function, which JSON cannot carry')],
+  ['Promise', refused('is a promise, which JSON cannot carry')],
+  ['PromiseLike', refused('is a promise, which JSON cannot carry')],
+  ['RegExp', refused('is a regular expression, which JSON cannot carry')],
+  ['Error', refused('is an error, which JSON cannot carry')],
+  ['WeakMap', refused('is a WeakMap, which JSON cannot carry')],
+  ['WeakSet', refused('is a WeakSet, which JSON cannot carry')],
+  ...BUFFERS.map(
+    (name) => [name, refused(`is an ${name}, which JSON cannot carry; a Uint8Array can be`)] as const,
+  ),
+  ...['ReadableStream', 'Blob', 'File', 'FormData', 'Request', 'Response', 'Headers'].map(
+    (name) => [name, refused(`is a ${name}, which JSON cannot carry`)] as const,
+  ),
+]);
+
+/** The types that belong to the language or to Node, which have forms of their own; nothing for all others. */
+export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
+  const writers = walk.direction === 'in' ? WRITERS : RESULT_FORMS;
+  const symbol = walk.view.symbolOf(place.type);
+  if (symbol !== undefined && writers.has(symbol.name) && isStandardSymbol(symbol, walk)) {
+    return writers.get(symbol.name)?.(place, walk);
+  }
+  const mapped = mappedStandardType(place.type, walk);
+  return mapped === undefined ? undefined : writers.get(mapped)?.(place, walk);
+}
+
+/** `DeepPartial<Date>` as most people write it maps the methods of the `Date`; what is meant is a `Date`. */
+function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefined {
+  const { view } = walk;
+  if (((type.objectFlags ?? 0) & (view.objectFlags.Mapped ?? 0)) === 0) return undefined;
+  const [first] = view.propertiesOf(type);
+  if (first === undefined || !isStandardSymbol(first, walk)) return undefined;
+  const name = view.declarations(first)[0]?.parent?.name?.text;
+  return name !== undefined && MAPPED.has(name) ? name : undefined;
+}
+
+const MAPPED: ReadonlySet<string> = new Set(['Date', 'URL', 'Uint8Array', 'Buffer']);
+
+/** Whether a symbol is the language's or Node's, and not a namesake in the project. */
+export function isStandardSymbol(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
+  const files = view.declaringFiles(symbol);
+  return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
+}
+
+const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;
+
+/** Writes the schema of a type that belongs to the language or to Node. */
+type StandardWriter = (place: TypePlace, walk: TypeWalk) => Written;
+
+function always(schema: WrittenSchema): StandardWriter {
+  return () => ({ schema });
+}
+
+const TEXT = always({ type: 'string' });
+const ANYTHING = always({});
+
+/** As lists are, also with `null` where there is nothing. */
+const writeSetResult: StandardWriter = ({ type, path }, walk) => {
+  const [item] = walk.view.typeArguments(type);
+  const items = item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk);
+  return { schema: { type: 'array', ...(Object.keys(items).length === 0 ? {} : { items }) } };
+};
+
+const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];
+
+/** An object where keys are names and none can be another one's name; otherwise it depends on the keys. */
+const writeMapResult: StandardWriter = ({ type, path }, walk) => {
+  const [key, value] = walk.view.typeArguments(type);
+  if (key === undefined || value === undefined) return { schema: {} };
+  const keys = definedParts(walk, key);
+  const areNames = [TEXTS, NUMBERS].some((flags) => keys.every((part) => hasFlag(walk, part, ...flags)));
+  if (!areNames || keys.length === 0) return { schema: {} };
+  const values = writeSchema({ type: value, path: `${path}{}` }, walk);
+  return { schema: { type: 'object', additionalProperties: values } };
+};
+
+function named(names: readonly string[], writer: StandardWriter) {
+  return names.map((name) => [name, writer] as const);
+}
+
+/** What is written of results: bytes are the name of a file, a `Set` is a list, an error is told. */
+const RESULT_FORMS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
+  ['Date', always({ type: 'string', format: 'date-time' })],
+  ['URL', always({ type: 'string', format: 'uri' })],
+  ...named(['Set', 'ReadonlySet'], writeSetResult),
+  ...named(['Map', 'ReadonlyMap'], writeMapResult),
+  ...named(['Buffer', 'Uint8Array', ...BYTES, 'RegExp', 'String'], TEXT),
+  ...named(NUMBER_ARRAYS, always({ type: 'array', items: { type: 'number' } })),
+  ...named(BIGINT_ARRAYS, (_place, walk) => ({
+    schema: { type: 'array', items: literalSchema([], walk).schema },
+  })),
+  ['Number', always({ type: 'number' })],
+  ['Boolean', always({ type: 'boolean' })],
+  ['Error', always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] })],
+  ...named(['Object', 'Function', 'CallableFunction', 'Promise', 'PromiseLike'], ANYTHING),
+  ...named(['WeakMap', 'WeakSet', 'FormData', 'Headers', 'Request', 'Response'], ANYTHING),
+  ...named(['ReadableStream', 'Blob', 'File'], ANYTHING),
+]);

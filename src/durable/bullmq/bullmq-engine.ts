@@ -1,0 +1,595 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type BackendFactory,
+  type Job as BrokerJob,
+  DelayedError,
+  type IQueueBackend,
+  Queue,
+  WaitingError,
+  Worker,
+} from 'bullmq';
+import type {
+  DeadJob,
+  DeadJobQuery,
+  EngineCloseOptions,
+  GiveBackOptions,
+  Job,
+  JobEngine,
+  JobHandler,
+  JobNews,
+  JobNewsListener,
+  JobOptions,
+  JobWorker,
+  WorkOptions,
+} from '../../core/contract/job-engine.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { closeWithin, unlessAborted } from '../../core/kernel/async.js';
+import { isPlainObject, isRecord } from '../../core/kernel/json.js';
+import {
+  ANYTHING,
+  FILLED_TEXT,
+  FUNCTION,
+  LIST,
+  LOGGER,
+  MILLISECONDS,
+  mistakenNames,
+  type OptionFault,
+  type OptionRule,
+  type OptionTable,
+  optionTable,
+  PAUSE,
+  protecting,
+  required,
+  secret,
+  withMethods,
+  wrongValues,
+} from '../../core/kernel/options.js';
+import { serverAddress } from '../../core/kernel/server-address.js';
+import { EngineTrouble } from '../../run/jobs/engine-trouble.js';
+import { jobOf, type KeptJob, keptJob } from '../../run/jobs/kept-job.js';
+import { LOST_DELAY_MS, RunningJobs } from '../../run/jobs/running-jobs.js';
+import {
+  BrokerNews,
+  close,
+  closeOrCut,
+  cut,
+  dropUnready,
+  ENGINE_CLOSED,
+  outlivingCuts,
+} from './cut-connections.js';
+
+/** For how long a worker pauses before and after it returns a job, so that another one gets it. */
+const OTHERS_FIRST_MS = 10;
+
+/** What BullMQ connects to with one of its backends. */
+interface Broker {
+  readonly address: OptionRule;
+  /** A connection of the application's own. */
+  readonly client: OptionRule;
+  /** What else it takes, in an object. */
+  readonly table: OptionTable;
+  /** One of these says where the broker is. */
+  readonly places: readonly string[];
+  readonly fix: string;
+}
+
+/** A text of digits is what a variable of the environment is: both drivers read it. */
+const PORT: OptionRule = {
+  accepts: (value) => {
+    const port = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+    return Number.isInteger(port) && Number(port) > 0 && Number(port) <= 65_535;
+  },
+  fix: 'a whole number from 1 to 65535',
+};
+
+/** A variable that is not set must not lead to this machine. */
+const HOST = protecting(FILLED_TEXT);
+
+/** They are refused only where they are misspelt: a newer driver may have more. */
+function taken(names: string): Readonly<Record<string, OptionRule>> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, ANYTHING]));
+}
+
+const PASSWORD = { pass: 'password: …', passwd: 'password: …' };
+
+const REDIS: Broker = {
+  address: serverAddress(
+    'redis',
+    "'redis://127.0.0.1:6379'; of PostgreSQL with backend: createPostgresBackend",
+  ),
+  client: withMethods(['connect', 'disconnect', 'duplicate'], 'a client'),
+  places: ['host', 'port', 'path', 'url', 'sentinels', 'Connector'],
+  fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client; of PostgreSQL with backend: createPostgresBackend",
+  table: optionTable<object>(
+    'a connection to Redis',
+    {
+      ...taken(
+        'Connector connectionName db disconnectTimeout family keepAlive name noDelay password role tls',
+      ),
+      ...taken('sentinelCommandTimeout sentinelMaxConnections sentinelPassword sentinelReconnectStrategy'),
+      ...taken(
+        'sentinelRetryStrategy sentinelTLS sentinelUsername enableTLSForSentinelMode failoverDetector',
+      ),
+      ...taken('natMap preferredSlaves updateSentinels username autoPipeliningIgnoredCommands protocol'),
+      ...taken('autoResendUnfulfilledCommands autoResubscribe blockingTimeout blockingTimeoutGrace readOnly'),
+      ...taken('clientInfoTag commandQueue commandTimeout connectTimeout disableClientInfo offlineQueue'),
+      ...taken(
+        'enableAutoPipelining enableOfflineQueue enableReadyCheck himportFieldsets keyPrefix lazyConnect',
+      ),
+      ...taken(
+        'maxLoadingRetryTime maxRetriesPerRequest monitor reconnectOnError replyMapping retryStrategy',
+      ),
+      ...taken('scripts showFriendlyErrorStack skipVersionCheck socketTimeout stringNumbers'),
+      host: HOST,
+      port: PORT,
+      path: HOST,
+      url: protecting(serverAddress('redis', "'redis://127.0.0.1:6379'")),
+      sentinels: protecting({ ...LIST, fix: "[{ host: '127.0.0.1', port: 26379 }]" }),
+    },
+    {
+      ...PASSWORD,
+      ...{ hostname: "host: '127.0.0.1'", uri: "url: 'redis://127.0.0.1:6379'", user: 'username: …' },
+      ...{ database: 'db: 0', socket: 'host and port, not within socket' },
+    },
+  ),
+};
+
+const POSTGRES: Broker = {
+  address: serverAddress('postgres', "'postgres://shop@127.0.0.1/shop'"),
+  client: withMethods(['connect', 'query', 'end'], 'a pool'),
+  places: ['host', 'port', 'connectionString', 'database', 'user'],
+  fix: "'postgres://shop@127.0.0.1/shop', { connectionString, schema }, or new pg.Pool({ … })",
+  table: optionTable<object>(
+    'a connection to PostgreSQL',
+    {
+      ...taken('allowExitOnIdle application_name client_encoding Client connectionTimeoutMillis database'),
+      ...taken(
+        'enableChannelBinding fallback_application_name idle_in_transaction_session_timeout keepAlive',
+      ),
+      ...taken(
+        'idleTimeoutMillis keepAliveInitialDelayMillis lock_timeout log max maxLifetimeSeconds maxUses',
+      ),
+      ...taken('migrate min onConnect options password pipeline Promise query_timeout schema skipMigrations'),
+      ...taken('skipVersionCheck ssl sslnegotiation statement_timeout stream types user verify'),
+      host: HOST,
+      port: PORT,
+      connectionString: protecting(serverAddress('postgres', "'postgres://shop@127.0.0.1/shop'")),
+    },
+    {
+      ...PASSWORD,
+      ...{ hostname: "host: '127.0.0.1'", username: 'user: …', db: 'database: …', dbname: 'database: …' },
+      ...{ uri: 'connectionString: …', url: 'connectionString: …' },
+    },
+  ),
+};
+
+/** What is wrong with what BullMQ is to connect to: its drivers take what they do not know for this machine. */
+function connectionFaults(connection: unknown, backend: unknown): readonly OptionFault[] {
+  const { address, client, table, places, fix } = backend === undefined ? REDIS : POSTGRES;
+  if (typeof connection === 'string') return address.explain?.(connection, 'connection') ?? [];
+  if (!isRecord(connection) || client.accepts(connection)) return [];
+  // Others than its own are not copied: those of a `URL`.
+  const saysWhere = places.some((name) => Object.hasOwn(connection, name));
+  if (saysWhere || isPlainObject(connection)) {
+    const path = 'connection.';
+    const faults = [...wrongValues(connection, table, path), ...mistakenNames(connection, table, path)];
+    // What is not said of a database is in variables that `pg` reads.
+    if (saysWhere || faults.length > 0 || backend !== undefined) return faults;
+  }
+  return [
+    {
+      option: 'connection',
+      problem: 'connection does not say where the broker is',
+      fix: `connection: ${fix}`,
+    },
+  ];
+}
+
+/** Options of {@link bullmqEngine}. */
+export interface BullmqEngineOptions {
+  /**
+   * Where BullMQ connects to: an address (`'redis://127.0.0.1:6379'`, with the `backend` of PostgreSQL
+   * `'postgres://…'`), or what its own classes take: `{ host, port }`, an ioredis client, a `pg.Pool`, …
+   */
+  readonly connection: unknown;
+  /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
+  readonly backend?: unknown;
+  /**
+   * Name of the queue, without `:`; default `toolwright`. Jobs of tools with `background: { queue: 'mail' }` wait in
+   * `<queue>/mail`; `<queue>-queues` lists such queues, and `<queue>-news` carries news.
+   */
+  readonly queue?: string;
+  /** Of keys in Redis; default BullMQ's own, `bull`. */
+  readonly prefix?: string;
+  /** For how long a worker that died holds its jobs, in milliseconds; at most as long again goes by until another has them. Default 30,000. */
+  readonly leaseMs?: number;
+  /** For how long BullMQ knows the ids of jobs that have ended, in milliseconds; default a day. */
+  readonly keepEndedMs?: number;
+  /** Receives each error of the engine, such as lost connections: once per cause and minute. */
+  readonly logger?: Logger;
+}
+
+const QUEUE_NAME: OptionRule = {
+  accepts: (value) => typeof value === 'string' && value !== '' && !value.includes(':'),
+  fix: "a name without ':': 'toolwright'",
+};
+
+const OPTIONS = optionTable<BullmqEngineOptions>('bullmqEngine', {
+  connection: required(
+    secret({
+      accepts: (value) => typeof value === 'string' || isRecord(value),
+      fix: "'redis://127.0.0.1:6379', { host: '127.0.0.1', port: 6379 }, or a client",
+    }),
+  ),
+  backend: { ...FUNCTION, fix: "createPostgresBackend of 'bullmq'" },
+  queue: QUEUE_NAME,
+  prefix: QUEUE_NAME,
+  leaseMs: MILLISECONDS,
+  keepEndedMs: PAUSE,
+  logger: LOGGER,
+});
+
+const DAY_MS = 86_400_000;
+/** Dead jobs stay for people to look at. */
+const KEEP_DEAD_SECONDS = 30 * 86_400;
+/** How many workers may die of a job before it counts as dead: it may be what they die of. */
+const MOST_DEATHS = 10;
+/** What BullMQ fails such a job with, on both backends. */
+const TOO_MANY_DEATHS = 'job stalled more than allowable limit';
+
+/** What BullMQ keeps of a job. */
+interface Payload {
+  readonly job: KeptJob;
+}
+
+/**
+ * Runs started work on BullMQ 6: on Redis or Valkey, or on PostgreSQL with `backend: createPostgresBackend`, whose
+ * tables are made by hand before (`runMigrations` of `bullmq`). Workers that die lose their jobs to others after
+ * `leaseMs`; after more than ten such deaths, a job is dead until it is revived.
+ *
+ * @throws InvalidOptionsError (521). What the connection lacks, the first method that needs it rejects with.
+ *
+ * @example
+ * ```ts
+ * const engine = bullmqEngine({ connection: { host: '127.0.0.1', port: 6379 } });
+ * const dead = await engine.deadJobs();
+ * ```
+ */
+export function bullmqEngine(options: BullmqEngineOptions): JobEngine {
+  const { connection, backend } = Object(options) as Partial<BullmqEngineOptions>;
+  const faults = connectionFaults(connection, backend).map((fault) => ({ where: OPTIONS.of, ...fault }));
+  refuseOptions([...invalidOptions(options, OPTIONS), ...faults]);
+  return new BullmqEngine(options);
+}
+
+type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBackend, unknown>;
+
+class BullmqEngine implements JobEngine {
+  readonly #options: BullmqEngineOptions;
+  /** By the names that BullMQ has of them. */
+  readonly #opened = new Map<string, JobQueue>();
+  /** The queues of tools that are known to be in the list of queues. */
+  readonly #listed = new Set<string>();
+  readonly #news: BrokerNews;
+  readonly #running = new RunningJobs();
+  readonly #workers = new Set<JobWorker>();
+  /** Workers whose connections can be cut. */
+  readonly #open = new Set<Parameters<typeof cut>[0]>();
+  readonly #closed = new AbortController();
+  readonly #trouble: EngineTrouble;
+  #hearsCancels: Promise<unknown> | undefined;
+
+  constructor(options: BullmqEngineOptions) {
+    this.#options = options;
+    this.#trouble = new EngineTrouble({
+      name: `BullMQ, ${placeOf(options)}`,
+      logger: options.logger,
+      ask: () => this.#ask(),
+    });
+    this.#news = new BrokerNews({
+      queue: `${this.#name}-news`,
+      connection: this.#connection,
+      backend: this.#backend,
+      onError: this.#onError,
+    });
+  }
+
+  get name(): string {
+    return this.#trouble.name;
+  }
+
+  async check(): Promise<void> {
+    await this.#answered(this.#ask());
+  }
+
+  async #ask(): Promise<unknown> {
+    return this.#queue(this.#name).getJobState('toolwright');
+  }
+
+  async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
+    await this.#answered(this.#add(job, options));
+  }
+
+  /** BullMQ itself waits until its broker is back, however long that takes. */
+  #answered<Value>(request: Promise<Value>): Promise<Value> {
+    return unlessAborted(this.#trouble.unlessAway(request), this.#closed.signal);
+  }
+
+  async #add(job: Job, { attempts = 1, backoff, priority, delay, queue }: JobOptions): Promise<void> {
+    const { keepEndedMs = DAY_MS } = this.#options;
+    const optional = {
+      ...(backoff ? { backoff: { type: backoff.type, delay: backoff.delay } } : {}),
+      ...(priority ? { priority } : {}),
+      ...(delay ? { delay } : {}),
+    };
+    if (queue !== undefined) await this.#list(queue);
+    await this.#queue(this.#nameOf(queue)).add(
+      job.tool,
+      { job: keptJob(job) },
+      {
+        jobId: brokerId(job.id),
+        attempts,
+        removeOnComplete: keepEndedMs === 0 ? true : { age: Math.ceil(keepEndedMs / 1000) },
+        removeOnFail: { age: KEEP_DEAD_SECONDS },
+        ...optional,
+      },
+    );
+  }
+
+  async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
+    const tellNoMore = this.#trouble.tell(logger);
+    try {
+      const worker = await this.#work(options);
+      return { close: () => worker.close().finally(tellNoMore) };
+    } catch (error) {
+      tellNoMore();
+      throw error;
+    }
+  }
+
+  async #work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
+    this.#hearsCancels ??= this.#news.subscribe((told) => {
+      if (told.type === 'cancel') this.#running.cancel(told.jobId, told.reason);
+    });
+    try {
+      await this.#hearsCancels;
+    } catch (error) {
+      // The next worker may have a broker that answers.
+      this.#hearsCancels = undefined;
+      throw error;
+    }
+    const { leaseMs = 30_000 } = this.#options;
+    const process = (taken: BrokerJob<Payload>, token?: string) => this.#attempt(taken, { token, handle });
+    const timing = { lockDuration: leaseMs, stalledInterval: leaseMs, maxStalledCount: MOST_DEATHS };
+    const options = { ...this.#connection, ...timing, concurrency, autorun: false };
+    const worker = new Worker<Payload, void, string, IQueueBackend, object, unknown>(
+      this.#nameOf(queue),
+      process,
+      options,
+      this.#backend,
+    );
+    worker.on('error', this.#onError);
+    worker.on('lockRenewalFailed', (ids) => {
+      for (const id of ids) this.#running.lose(jobIdOf(id));
+    });
+    const opened = {
+      close: async () => {
+        await closeOrCut(worker, { asked: 'while' });
+        this.#workers.delete(opened);
+        this.#open.delete(worker);
+      },
+    };
+    this.#workers.add(opened);
+    this.#open.add(worker);
+    try {
+      await unlessAborted(worker.waitUntilReady(), this.#closed.signal);
+    } catch (error) {
+      this.#workers.delete(opened);
+      close(worker);
+      throw error;
+    }
+    worker.run().catch(this.#onError);
+    return opened;
+  }
+
+  async #attempt(
+    taken: BrokerJob<Payload>,
+    { token, handle }: { readonly token: string | undefined; readonly handle: JobHandler },
+  ): Promise<void> {
+    const { attemptsMade, attemptsStarted: attempt, opts, data } = taken;
+    const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
+    // BullMQ renews the locks of what runs by itself.
+    const heartbeat = async () => {};
+    let returned: DelayedError | WaitingError | undefined;
+    const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
+      if (delay > 0) {
+        await taken.moveToDelayed(Date.now() + delay, token);
+        returned = new DelayedError();
+        return;
+      }
+      // The worker that has waited longest is served first: the others wait by then, and this one does not ask again yet.
+      await pause(OTHERS_FIRST_MS);
+      await taken.moveToWait(token);
+      returned = new WaitingError();
+      await pause(OTHERS_FIRST_MS);
+    };
+    try {
+      const job = jobOf(data.job);
+      const end = await this.#running.run(job, (signal) =>
+        handle(job, { signal, attempt, isLast, heartbeat, giveBack }),
+      );
+      if (end === 'lost' && returned === undefined) {
+        // BullMQ itself finds a job whose lease has ended, which is no longer this worker's to move.
+        await giveBack({ delay: LOST_DELAY_MS }).catch(() => {});
+        returned ??= new DelayedError();
+      }
+    } catch (error) {
+      if (returned === undefined) throw error;
+    }
+    if (returned !== undefined) throw returned;
+  }
+
+  async cancel(jobId: string, reason?: string): Promise<boolean> {
+    const id = brokerId(jobId);
+    const cancelled = (await this.#queues()).map((queue) => this.#cancelIn(queue, id));
+    const states = await Promise.all(cancelled);
+    if (states.includes('active'))
+      await this.#news.publish({ type: 'cancel', jobId, ...(reason === undefined ? {} : { reason }) });
+    return states.some((state) => state !== 'none');
+  }
+
+  /** Takes a job out of a queue in which it waits; `active` if it runs. */
+  async #cancelIn(queue: JobQueue, id: string): Promise<'none' | 'removed' | 'active'> {
+    const state = await queue.getJobState(id);
+    if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
+    // Zero where it has begun meanwhile, and is locked.
+    return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
+  }
+
+  async publish(news: JobNews): Promise<void> {
+    await this.#news.publish(news);
+  }
+
+  subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
+    return this.#news.subscribe((told) => {
+      if (told.type !== 'cancel') listener(told);
+    });
+  }
+
+  async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    const asked = jobIds === undefined ? this.#latestFailed(limit) : this.#failedOf(jobIds);
+    const failed = await this.#answered(asked);
+    // Another process may have revived it since it was found among those that failed.
+    return failed
+      .filter(({ finishedOn }) => finishedOn)
+      .map(({ data, failedReason, attemptsStarted }) => ({
+        job: jobOf(data.job),
+        error: failedReason,
+        attempts: attemptsStarted,
+        workersDied: failedReason === TOO_MANY_DEATHS,
+      }));
+  }
+
+  async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
+    const id = brokerId(job.id);
+    const removed = (await this.#queues()).map(async (queue) => {
+      // BullMQ's own way back keeps what makes a job fail again whose workers died.
+      return (await queue.getJobState(id)) === 'failed' && (await queue.remove(id)) > 0;
+    });
+    if (!(await Promise.all(removed)).includes(true)) return false;
+    await this.enqueue(job, options);
+    return true;
+  }
+
+  async #latestFailed(limit: number): Promise<readonly BrokerJob<Payload>[]> {
+    // Its own range ends with -1, which is all of them.
+    if (limit === 0) return [];
+    const failed = (await this.#queues()).map((queue) => queue.getFailed(0, limit - 1));
+    const latest = (await Promise.all(failed)).flat();
+    return latest.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
+  }
+
+  async #failedOf(jobIds: readonly string[]): Promise<readonly BrokerJob<Payload>[]> {
+    const queues = jobIds.length === 0 ? [] : await this.#queues();
+    const found = queues.flatMap((queue) =>
+      jobIds.map(async (jobId) => {
+        const id = brokerId(jobId);
+        if ((await queue.getJobState(id)) !== 'failed') return undefined;
+        return queue.getJob(id);
+      }),
+    );
+    return (await Promise.all(found)).filter((job) => job !== undefined);
+  }
+
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
+    this.#trouble.close();
+    await closeWithin(this.#closeInOrder(), { timeoutMs }, () => {
+      this.#closed.abort(new Error(ENGINE_CLOSED));
+      for (const opened of [...this.#open, ...this.#opened.values(), ...this.#news.opened]) void cut(opened);
+    });
+  }
+
+  async #closeInOrder(): Promise<void> {
+    await Promise.all(Array.from(this.#workers, (worker) => worker.close()));
+    const queues = Array.from(this.#opened.values(), (queue) => closeOrCut(queue));
+    await Promise.all([...queues, this.#news.close()]);
+    this.#closed.abort(new Error(ENGINE_CLOSED));
+  }
+
+  /** Opened when it is first needed: a process that starts nothing needs no broker. */
+  #queue(name: string): JobQueue {
+    const known = this.#opened.get(name);
+    if (known !== undefined) return known;
+    this.#closed.signal.throwIfAborted();
+    const queue: JobQueue = new Queue(name, this.#connection, this.#backend);
+    queue.on('error', this.#onError);
+    this.#opened.set(name, queue);
+    dropUnready(queue, () => {
+      if (this.#opened.get(name) === queue) this.#opened.delete(name);
+    });
+    return queue;
+  }
+
+  /** The queue of the engine, and those of tools. */
+  async #queues(): Promise<readonly JobQueue[]> {
+    const listed = await this.#listOfQueues.getWaiting(0, -1);
+    return [undefined, ...listed.map(({ name }) => name)].map((queue) => this.#queue(this.#nameOf(queue)));
+  }
+
+  /** Enters a queue into the list of queues, so that processes that enqueue nothing in it find it. */
+  async #list(queue: string): Promise<void> {
+    if (this.#listed.has(queue)) return;
+    await this.#listOfQueues.add(queue, {} as Payload, { jobId: brokerId(queue) });
+    this.#listed.add(queue);
+  }
+
+  /** A queue without workers, of which each job that waits is the name of a queue. */
+  get #listOfQueues(): JobQueue {
+    return this.#queue(`${this.#name}-queues`);
+  }
+
+  #nameOf(queue: string | undefined): string {
+    return queue === undefined ? this.#name : `${this.#name}/${queue}`;
+  }
+
+  get #name(): string {
+    return this.#options.queue ?? 'toolwright';
+  }
+
+  get #connection(): { readonly connection: unknown; readonly prefix?: string } {
+    const { connection: given, backend, prefix } = this.#options;
+    const place = backend === undefined ? 'url' : 'connectionString';
+    const connection = typeof given === 'string' ? { [place]: given } : given;
+    return { connection, ...(prefix === undefined ? {} : { prefix }) };
+  }
+
+  get #backend(): BackendFactory<IQueueBackend, unknown> {
+    return outlivingCuts(this.#options.backend as BackendFactory<IQueueBackend, unknown>);
+  }
+
+  readonly #onError = (error: Error): void => this.#trouble.occurred(error);
+}
+
+/** Which queue, and where, without what is secret in an address. */
+function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOptions): string {
+  const place = typeof connection === 'string' ? addressOf(connection) : Object(connection);
+  const { host, port, path } = place as Partial<Record<'host' | 'port' | 'path', unknown>>;
+  const at = path ?? (host === undefined && port === undefined ? '' : `${host ?? '127.0.0.1'}:${port ?? ''}`);
+  const broker = backend === undefined ? 'Redis' : 'PostgreSQL';
+  return `queue '${queue}' in ${broker}${at === '' ? '' : ` at ${at}`}`;
+}
+
+function addressOf(url: string): { readonly host: string; readonly port: string } {
+  const { hostname: host, port } = new URL(url);
+  return { host, port };
+}
+
+/** BullMQ takes no id with a colon in it, and none that is a number. */
+function brokerId(jobId: string): string {
+  return `job_${encodeURIComponent(jobId)}`;
+}
+
+function jobIdOf(id: string): string {
+  return decodeURIComponent(id.slice('job_'.length));
+}

@@ -1,0 +1,125 @@
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from '../../core/contract/conversation-store.js';
+import type { FinishReason } from '../../core/contract/llm-provider.js';
+import { MILLISECONDS, optionTable } from '../../core/kernel/options.js';
+import { statements } from '../sql/driver.js';
+import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } from './database.js';
+
+/** Options of a {@link PostgresConversationStore}. */
+export interface PostgresConversationStoreOptions extends PostgresOptions {
+  /** Milliseconds after its last turn until a conversation is forgotten (a day); `Infinity`: never. */
+  readonly expiresAfterMs?: number;
+}
+
+const OPTIONS = optionTable<PostgresConversationStoreOptions>('PostgresConversationStore', {
+  ...POSTGRES_RULES,
+  expiresAfterMs: MILLISECONDS,
+});
+
+const DAY = 86_400_000;
+
+const ADD_TURN = `
+  INSERT INTO :conversation_turns (conversation_id, turn_id, messages) SELECT id, $2, $4 FROM done RETURNING seq`;
+
+/** `$1` is the conversation, `$2` the turn. */
+const SQL = statements('chat', {
+  load: `
+    SELECT turn_id, finish_reason, owner, (
+      SELECT string_agg(messages, ',' ORDER BY seq) FROM :conversation_turns WHERE conversation_id = $1
+    ) AS messages
+    FROM :conversations WHERE id = $1 AND used_at > {now} - $2`,
+  // Of all others that expired a few at a time: each new conversation takes more away than it adds.
+  drop_expired: `
+    DELETE FROM :conversations WHERE id = ANY(ARRAY(
+      SELECT id FROM :conversations WHERE used_at <= {at} - $2
+      ORDER BY used_at LIMIT 10 FOR UPDATE SKIP LOCKED
+    )) OR (id = $1 AND used_at <= {now} - $2)`,
+  begin: `
+    WITH done AS (
+      INSERT INTO :conversations (id, turn_id, finish_reason, owner, used_at) VALUES ($1, $2, $3, $5, {now})
+      ON CONFLICT DO NOTHING RETURNING id
+    ) ${ADD_TURN}`,
+  add: `
+    WITH done AS (
+      UPDATE :conversations SET turn_id = $2, finish_reason = $3, used_at = {now}
+      WHERE id = $1 AND turn_id = $5 AND used_at > {now} - $6 RETURNING id
+    ) ${ADD_TURN}`,
+  has_turn: 'SELECT seq FROM :conversation_turns WHERE conversation_id = $1 AND turn_id = $2',
+});
+
+/**
+ * Keeps the conversations of assistants in PostgreSQL, for any number of processes on any number of machines. A turn
+ * is one statement. They expire by the server's clock; how many there are is not limited.
+ *
+ * @example
+ * ```ts
+ * const store = new PostgresConversationStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
+ * const handler = createAssistantHandler({ provider, model, store });
+ * ```
+ */
+export class PostgresConversationStore implements ConversationStore, AsyncDisposable {
+  readonly #database: Database;
+  readonly #expiresAfterMs: number;
+
+  /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
+  constructor(options: PostgresConversationStoreOptions) {
+    checkPostgresOptions(options, OPTIONS);
+    const { expiresAfterMs = DAY, ...place } = options;
+    this.#database = new Database(place);
+    this.#expiresAfterMs = Math.ceil(Math.min(expiresAfterMs, Number.MAX_SAFE_INTEGER));
+  }
+
+  /**
+   * Makes the tables, or brings them up to date. Several processes may do so at once.
+   *
+   * @throws Error for tables that a newer version of this package made; what `pg` throws where it may not make them.
+   */
+  migrate(): Promise<void> {
+    return this.#database.migrate();
+  }
+
+  async load(conversationId: string): Promise<StoredConversation | undefined> {
+    const { rows } = await this.#database.run(SQL.load, [conversationId, this.#expiresAfterMs]);
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    const turns = JSON.parse(`[${row.messages}]`) as StoredMessage[][];
+    return {
+      turnId: String(row.turn_id),
+      ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) as unknown }),
+      messages: turns.flat(),
+      finishReason: row.finish_reason as FinishReason,
+    };
+  }
+
+  async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
+    const { id, after, finishReason } = turn;
+    const values = [conversationId, id, finishReason, JSON.stringify(turn.messages)];
+    const { rows, isRepeated } =
+      after === undefined
+        ? await this.#begin(turn, values)
+        : await this.#database.run(SQL.add, [...values, after, this.#expiresAfterMs]);
+    if (rows.length > 0 || !isRepeated) return rows.length > 0;
+    // Sent before, when the answer was lost.
+    const kept = await this.#database.run(SQL.has_turn, [conversationId, id]);
+    return kept.rows.length > 0;
+  }
+
+  /** Closes the connections, unless they are of a pool of the application. */
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #begin({ owner }: ConversationTurn, values: readonly string[]) {
+    await this.#database.run(SQL.drop_expired, [values[0], this.#expiresAfterMs]);
+    const ownerText = owner === undefined ? null : JSON.stringify(owner);
+    return this.#database.run(SQL.begin, [...values, ownerText]);
+  }
+}

@@ -1,0 +1,412 @@
+import { conversationKey, grantedKey } from '../../core/contract/budget-ledger.js';
+import type {
+  ConversationCommit,
+  ConversationHold,
+  ConversationLease,
+  ConversationLog,
+  ConversationNews,
+  EnteredEntry,
+  EventQuery,
+  HiddenConversations,
+  HoldOutcome,
+  HoldRenewal,
+  InboxEntry,
+  KeptConversation,
+  KeptMessage,
+  LoggedEvent,
+  NewInboxEntry,
+  OpenTurn,
+} from '../../core/contract/conversation-log.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { checkAge, hiddenId, turnMark } from '../../core/errors/store-checks.js';
+import { ownerText } from '../../core/kernel/json.js';
+import {
+  type Outcome,
+  type Row,
+  type RunStatement,
+  removeOld,
+  type SqlDriver,
+  type Statement,
+  statements,
+  wholeMs,
+} from './driver.js';
+
+const CONVERSATIONS = ':fleet_conversations';
+const HELD = 'conversation_id = $1 AND claim = $2';
+const FREE = '(lease_end IS NULL OR lease_end <= {now})';
+/** Names of writes rise, so that a copy changes nothing, also when it comes after later writes. */
+const IS_NEW = '(last_write IS NULL OR last_write < $3::uuid)';
+
+/** Numbers them up to the last one, which the step `done` has counted. */
+const ADD_EVENTS = `
+  INSERT INTO :fleet_events (conversation_id, number, event, kept_at)
+  SELECT $1, {done.last_event} - $5::integer + place, value, {now} FROM {each $4} WHERE {done}`;
+
+/** The conversation of a job. */
+const JOB_OF = "(job::json -> 'scope' ->> 'conversationId')";
+/** Ids that turns of a conversation have; whether a run is one, its state says (`$3`). */
+const OF_TURNS = `run_id > $1 || '.' AND run_id < $1 || '/' AND rtrim(substr(run_id, length($1) + 2), '0123456789') = ''`;
+
+/** Removes what a conversation has in other tables, if it is held and no turn is open. */
+const BESIDE = {
+  done: `SELECT conversation_id, owner FROM ${CONVERSATIONS} WHERE ${HELD} AND turn IS NULL FOR NO KEY UPDATE`,
+  results: `
+    DELETE FROM :kept_results WHERE {done} AND ${OF_TURNS} AND (
+      owner IS NOT DISTINCT FROM {done.owner}
+      OR run_id IN (SELECT run_id FROM :runs WHERE ${OF_TURNS} AND strpos(state, $3) > 0)
+    )`,
+  runs: `DELETE FROM :runs WHERE {done} AND ${OF_TURNS} AND strpos(state, $3) > 0`,
+  approvals: 'DELETE FROM :approvals WHERE {done} AND approval ~ $4',
+  budgets: 'DELETE FROM :budgets WHERE {done} AND key = $5',
+  reservations: 'DELETE FROM :reservations WHERE {done} AND key IN ($5, $6)',
+  schedules: 'DELETE FROM :schedules WHERE {done} AND conversation_id = $1',
+  // Turns of a new conversation of the same id would take them for their own.
+  jobs: `DELETE FROM :jobs WHERE {done} AND ${JOB_OF} = $1`,
+};
+const OF_IT = 'WHERE {done} AND conversation_id = $1';
+/** Those that were hidden under an id (`$1`): their ids begin with "deleted", a UUID and spaces, 45 characters. */
+const HIDDEN = `
+  SELECT conversation_id FROM ${CONVERSATIONS}
+  WHERE conversation_id > 'deleted ' AND conversation_id < 'deleted!' AND substr(conversation_id, 46) = $1
+    AND turn IS NULL AND (NOT $2 OR owner IS NOT DISTINCT FROM $3)`;
+const OF_HIDDEN = `WHERE {done} AND conversation_id IN (${HIDDEN})`;
+const TELLS_EVENTS = { about: 'events', value: 1, once: 'done' } as const;
+
+/** `$1` is the conversation and `$2` the claim, where a statement has them. */
+const SQL = statements('fleet', {
+  enter: {
+    steps: {
+      done: `
+        INSERT INTO ${CONVERSATIONS} AS kept (conversation_id, owner, entered, revision, is_due, changed_at)
+        SELECT $1, $4, 1, 1, true, {now}
+        WHERE NOT EXISTS (SELECT 1 FROM :fleet_inbox WHERE conversation_id = $1 AND key = $2)
+          AND (NOT $6 OR EXISTS (SELECT 1 FROM ${CONVERSATIONS} WHERE conversation_id = $1))
+        ON CONFLICT (conversation_id) DO UPDATE
+        SET entered = kept.entered + 1, revision = kept.revision + 1, is_due = true, changed_at = {now}
+        WHERE NOT $5 OR kept.owner IS NOT DISTINCT FROM excluded.owner
+        RETURNING entered AS position`,
+      added: `
+        INSERT INTO :fleet_inbox (conversation_id, position, key, content)
+        SELECT $1, {done.position}, $2, $3 WHERE {done}`,
+    },
+    tells: { about: 'inbox', value: 1, once: 'done' },
+  },
+  known: `
+    SELECT position FROM :fleet_inbox WHERE conversation_id = $1 AND key = $2 AND (NOT $4 OR EXISTS (
+      SELECT 1 FROM ${CONVERSATIONS} WHERE conversation_id = $1 AND owner IS NOT DISTINCT FROM $3
+    ))`,
+  hold: `
+    UPDATE ${CONVERSATIONS} SET claim = $2, lease_end = {now} + $3::bigint, is_due = true,
+      last_write = CASE WHEN claim = $2 THEN last_write END
+    WHERE conversation_id = $1 AND {version} = $4 AND (${FREE} OR claim = $2) RETURNING conversation_id`,
+  renew: `UPDATE ${CONVERSATIONS} SET lease_end = {now} + $3::bigint WHERE ${HELD} RETURNING abort_asked`,
+  commit: {
+    steps: {
+      done: `
+        UPDATE ${CONVERSATIONS} SET turn = CASE WHEN $6 THEN $7 ELSE turn END,
+          turns = CASE WHEN turns < $8 THEN $8 ELSE turns END, abort_asked = abort_asked AND NOT $6,
+          last_event = last_event + $5::integer, last_write = $3::uuid
+        WHERE ${HELD} AND ${IS_NEW} RETURNING last_event`,
+      events: ADD_EVENTS,
+      cut: `DELETE FROM :fleet_messages ${OF_IT} AND position >= $9::integer + $11::integer`,
+      said: `
+        INSERT INTO :fleet_messages (conversation_id, position, message)
+        SELECT $1, $9 + place - 1, value FROM {each $10} WHERE {done}
+        ON CONFLICT (conversation_id, position) DO UPDATE SET message = excluded.message`,
+      finished: `
+        UPDATE :fleet_inbox SET done_at = {now} ${OF_IT} AND position IN (SELECT value::integer FROM {each $12})`,
+    },
+    tells: TELLS_EVENTS,
+  },
+  tell: {
+    steps: {
+      done: `
+        UPDATE ${CONVERSATIONS} SET last_event = last_event + $5::integer, last_write = $3::uuid
+        WHERE ${HELD} AND ${IS_NEW} RETURNING last_event`,
+      events: ADD_EVENTS,
+    },
+    tells: TELLS_EVENTS,
+  },
+  held: `SELECT last_event FROM ${CONVERSATIONS} WHERE ${HELD}`,
+  let_go: {
+    steps: {
+      done: `
+        UPDATE ${CONVERSATIONS} SET claim = NULL, lease_end = NULL, is_due = (revision <> $3)
+        WHERE ${HELD} RETURNING conversation_id`,
+    },
+    tells: TELLS_EVENTS,
+  },
+  read: `
+    SELECT {version} AS version, claim, owner, turns, turn, abort_asked, revision, last_event, NOT ${FREE} AS is_held,
+      (SELECT string_agg(message, ',' ORDER BY position) FROM :fleet_messages WHERE conversation_id = $1) AS messages,
+      (
+        SELECT string_agg('{"position":' || position || ',"key":' || to_json(key) || ',"content":' || content || '}',
+          ',' ORDER BY position)
+        FROM :fleet_inbox WHERE conversation_id = $1 AND done_at IS NULL
+      ) AS inbox
+    FROM ${CONVERSATIONS} WHERE conversation_id = $1`,
+  events: `
+    SELECT number, event FROM :fleet_events WHERE conversation_id = $1 AND number > $2 ORDER BY number LIMIT $3`,
+  open_turn: `SELECT turns FROM ${CONVERSATIONS} WHERE conversation_id = $1 AND turn IS NOT NULL`,
+  ask_abort: {
+    steps: {
+      asked: `
+        SELECT abort_asked FROM ${CONVERSATIONS}
+        WHERE conversation_id = $1 AND turns = $2 AND turn IS NOT NULL FOR NO KEY UPDATE`,
+      done: `
+        UPDATE ${CONVERSATIONS} SET abort_asked = true, revision = revision + 1, is_due = true, changed_at = {now}
+        WHERE conversation_id = $1 AND {asked} AND NOT {asked.abort_asked} RETURNING conversation_id`,
+    },
+    tells: { about: 'inbox', value: 1, once: 'done' },
+  },
+  due: `
+    SELECT conversation_id FROM ${CONVERSATIONS} WHERE is_due AND ${FREE} ORDER BY changed_at LIMIT $1`,
+  remove_entries: 'DELETE FROM :fleet_inbox WHERE done_at <= {at} - $1::bigint',
+  remove_events: `
+    DELETE FROM :fleet_events WHERE (conversation_id, number) IN (
+      SELECT conversation_id, number FROM :fleet_events WHERE kept_at <= {at} - $1::bigint LIMIT $2
+    )`,
+  idle: `
+    SELECT conversation_id FROM ${CONVERSATIONS} AS c
+    WHERE turn IS NULL AND changed_at <= {at} - $1::bigint AND ${FREE}
+      AND NOT EXISTS (SELECT 1 FROM :fleet_inbox AS i WHERE i.conversation_id = c.conversation_id AND done_at IS NULL)
+      AND NOT EXISTS (
+        SELECT 1 FROM :fleet_events AS e WHERE e.conversation_id = c.conversation_id AND kept_at > {at} - $1::bigint
+      )
+      AND NOT EXISTS (SELECT 1 FROM :schedules AS s WHERE s.conversation_id = c.conversation_id)
+      AND conversation_id NOT IN (
+        SELECT ${JOB_OF} FROM :jobs WHERE status <> 'completed' AND ${JOB_OF} IS NOT NULL
+      )
+    ORDER BY changed_at LIMIT $2`,
+  erase: {
+    steps: {
+      ...BESIDE,
+      messages: `DELETE FROM :fleet_messages ${OF_IT}`,
+      inbox: `DELETE FROM :fleet_inbox ${OF_IT}`,
+      events: `DELETE FROM :fleet_events ${OF_IT}`,
+      gone: `DELETE FROM ${CONVERSATIONS} ${OF_IT}`,
+    },
+    tells: TELLS_EVENTS,
+  },
+  erase_hidden: {
+    steps: {
+      done: HIDDEN,
+      messages: `DELETE FROM :fleet_messages ${OF_HIDDEN}`,
+      inbox: `DELETE FROM :fleet_inbox ${OF_HIDDEN}`,
+      events: `DELETE FROM :fleet_events ${OF_HIDDEN}`,
+      gone: `DELETE FROM ${CONVERSATIONS} ${OF_HIDDEN}`,
+    },
+  },
+  hide: {
+    steps: {
+      ...BESIDE,
+      messages: `UPDATE :fleet_messages SET conversation_id = $7 ${OF_IT}`,
+      inbox: `UPDATE :fleet_inbox SET conversation_id = $7, done_at = coalesce(done_at, {now}) ${OF_IT}`,
+      events: `UPDATE :fleet_events SET conversation_id = $7 ${OF_IT}`,
+      gone: `
+        UPDATE ${CONVERSATIONS} SET conversation_id = $7, is_due = false, claim = NULL, lease_end = NULL ${OF_IT}`,
+    },
+    tells: TELLS_EVENTS,
+  },
+});
+
+/** PostgreSQL's code for two of the same key at the same moment. */
+const UNIQUE_VIOLATION = '23505';
+
+/** A length that no history reaches: nothing of it is cut. */
+const UNCUT = 2 ** 30;
+
+/** The conversations of a store. Each method is one statement that changes something, at most. */
+export class SqlConversationLog implements ConversationLog {
+  readonly #driver: SqlDriver;
+  readonly #writes = new OrderedWrites();
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async enter(entry: NewInboxEntry): Promise<EnteredEntry | undefined> {
+    try {
+      return await this.#enter(entry);
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
+      return this.#enter(entry);
+    }
+  }
+
+  async #enter(entry: NewInboxEntry): Promise<EnteredEntry | undefined> {
+    const { conversationId: id, key, content, onlyOwner = false, onlyKnown = false } = entry;
+    const owner = ownerText(content.owner) ?? null;
+    const values = [id, key, JSON.stringify(content), owner, onlyOwner, onlyKnown];
+    const { rows, isRepeated } = await this.#driver.run(SQL.enter, values);
+    if (rows[0] !== undefined) return { position: Number(rows[0].position), isNew: true };
+    const [known] = (await this.#driver.run(SQL.known, [id, key, owner, onlyOwner])).rows;
+    // Sent again because its answer was lost, it finds its own entry.
+    return known && { position: Number(known.position), isNew: isRepeated };
+  }
+
+  /** Names the version of the conversation that it has read: a copy that comes later finds another one. */
+  async hold({ conversationId, claim, leaseMs }: ConversationLease): Promise<HoldOutcome> {
+    for (;;) {
+      const [row] = (await this.#driver.run(SQL.read, [conversationId])).rows;
+      if (row === undefined) return { status: 'missing' };
+      const conversation = keptConversation(conversationId, row);
+      if (conversation.isHeld && row.claim !== claim) return { status: 'taken' };
+      const held = await this.#driver.run(SQL.hold, [conversationId, claim, wholeMs(leaseMs), row.version]);
+      if (held.rows.length > 0) return { status: 'held', conversation: { ...conversation, isHeld: true } };
+    }
+  }
+
+  async renew({ conversationId, claim, leaseMs }: ConversationLease): Promise<HoldRenewal> {
+    const { rows } = await this.#driver.run(SQL.renew, [conversationId, claim, wholeMs(leaseMs)]);
+    const [row] = rows;
+    return row === undefined ? { holds: false } : { holds: true, isAbortAsked: Boolean(row.abort_asked) };
+  }
+
+  async commit(hold: ConversationHold, commit: ConversationCommit): Promise<boolean> {
+    const { turn, history = { keep: UNCUT, messages: [] }, done = [], events = [] } = commit;
+    const row = await this.#write(SQL.commit, hold, [
+      ...[events.map(toJson), events.length, turn !== undefined, turn ? toJson(turn) : null],
+      ...[turn?.number ?? 0, history.keep, history.messages.map(toJson), history.messages.length, done],
+    ]);
+    return row !== undefined;
+  }
+
+  async tell(hold: ConversationHold, events: readonly JsonObject[]): Promise<number | undefined> {
+    const row = await this.#write(SQL.tell, hold, [events.map(toJson), events.length]);
+    return row && Number(row.last_event);
+  }
+
+  async letGo({ conversationId, claim }: ConversationHold, seen: number): Promise<boolean> {
+    return isDone(await this.#driver.run(SQL.let_go, [conversationId, claim, seen]));
+  }
+
+  async read(conversationId: string): Promise<KeptConversation | undefined> {
+    const { rows } = await this.#driver.run(SQL.read, [conversationId]);
+    return rows[0] && keptConversation(conversationId, rows[0]);
+  }
+
+  async events({ conversationId, after, limit }: EventQuery): Promise<readonly LoggedEvent[]> {
+    const { rows } = await this.#driver.run(SQL.events, [conversationId, after, limit]);
+    return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
+  }
+
+  /** Names the turn: a copy that comes later ends no other one. */
+  async askAbort(conversationId: string): Promise<boolean> {
+    const [open] = (await this.#driver.run(SQL.open_turn, [conversationId])).rows;
+    if (open === undefined) return false;
+    return isDone(await this.#driver.run(SQL.ask_abort, [conversationId, open.turns]));
+  }
+
+  async due(limit: number): Promise<readonly string[]> {
+    return (await this.#driver.run(SQL.due, [limit])).rows.map(idOf);
+  }
+
+  watch(listener: (news: ConversationNews) => void): () => void {
+    return this.#driver.watch(listener);
+  }
+
+  async remove({ conversationId: id, claim }: ConversationHold, how: 'hide' | 'erase'): Promise<boolean> {
+    const key = conversationKey(id);
+    const values = [id, claim, turnMark(id), approvalMark(id), key, grantedKey(key)];
+    const run: RunStatement = this.#driver.run;
+    return isDone(await (how === 'hide' ? run(SQL.hide, [...values, hiddenId(id)]) : run(SQL.erase, values)));
+  }
+
+  async eraseHidden({ conversationId, owner, onlyOwner }: HiddenConversations): Promise<boolean> {
+    const values = [conversationId, onlyOwner, ownerText(owner) ?? null];
+    return isDone(await this.#driver.run(SQL.erase_hidden, values));
+  }
+
+  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  async idle(ageMs: number, limit: number): Promise<readonly string[]> {
+    return (await this.#driver.run(SQL.idle, [wholeMs(ageMs), limit])).rows.map(idOf);
+  }
+
+  async removeEventsOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    await this.#driver.run(SQL.remove_entries, [wholeMs(ageMs)]);
+    return removeOld(this.#driver.run, SQL.remove_events, [ageMs]);
+  }
+
+  /** The row of a write; `undefined` where the hold was lost. Of one that was sent twice, the copy finds it still held. */
+  #write(
+    statement: Statement,
+    { conversationId, claim }: ConversationHold,
+    values: readonly unknown[],
+  ): Promise<Row | undefined> {
+    return this.#writes.add(conversationId, async (name) => {
+      const written = await this.#driver.run(statement, [conversationId, claim, name, ...values]);
+      if (written.rows.length > 0 || !written.isRepeated) return written.rows[0];
+      return (await this.#driver.run(SQL.held, [conversationId, claim])).rows[0];
+    });
+  }
+}
+
+/** Sent again because its answer was lost, it finds nothing to do any more. */
+function isDone({ rows, isRepeated }: Outcome): boolean {
+  return rows.length > 0 || isRepeated;
+}
+
+function idOf(row: Row): string {
+  return String(row.conversation_id);
+}
+
+function keptConversation(conversationId: string, row: Row): KeptConversation {
+  return {
+    conversationId,
+    ...(row.owner === null ? {} : { owner: JSON.parse(String(row.owner)) }),
+    messages: JSON.parse(`[${row.messages ?? ''}]`) as KeptMessage[],
+    turns: Number(row.turns),
+    ...(row.turn === null ? {} : { turn: JSON.parse(String(row.turn)) as OpenTurn }),
+    inbox: JSON.parse(`[${row.inbox ?? ''}]`) as InboxEntry[],
+    isAbortAsked: Boolean(row.abort_asked),
+    revision: Number(row.revision),
+    lastEvent: Number(row.last_event),
+    isHeld: Boolean(row.is_held),
+  };
+}
+
+function toJson(value: object): string {
+  return JSON.stringify(value);
+}
+
+/**
+ * Writes of the same conversation one after another, under names that rise: what comes under a name that is not above
+ * the last one is a copy, however late, of what was sent before.
+ */
+class OrderedWrites {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Carries a write out when those before it have ended, well or not. */
+  async add<Value>(conversationId: string, write: (name: string) => Promise<Value>): Promise<Value> {
+    const before = this.#last.get(conversationId);
+    const writing = before === undefined ? write(nextName()) : before.then(() => write(nextName()));
+    const ended = writing.catch(() => {});
+    this.#last.set(conversationId, ended);
+    try {
+      return await writing;
+    } finally {
+      if (this.#last.get(conversationId) === ended) this.#last.delete(conversationId);
+    }
+  }
+}
+
+let named = 0;
+
+/**
+ * How the JSON of a standing approval names the conversation that it is for, or a turn of it, as a pattern: PostgreSQL's
+ * functions for JSON refuse some texts.
+ */
+function approvalMark(conversationId: string): string {
+  const id = JSON.stringify(conversationId)
+    .slice(1, -1)
+    .replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  return `"scope":"(?:conversation","subject":"${id}|run","subject":"${id}\\.[0-9]+)"`;
+}
+
+/** A name that sorts after all that this process gave before; writes of one claim are of one process. */
+function nextName(): string {
+  named += 1;
+  return `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;
+}

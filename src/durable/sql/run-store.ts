@@ -1,0 +1,793 @@
+import { randomUUID } from 'node:crypto';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetBalance,
+  type BudgetLedger,
+  type BudgetReservation,
+  partBeyond,
+  type ReservationOutcome,
+  type StoreWithBudgets,
+} from '../../core/contract/budget-ledger.js';
+import type { ConversationLog } from '../../core/contract/conversation-log.js';
+import type { JobStore, StoreWithJobs } from '../../core/contract/job-store.js';
+import type {
+  KeptResult,
+  ResultCache,
+  ResultKey,
+  ResultStore,
+  StoreWithCache,
+  StoreWithResults,
+} from '../../core/contract/result-store.js';
+import type { RetentionAges, RetentionReport, StoreWithRetention } from '../../core/contract/retention.js';
+import type {
+  CheckpointStore,
+  ExpiredQuery,
+  ExpiredRun,
+  KeptRun,
+  RunCheckpoint,
+  RunEntry,
+  RunPage,
+  RunQuery,
+  RunStatus,
+  RunSummary,
+  SeizeLease,
+  TakenRun,
+} from '../../core/contract/run-checkpoint.js';
+import type {
+  ClaimOutcome,
+  RunClaim,
+  RunLease,
+  RunState,
+  StoredResult,
+} from '../../core/contract/run-state.js';
+import {
+  type DueSchedules,
+  ownerSubject,
+  type Schedule,
+  type ScheduleMove,
+  type ScheduleQuery,
+  type ScheduleStore,
+  type StoreWithSchedules,
+  subjectOf,
+} from '../../core/contract/schedule-store.js';
+import type {
+  ApprovalStore,
+  StandingApproval,
+  StoreWithApprovals,
+} from '../../core/contract/standing-approvals.js';
+import { pageAfter, readQuery } from '../../core/errors/list-pages.js';
+import {
+  applyRetention,
+  checkAge,
+  expiryOf,
+  refusedBegin,
+  refusedSave,
+} from '../../core/errors/store-checks.js';
+import { SqlConversationLog } from './conversation-log.js';
+import {
+  type Outcome,
+  pageBehind,
+  type Row,
+  removeOld,
+  type SqlDriver,
+  type Statement,
+  statements,
+  type Transaction,
+  wholeMs,
+} from './driver.js';
+import { SqlJobs } from './jobs.js';
+
+/** Owners may be long, and an index has no room for that. */
+const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
+
+const LISTED = 'SELECT schedule, due_at FROM :schedules';
+const FIRST = 'ORDER BY due_at, id LIMIT $1';
+
+const SCHEDULE_SQL = statements('schedule', {
+  clock: 'SELECT {now} AS now',
+  find: 'SELECT 1 FROM :schedules WHERE id = $1',
+  add: `
+    INSERT INTO :schedules (id, conversation_id, subject, due_at, schedule)
+    SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text
+    WHERE $6::bigint IS NULL OR (SELECT count(*) FROM :schedules WHERE ${ofSubject('$3::text')}) < $6::bigint
+    ON CONFLICT DO NOTHING`,
+  list: `${LISTED} ${FIRST}`,
+  list_conversation: `
+    ${LISTED} WHERE conversation_id = $2 AND ($3::text IS NULL OR subject = $3::text) ${FIRST}`,
+  list_owner: `${LISTED} WHERE ${ofSubject('$2::text')} ${FIRST}`,
+  cancel: 'DELETE FROM :schedules WHERE id = $1',
+  due: `
+    SELECT clock.now, first.schedule, first.due_at FROM (SELECT {now} AS now) AS clock
+    LEFT JOIN (SELECT id, schedule, due_at FROM :schedules ${FIRST}) AS first ON true
+    ORDER BY first.due_at, first.id`,
+  move: 'UPDATE :schedules SET due_at = $3 WHERE id = $1 AND due_at = $2',
+  end: 'DELETE FROM :schedules WHERE id = $1 AND due_at = $2',
+});
+
+/** The schedules of a store; they are due by the database's clock. */
+class SqlSchedules implements ScheduleStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async clock(): Promise<number> {
+    return Number((await this.#driver.run(SCHEDULE_SQL.clock, [])).rows[0]?.now);
+  }
+
+  addSchedule(schedule: Schedule, most = Number.POSITIVE_INFINITY): Promise<boolean> {
+    const { id, conversationId, dueAt } = schedule;
+    const subject = subjectOf(schedule);
+    const limit = Number.isFinite(most) ? most : null;
+    const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
+    // Two that are added at the same moment would not see each other.
+    const locks = { of: 'schedules', names: [subject] };
+    return this.#driver.transaction(locks, function* (): Transaction<boolean> {
+      if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
+      return (yield [SCHEDULE_SQL.add, values]).count > 0;
+    });
+  }
+
+  async listSchedules(query: ScheduleQuery = {}): Promise<readonly Schedule[]> {
+    const { conversationId, owner, limit = DEFAULT_LIMIT } = query;
+    const subject = ownerSubject(owner);
+    const [statement, values] =
+      conversationId !== undefined
+        ? [SCHEDULE_SQL.list_conversation, [limit, conversationId, subject ?? null]]
+        : subject !== undefined
+          ? [SCHEDULE_SQL.list_owner, [limit, subject]]
+          : [SCHEDULE_SQL.list, [limit]];
+    return (await this.#driver.run(statement, values)).rows.map(scheduleOf);
+  }
+
+  async cancelSchedule(id: string): Promise<boolean> {
+    return (await this.#driver.run(SCHEDULE_SQL.cancel, [id])).count > 0;
+  }
+
+  async dueSchedules(limit: number): Promise<DueSchedules> {
+    const { rows } = await this.#driver.run(SCHEDULE_SQL.due, [limit + 1]);
+    const now = Number(rows[0]?.now);
+    const first = rows.filter(({ schedule }) => schedule !== null).map(scheduleOf);
+    const due = first.filter(({ dueAt }) => dueAt <= now).slice(0, limit);
+    const next = first[due.length];
+    return { now, due, ...(next === undefined ? {} : { nextAt: next.dueAt }) };
+  }
+
+  async moveSchedule({ id, dueAt, next }: ScheduleMove): Promise<boolean> {
+    const { count } = await (next === undefined
+      ? this.#driver.run(SCHEDULE_SQL.end, [id, dueAt])
+      : this.#driver.run(SCHEDULE_SQL.move, [id, dueAt, Math.ceil(next)]));
+    return count > 0;
+  }
+}
+
+function scheduleOf({ schedule, due_at: dueAt }: Row): Schedule {
+  return { ...(JSON.parse(String(schedule)) as Schedule), dueAt: Number(dueAt) };
+}
+
+const NAMES = 'tokens, cost, calls, steps, time_ms';
+
+const sums = (table: string, prefix: string): string =>
+  NAMES.split(', ')
+    .map((name) => `coalesce(sum(${table}.${name}), 0)::bigint AS ${prefix}${name}`)
+    .join(', ');
+
+const BUDGET_SQL = statements('budget', {
+  // Both sums are of one moment: what is settled between two statements would be in neither of them.
+  balance: `
+    WITH place AS MATERIALIZED (
+      SELECT $1::text AS key, now - CASE WHEN $2::bigint = 0 THEN now ELSE now % $2::bigint END AS began_at,
+        $2::bigint AS window_ms
+      FROM (SELECT {now} AS now) AS clock
+    ),
+    spent AS (SELECT ${sums('b', '')} FROM :budgets b JOIN place USING (key, began_at, window_ms)),
+    reserved AS (
+      SELECT ${sums('r', 'reserved_')} FROM :reservations r JOIN place USING (key, began_at, window_ms)
+      WHERE r.lease_end > {at}
+    )
+    SELECT place.began_at, spent.*, reserved.* FROM place, spent, reserved`,
+  has: 'SELECT 1 FROM :reservations WHERE id = $1 LIMIT 1',
+  reserve: `
+    INSERT INTO :reservations (id, key, began_at, window_ms, lease_end, ${NAMES})
+    VALUES ($1, $2, $3, $4, {now} + $5::bigint, $6, $7, $8, $9, $10)`,
+  renew: 'UPDATE :reservations SET lease_end = {now} + $2::bigint WHERE id = $1',
+  settle: {
+    steps: {
+      // Of two who settle it at the same moment, the second finds nothing.
+      found: `
+        SELECT id FROM :reservations WHERE id = $1 ORDER BY key, began_at, window_ms LIMIT 1 FOR UPDATE`,
+      spent: `
+        INSERT INTO :budgets AS b (key, began_at, window_ms, changed_at, ${NAMES})
+        SELECT key, began_at, window_ms, {now}, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint
+        FROM :reservations WHERE id = $1 AND {found} ORDER BY key, began_at, window_ms
+        ON CONFLICT (key, began_at, window_ms) DO UPDATE SET changed_at = excluded.changed_at,
+          tokens = b.tokens + excluded.tokens, cost = b.cost + excluded.cost, calls = b.calls + excluded.calls,
+          steps = b.steps + excluded.steps, time_ms = b.time_ms + excluded.time_ms`,
+      ended: 'DELETE FROM :reservations WHERE id = $1 AND {found}',
+    },
+  },
+  forget_reserved: 'DELETE FROM :reservations WHERE lease_end <= {at} - $1::bigint',
+  forget: `
+    DELETE FROM :budgets WHERE (key, began_at, window_ms) IN (
+      SELECT key, began_at, window_ms FROM :budgets WHERE changed_at <= {at} - $1::bigint LIMIT $2
+    )`,
+});
+
+/** The budgets of a store. Windows and leases are by the database's clock. */
+class SqlBudgets implements BudgetLedger {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  reserve({ id, accounts, amounts, leaseMs }: BudgetReservation): Promise<ReservationOutcome> {
+    // A reservation waits only for other reservations of the same account.
+    const locks = { of: 'budgets', names: accounts.map(({ key }) => key) };
+    return this.#driver.transaction(locks, function* (): Transaction<ReservationOutcome> {
+      if ((yield [BUDGET_SQL.has, [id]]).rows.length > 0) return { status: 'reserved' };
+      const begun: unknown[] = [];
+      for (const { key, windowMs = 0, limits } of accounts) {
+        const [row = {}] = (yield [BUDGET_SQL.balance, [key, windowMs]]).rows;
+        const { spent, reserved } = balanceOf(row);
+        const beyond = partBeyond(limits, addAmounts(spent, reserved), amounts);
+        if (beyond !== undefined) return { status: 'spent', key, ...beyond };
+        begun.push(row.began_at);
+      }
+      for (const [index, { key, windowMs = 0 }] of accounts.entries()) {
+        const values = [id, key, begun[index], windowMs, wholeMs(leaseMs), ...valuesOf(amounts)];
+        yield [BUDGET_SQL.reserve, values];
+      }
+      return { status: 'reserved' };
+    });
+  }
+
+  async renewReservation(id: string, leaseMs: number): Promise<boolean> {
+    return (await this.#driver.run(BUDGET_SQL.renew, [id, wholeMs(leaseMs)])).count > 0;
+  }
+
+  async settle(id: string, spent: BudgetAmounts): Promise<boolean> {
+    const { rows, isRepeated } = await this.#driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
+    // Sent again because its answer was lost, it finds nothing more to settle.
+    return rows.length > 0 || isRepeated;
+  }
+
+  async balance({ key, windowMs = 0 }: Pick<BudgetAccount, 'key' | 'windowMs'>): Promise<BudgetBalance> {
+    const { rows } = await this.#driver.run(BUDGET_SQL.balance, [key, windowMs]);
+    return balanceOf(rows[0] ?? {});
+  }
+
+  async removeOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    await this.#driver.run(BUDGET_SQL.forget_reserved, [wholeMs(ageMs)]);
+    return removeOld(this.#driver.run, BUDGET_SQL.forget, [ageMs]);
+  }
+}
+
+function valuesOf({ tokens, cost, calls, steps, timeMs }: BudgetAmounts): readonly number[] {
+  return [tokens, cost, calls, steps, timeMs];
+}
+
+function balanceOf(row: Row): BudgetBalance {
+  const amounts = (prefix: string): BudgetAmounts => {
+    const part = (name: string): number => Number(row[`${prefix}${name}`] ?? 0);
+    const [tokens, cost, calls, steps] = [part('tokens'), part('cost'), part('calls'), part('steps')];
+    return { tokens, cost, calls, steps, timeMs: part('time_ms') };
+  };
+  return { spent: amounts(''), reserved: amounts('reserved_') };
+}
+
+const CACHE = statements('result', {
+  get: 'SELECT result FROM :results WHERE key = $1 AND ends_at > {now}',
+  put: `
+    INSERT INTO :results (key, result, ends_at) VALUES ($1, $2, {now} + $3::bigint)
+    ON CONFLICT (key) DO UPDATE SET result = excluded.result, ends_at = excluded.ends_at`,
+  forget: 'DELETE FROM :results WHERE key = $1 OR ends_at <= {at}',
+});
+
+/** The results that a store keeps for a while; they run out by the database's clock. */
+class SqlCache implements ResultCache {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async cachedResult(key: string): Promise<StoredResult | undefined> {
+    const { rows } = await this.#driver.run(CACHE.get, [key]);
+    return rows[0] && (JSON.parse(String(rows[0].result)) as StoredResult);
+  }
+
+  async cacheResult(key: string, result: StoredResult, lifetimeMs: number): Promise<void> {
+    await this.#driver.run(CACHE.put, [key, JSON.stringify(result), wholeMs(lifetimeMs)]);
+  }
+
+  async forgetResult(key: string): Promise<void> {
+    await this.#driver.run(CACHE.forget, [key]);
+  }
+}
+
+const RESULTS = statements('kept_result', {
+  keep: `
+    INSERT INTO :kept_results (run_id, handle, owner, text, end_at) VALUES ($1, $2, $3, $4, {now} + $5::bigint)
+    ON CONFLICT (run_id, handle) DO UPDATE SET owner = excluded.owner, text = excluded.text, end_at = excluded.end_at`,
+  read: `
+    SELECT text FROM :kept_results
+    WHERE run_id = $1 AND handle = $2 AND owner IS NOT DISTINCT FROM $3 AND end_at > {now}`,
+  remove: `
+    DELETE FROM :kept_results WHERE (run_id, handle) IN (
+      SELECT run_id, handle FROM :kept_results WHERE end_at <= {at} - $1::bigint ORDER BY end_at
+      LIMIT $2 FOR UPDATE SKIP LOCKED
+    )`,
+});
+
+/** How many are forgotten with each that is kept. */
+const FEW = 1_000;
+
+/** The large results of a store. */
+class SqlResults implements ResultStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): Promise<void> {
+    await this.#driver.run(RESULTS.remove, [0, FEW]);
+    // As JSON: databases have no text with half a character in it, or with a NUL.
+    const values = [runId, handle, owner ?? null, JSON.stringify(text), wholeMs(lifeMs)];
+    await this.#driver.run(RESULTS.keep, values);
+  }
+
+  async readResult({ handle, runId, owner }: ResultKey): Promise<string | undefined> {
+    const { rows } = await this.#driver.run(RESULTS.read, [runId, handle, owner ?? null]);
+    return rows[0] && (JSON.parse(String(rows[0].text)) as string);
+  }
+
+  removeExpiredResults(): Promise<number> {
+    return removeOld(this.#driver.run, RESULTS.remove, [0]);
+  }
+}
+
+const STANDS = '(expires_at IS NULL OR expires_at > {now})';
+
+const APPROVALS = statements('approval', {
+  add: {
+    steps: {
+      added: `
+        INSERT INTO :approvals (id, approval, expires_at, seq)
+        SELECT $1, $2, $3::bigint, coalesce(max(seq), 0) + 1 FROM :approvals WHERE true
+        ON CONFLICT (id) DO UPDATE SET approval = excluded.approval, expires_at = excluded.expires_at, seq = excluded.seq
+        RETURNING id`,
+      forgotten: `DELETE FROM :approvals WHERE NOT ${STANDS} AND id <> $1`,
+    },
+  },
+  find: `
+    SELECT approval FROM :approvals JOIN {each $1} ON id = value WHERE ${STANDS} ORDER BY place LIMIT 1`,
+  list: `SELECT approval FROM :approvals WHERE ${STANDS} ORDER BY seq DESC LIMIT $1`,
+  revoke: `DELETE FROM :approvals WHERE id = $1 AND ${STANDS}`,
+});
+
+const DEFAULT_LIMIT = 100;
+
+/** The standing approvals of a store. */
+class SqlApprovals implements ApprovalStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async addApproval(approval: StandingApproval): Promise<void> {
+    const { id, expiresAt } = approval;
+    const values = [id, JSON.stringify(approval), expiresAt === undefined ? null : Math.ceil(expiresAt)];
+    await this.#driver.run(APPROVALS.add, values);
+  }
+
+  async findApproval(ids: readonly string[]): Promise<StandingApproval | undefined> {
+    const { rows } = await this.#driver.run(APPROVALS.find, [ids]);
+    return rows[0] && approvalOf(rows[0]);
+  }
+
+  async listApprovals(limit = DEFAULT_LIMIT): Promise<readonly StandingApproval[]> {
+    return (await this.#driver.run(APPROVALS.list, [limit])).rows.map(approvalOf);
+  }
+
+  async revokeApproval(id: string): Promise<boolean> {
+    return (await this.#driver.run(APPROVALS.revoke, [id])).count > 0;
+  }
+}
+
+function approvalOf({ approval }: Row): StandingApproval {
+  return JSON.parse(String(approval)) as StandingApproval;
+}
+
+const FREE = '(lease_end IS NULL OR lease_end <= {now})';
+const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
+const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
+const HELD = 'run_id = $1 AND claim = $2';
+
+/** The run of the turn that the conversation has open whose id it may have, by its key; an open turn is the last one. */
+const OPEN_TURN = `coalesce((
+  SELECT conversation_id || '.' || turns FROM :fleet_conversations
+  WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1) AND turn IS NOT NULL
+), '')`;
+
+const pageStatement = (where: string) =>
+  pageBehind({ table: ':runs', columns: SUMMARY, id: 'run_id', where });
+
+/** `$1` is the run and `$2` the claim, where a statement has them. */
+const SQL = statements('run', {
+  // A copy changes nothing: what is kept is what it brings.
+  save: `
+    INSERT INTO :runs AS kept (run_id, status, revision, state, created_at, changed_at, expires_at, turn_of)
+    SELECT $1, 'suspended', $2::integer, $3, at.now, at.now, $4::bigint, $5 FROM (SELECT {now} AS now) AS at WHERE true
+    ON CONFLICT (run_id) DO UPDATE
+    SET revision = excluded.revision, state = excluded.state, changed_at = excluded.changed_at,
+      claim = NULL, lease_end = NULL, expires_at = excluded.expires_at, turn_of = excluded.turn_of
+    WHERE kept.status = 'suspended' AND kept.revision <= excluded.revision
+      AND (kept.lease_end IS NULL OR kept.lease_end <= {now})
+      AND (kept.revision < excluded.revision OR kept.state <> excluded.state)
+    RETURNING run_id`,
+  saved: `
+    SELECT run_id FROM :runs
+    WHERE run_id = $1 AND status = 'suspended' AND revision = $2::integer AND state = $3 AND ${FREE}`,
+  load: "SELECT state FROM :runs WHERE run_id = $1 AND status = 'suspended'",
+  claimable: `SELECT {version} AS version, claim, status, NOT ${FREE} AS is_held FROM :runs WHERE run_id = $1`,
+  // As it was read: a copy that comes later finds another version of the row.
+  hold: `
+    UPDATE :runs SET claim = $2, lease_end = {now} + $3::bigint, generation = generation + 1
+    WHERE run_id = $1 AND {version} = $4 RETURNING state`,
+  renew: `UPDATE :runs SET lease_end = {now} + $3::bigint WHERE ${HELD} RETURNING run_id`,
+  release: `UPDATE :runs SET ${FREED} WHERE ${HELD} RETURNING run_id`,
+  suspend: {
+    steps: {
+      done: `
+        UPDATE :runs SET status = 'suspended', revision = $3, state = $4, changed_at = {now}, ${FREED},
+          expires_at = $5, turn_of = $6
+        WHERE ${HELD} RETURNING run_id`,
+      dropped: 'DELETE FROM :run_entries WHERE run_id = $1 AND {done}',
+    },
+  },
+  remove: `DELETE FROM :runs WHERE ${HELD} RETURNING run_id`,
+  begin: `
+    INSERT INTO :runs (run_id, status, revision, state, created_at, changed_at, claim, lease_end, generation)
+    SELECT $1, 'running', $3::integer, $4, at.now, at.now, $2, at.now + $5::bigint, 1
+    FROM (SELECT {now} AS now) AS at WHERE true
+    ON CONFLICT DO NOTHING RETURNING run_id`,
+  append: `
+    INSERT INTO :run_entries (run_id, write_id, entries) SELECT run_id, $3, $4 FROM :runs WHERE ${HELD} FOR NO KEY UPDATE
+    ON CONFLICT DO NOTHING RETURNING run_id`,
+  // Leaves its name, '$5', among the entries, by which a copy knows that it is one.
+  keep: {
+    steps: {
+      done: `
+        UPDATE :runs SET status = 'running', revision = $3, state = $4, changed_at = {now}, expires_at = NULL
+        WHERE ${HELD} AND NOT EXISTS (SELECT 1 FROM :run_entries WHERE run_id = $1 AND write_id = $5)
+        RETURNING run_id`,
+      dropped: 'DELETE FROM :run_entries WHERE run_id = $1 AND {done}',
+      marked: `
+        INSERT INTO :run_entries (run_id, write_id, entries) SELECT $1, $5, '[]' WHERE {done} ON CONFLICT DO NOTHING`,
+    },
+  },
+  end: {
+    steps: {
+      done: `
+        UPDATE :runs SET status = 'ended', changed_at = {now}, expires_at = NULL, ${FREED}
+        WHERE ${HELD} RETURNING run_id`,
+      added: `
+        INSERT INTO :run_entries (run_id, write_id, entries) SELECT $1, $3, $4 WHERE {done} ON CONFLICT DO NOTHING`,
+    },
+  },
+  has_held: 'SELECT run_id FROM :runs WHERE run_id = $1 AND (claim = $2 OR ended_claim = $2)',
+  is_kept: 'SELECT run_id FROM :runs WHERE run_id = $1',
+  // One of the '$1' that were lost first: those who look at the same moment take different ones.
+  lost: `
+    SELECT run_id, version FROM (
+      SELECT run_id, {version} AS version FROM :runs
+      WHERE status = 'running' AND coalesce(lease_end, 0) <= {at} AND run_id <> ${OPEN_TURN}
+      ORDER BY coalesce(lease_end, 0) LIMIT $1
+    ) AS first ORDER BY random() LIMIT 1`,
+  read: `
+    SELECT ${SUMMARY}, state, (
+      SELECT string_agg(entries, ',' ORDER BY seq) FROM :run_entries WHERE run_id = $1
+    ) AS entries
+    FROM :runs WHERE run_id = $1`,
+  list: pageStatement('true'),
+  list_of: pageStatement('status = $4'),
+  expired: `
+    SELECT run_id, turn_of FROM :runs
+    WHERE expires_at <= {at} AND (turn_of IS NULL) = $1 AND status = 'suspended' AND ${FREE}
+    ORDER BY expires_at LIMIT $2`,
+  remove_old: `
+    WITH old AS MATERIALIZED (
+      SELECT run_id FROM :runs
+      WHERE status IN ('ended', $3) AND changed_at <= {at} - $1::bigint AND ${FREE} AND run_id <> ${OPEN_TURN}
+      ORDER BY changed_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM :runs WHERE run_id IN (SELECT run_id FROM old)`,
+});
+
+const MOST_UNSURE = 10_000;
+
+/** Of how many lost runs one is taken where others are always quicker. */
+const MOST_LOOKED_AT = 64;
+
+/** The runs of a database, and all else that a store keeps. A store adds how its database is opened and closed. */
+export class SqlRunStore
+  implements
+    CheckpointStore,
+    StoreWithJobs,
+    StoreWithBudgets,
+    StoreWithCache,
+    StoreWithApprovals,
+    StoreWithSchedules,
+    StoreWithResults,
+    StoreWithRetention
+{
+  /** The started work that it keeps. */
+  readonly jobs: JobStore;
+  /** What its budgets have spent. */
+  readonly budgets: BudgetLedger;
+  /** The results that it keeps for a while. */
+  readonly cache: ResultCache;
+  /** The approvals that stand for later calls, too. */
+  readonly approvals: ApprovalStore;
+  /** The prompts that enter its conversations when their time has come. */
+  readonly schedules: ScheduleStore;
+  /** The large results that it keeps, in the same database. */
+  readonly results: ResultStore;
+  /** The conversations that it keeps, in the same database. */
+  readonly conversations: ConversationLog;
+  readonly #driver: SqlDriver;
+  /** Names of writes whose answer may be lost: the same entries given again are the same write. */
+  readonly #writes = new WeakMap<readonly RunEntry[], string>();
+  /** Claims of which a statement failed although it may have been carried out. */
+  readonly #unsure = new Set<string>();
+
+  protected constructor(
+    driver: SqlDriver,
+    { jobs = new SqlJobs(driver) }: { readonly jobs?: JobStore } = {},
+  ) {
+    this.#driver = driver;
+    this.jobs = jobs;
+    this.budgets = new SqlBudgets(driver);
+    this.cache = new SqlCache(driver);
+    this.approvals = new SqlApprovals(driver);
+    this.schedules = new SqlSchedules(driver);
+    this.results = new SqlResults(driver);
+    this.conversations = new SqlConversationLog(driver);
+  }
+
+  /** Rejects with `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
+  async save(state: RunState): Promise<void> {
+    const { runId, revision } = state;
+    const { expiresAt, turnOf } = expiryOf(state);
+    const values = [runId, revision, JSON.stringify(state)];
+    if (hasRows(await this.#driver.run(SQL.save, [...values, expiresAt, turnOf]))) return;
+    if (!hasRows(await this.#driver.run(SQL.saved, values))) throw refusedSave(runId);
+  }
+
+  async load(runId: string): Promise<RunState | undefined> {
+    const { rows } = await this.#driver.run(SQL.load, [runId]);
+    return rows[0] && (JSON.parse(String(rows[0].state)) as RunState);
+  }
+
+  async claim(lease: RunLease): Promise<ClaimOutcome> {
+    const outcome = await this.#hold(lease, ({ status, is_held: isHeld }) => {
+      if (status === 'ended') return 'missing';
+      if (isHeld) return 'taken';
+      return status === 'suspended' ? undefined : 'lost';
+    });
+    if (outcome.status !== 'claimed') return outcome;
+    return { status: 'claimed', state: await this.#readable(lease, outcome.state) };
+  }
+
+  async renew(lease: RunLease): Promise<boolean> {
+    return hasRows(await this.#send(SQL.renew, lease, wholeMs(lease.leaseMs)));
+  }
+
+  async release(claim: RunClaim, state?: RunState): Promise<boolean> {
+    if (state === undefined) return this.#finish(SQL.release, claim);
+    const { expiresAt, turnOf } = expiryOf(state);
+    return this.#finish(SQL.suspend, claim, state.revision, JSON.stringify(state), expiresAt, turnOf);
+  }
+
+  async remove(claim: RunClaim): Promise<boolean> {
+    const outcome = await this.#send(SQL.remove, claim);
+    if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
+    // Nobody else removes what is claimed.
+    return !hasRows(await this.#driver.run(SQL.is_kept, [claim.runId]));
+  }
+
+  /** Rejects with `RunClaimed` (517) where a run of this id is kept. */
+  async begin(lease: RunLease, checkpoint: RunCheckpoint): Promise<void> {
+    const values = [checkpoint.revision, JSON.stringify(checkpoint), wholeMs(lease.leaseMs)];
+    if (!(await this.#finish(SQL.begin, lease, ...values))) throw refusedBegin(lease.runId);
+  }
+
+  /** In one round trip. */
+  append(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
+    return this.#finish(SQL.append, claim, this.#nameOf(entries), JSON.stringify(entries));
+  }
+
+  checkpoint(claim: RunClaim, checkpoint: RunCheckpoint): Promise<boolean> {
+    return this.#finish(SQL.keep, claim, checkpoint.revision, JSON.stringify(checkpoint), randomUUID());
+  }
+
+  end(claim: RunClaim, entries: readonly RunEntry[]): Promise<boolean> {
+    return this.#finish(SQL.end, claim, this.#nameOf(entries), JSON.stringify(entries));
+  }
+
+  async claimLost({ claim, leaseMs }: Omit<RunLease, 'runId'>): Promise<TakenRun> {
+    for (let among = 1; ; among = Math.min(2 * among, MOST_LOOKED_AT)) {
+      const [lost] = (await this.#driver.run(SQL.lost, [among])).rows;
+      if (lost === undefined) return { status: 'missing' };
+      const runId = String(lost.run_id);
+      if (await this.#finish(SQL.hold, { runId, claim }, wholeMs(leaseMs), lost.version))
+        return this.#taken(runId);
+    }
+  }
+
+  async seize(lease: SeizeLease): Promise<TakenRun> {
+    const outcome = await this.#hold(lease, ({ is_held: isHeld }) =>
+      isHeld && lease.from === 'nobody' ? 'taken' : undefined,
+    );
+    return outcome.status === 'claimed' ? this.#taken(lease.runId) : { status: outcome.status };
+  }
+
+  async read(runId: string): Promise<KeptRun | undefined> {
+    const [row] = (await this.#driver.run(SQL.read, [runId])).rows;
+    if (row === undefined) return undefined;
+    const writes = JSON.parse(`[${row.entries ?? ''}]`) as RunEntry[][];
+    const state = JSON.parse(String(row.state)) as KeptRun['state'];
+    return { ...summaryOf(row), state, entries: writes.flat() };
+  }
+
+  /** Rejects with `InvalidOptions` (521) for a query that is not one. */
+  async list(query: RunQuery = {}): Promise<RunPage> {
+    const { status, after, limit } = readQuery(query);
+    const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
+    const { rows } = await (status === undefined
+      ? this.#driver.run(SQL.list, place)
+      : this.#driver.run(SQL.list_of, [...place, status]));
+    return pageAfter(rows.map(summaryOf), limit);
+  }
+
+  async expiredRuns({ of, limit }: ExpiredQuery): Promise<readonly ExpiredRun[]> {
+    const { rows } = await this.#driver.run(SQL.expired, [of === 'others', limit]);
+    return rows.map(({ run_id: runId, turn_of: turnOf }) => ({
+      runId: String(runId),
+      ...(turnOf === null ? {} : { conversationId: String(turnOf) }),
+    }));
+  }
+
+  /**
+   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
+   * milliseconds ago: nobody will answer them any more. Gives their number.
+   *
+   * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
+   */
+  async removeOlderThan(ageMs: number): Promise<number> {
+    checkAge(ageMs);
+    return this.#removeOld(ageMs, 'suspended');
+  }
+
+  /**
+   * Removes what is not needed any more, by age; returns how much that was. Never removes runs that wait or are under
+   * way, unfinished jobs, or conversations with an open turn.
+   *
+   * @example
+   * ```ts
+   * const store = new PostgresRunStore({ connectionString: 'postgres://app@127.0.0.1:5432/shop' });
+   * const DAY = 86_400_000;
+   * const removed = await store.retention({ runs: 7 * DAY, jobs: DAY, events: 30 * DAY, conversations: 365 * DAY });
+   * console.log(removed); // { runs: 1200, jobs: 310, events: 52000, conversations: 4 }
+   * ```
+   *
+   * @throws InvalidOptionsError (521) for an age that is not a number of milliseconds.
+   */
+  retention(ages: RetentionAges): Promise<RetentionReport> {
+    const conversations = this.conversations as SqlConversationLog;
+    return applyRetention(ages, {
+      runs: (age) => this.#removeOld(age, 'ended'),
+      jobs: (age) => this.jobs.removeJobsOlderThan(age),
+      conversations,
+      idle: (age, limit) => conversations.idle(age, limit),
+    });
+  }
+
+  /** Those that have ended, or are of another status. */
+  #removeOld(ageMs: number, alsoStatus: RunStatus): Promise<number> {
+    return removeOld(this.#driver.run, SQL.remove_old, [ageMs, alsoStatus]);
+  }
+
+  /** Claims a run as it was read, unless that refuses it: a copy that comes later finds another one. */
+  async #hold<Refusal extends 'taken' | 'lost' | 'missing'>(
+    lease: RunLease,
+    refuse: (row: Row) => Refusal | undefined,
+  ): Promise<{ readonly status: Refusal | 'missing' } | HeldState> {
+    for (let isUnsure = this.#unsure.has(lease.claim); ; ) {
+      const [row] = (await this.#driver.run(SQL.claimable, [lease.runId])).rows;
+      if (row === undefined) return { status: 'missing' };
+      const isOwn = isUnsure && row.claim === lease.claim;
+      const refusal = refuse(isOwn ? { ...row, is_held: false } : row);
+      if (refusal !== undefined) return { status: refusal };
+      const held = await this.#send(SQL.hold, lease, wholeMs(lease.leaseMs), row.version);
+      if (held.rows[0] !== undefined) return { status: 'claimed', state: String(held.rows[0].state) };
+      isUnsure ||= held.isRepeated;
+    }
+  }
+
+  /** Sends what somebody does who claimed a run. */
+  async #send(
+    statement: Statement,
+    { runId, claim }: RunClaim,
+    ...values: readonly unknown[]
+  ): Promise<Outcome> {
+    const wasUnsure = this.#unsure.has(claim);
+    try {
+      const outcome = await this.#driver.run(statement, [runId, claim, ...values]);
+      this.#unsure.delete(claim);
+      return wasUnsure ? { ...outcome, isRepeated: true } : outcome;
+    } catch (error) {
+      this.#unsure.add(claim);
+      const [oldest] = this.#unsure;
+      if (oldest !== undefined && this.#unsure.size > MOST_UNSURE) this.#unsure.delete(oldest);
+      throw error;
+    }
+  }
+
+  /** The same where the statement can be carried out once only: sent again, it finds that it was. */
+  async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
+    const outcome = await this.#send(statement, claim, ...values);
+    if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
+    return hasRows(await this.#driver.run(SQL.has_held, [claim.runId, claim.claim]));
+  }
+
+  /** Entries of who had the run before are there by now: this is a statement of its own, after the claim. */
+  async #taken(runId: string): Promise<TakenRun> {
+    const run = await this.read(runId);
+    return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
+  }
+
+  /** A run with a damaged state does not stay claimed. */
+  async #readable(claim: RunClaim, state: string): Promise<RunState> {
+    try {
+      return JSON.parse(state) as RunState;
+    } catch (error) {
+      await this.release(claim);
+      throw error;
+    }
+  }
+
+  #nameOf(entries: readonly RunEntry[]): string {
+    const name = this.#writes.get(entries) ?? randomUUID();
+    this.#writes.set(entries, name);
+    return name;
+  }
+}
+
+/** A run that is claimed, and its state as it stands. */
+interface HeldState {
+  readonly status: 'claimed';
+  readonly state: string;
+}
+
+function hasRows({ rows }: Outcome): boolean {
+  return rows.length > 0;
+}
+
+function summaryOf(row: Row): RunSummary {
+  const summary = {
+    runId: String(row.run_id),
+    status: row.status as RunStatus,
+    generation: Number(row.generation),
+    createdAt: Number(row.created_at),
+    changedAt: Number(row.changed_at),
+  };
+  return row.lease_end === null ? summary : { ...summary, leaseEnd: Number(row.lease_end) };
+}

@@ -1,0 +1,768 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4File,
+  LanguageModelV4FinishReason,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4ProviderTool,
+  LanguageModelV4Source,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
+  LanguageModelV4ToolChoice,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
+  SharedV4ProviderOptions,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
+import {
+  type FinishReason,
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type ProviderIdentity,
+  type ProviderItems,
+  REQUEST,
+  type ReplyAttachment,
+  type ToolCall,
+  type ToolChoice,
+  type ToolSchema,
+  type Usage,
+} from '../../core/contract/llm-provider.js';
+import type { Logger } from '../../core/contract/ports.js';
+import {
+  checkArguments,
+  checkOptions,
+  InvalidOptionsError,
+  warnAuthor,
+} from '../../core/errors/author-fault.js';
+import { isConnectionLost, ProviderError } from '../../core/errors/provider-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord, plainJson } from '../../core/kernel/json.js';
+import {
+  BOOLEAN,
+  either,
+  FILLED_TEXT,
+  HEADERS,
+  LIST,
+  LOGGER,
+  NUMBER,
+  oneOf,
+  optionTable,
+  RECORD,
+  WHOLE,
+} from '../../core/kernel/options.js';
+import { readExactJson } from '../../tools/checking/exact-json.js';
+import { isStrictForm } from '../../tools/schema/strict/strict-schema.js';
+import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
+import type { AiSdkProviderTool } from './to-ai-sdk-tools.js';
+import { keepParts, nameOf, toPrompt } from './to-prompt.js';
+
+/** What a request is made with, beside itself. */
+interface CallSettings {
+  readonly model: LanguageModelV4;
+  readonly key: string;
+  readonly providerTools: Readonly<Record<string, AiSdkProviderTool>>;
+  /** Hears of what the model cannot be told. */
+  readonly onUnsupported: (feature: string, fix: string) => void;
+}
+
+/** What `llmOptions` may have: the settings of an AI SDK call that a request does not say itself. */
+type ModelOptions = Pick<
+  LanguageModelV4CallOptions,
+  | 'maxOutputTokens'
+  | 'temperature'
+  | 'stopSequences'
+  | 'topP'
+  | 'topK'
+  | 'presencePenalty'
+  | 'frequencyPenalty'
+  | 'seed'
+  | 'reasoning'
+  | 'headers'
+  | 'providerOptions'
+>;
+
+const MODEL_OPTIONS = optionTable<ModelOptions>(
+  'the llmOptions of an AI SDK model',
+  {
+    maxOutputTokens: NUMBER,
+    temperature: NUMBER,
+    stopSequences: LIST,
+    topP: NUMBER,
+    topK: NUMBER,
+    presencePenalty: NUMBER,
+    frequencyPenalty: NUMBER,
+    seed: NUMBER,
+    reasoning: oneOf('provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'),
+    headers: HEADERS,
+    providerOptions: { ...RECORD, fix: '{ anthropic: { … } }' },
+  },
+  {
+    max_tokens: 'maxOutputTokens: …',
+    max_completion_tokens: 'maxOutputTokens: …',
+    top_p: 'topP: …',
+    stop: "stopSequences: ['…']",
+    reasoning_effort: "reasoning: 'low'",
+    response_format: 'responseFormat of the request',
+    tool_choice: 'toolChoice of the request',
+    parallel_tool_calls: 'parallelToolCalls of the request',
+  },
+);
+
+/**
+ * A request as an AI SDK model takes it.
+ *
+ * @throws InvalidOptionsError (521) for an option that AI SDK models do not have; TypeError for a message that the
+ * model cannot be sent.
+ */
+async function toCallOptions(
+  request: LLMRequest,
+  settings: CallSettings,
+): Promise<LanguageModelV4CallOptions> {
+  const { messages, options = {}, responseFormat, maxOutputTokens, signal } = request;
+  checkOptions(options, MODEL_OPTIONS);
+  const tools = toTools(request, settings);
+  const providerOptions = toProviderOptions(request, settings);
+  return {
+    ...(options as ModelOptions),
+    ...(maxOutputTokens !== undefined && {
+      maxOutputTokens: Math.min(
+        maxOutputTokens,
+        (options as ModelOptions).maxOutputTokens ?? maxOutputTokens,
+      ),
+    }),
+    prompt: await toPrompt(messages, { ...settings, found: foundTools(request) }),
+    // An empty list of tools is refused by some APIs.
+    ...(tools.length > 0 && { tools }),
+    ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: toChoice(request.toolChoice) }),
+    ...(responseFormat && { responseFormat: responseFormat as LanguageModelV4CallOptions['responseFormat'] }),
+    ...(providerOptions && { providerOptions }),
+    ...(signal && { abortSignal: signal }),
+  };
+}
+
+/** A tool of the provider takes the place of one of ours with its name: then a call of it is made here. */
+function toTools(
+  { tools = [], toolChoice }: LLMRequest,
+  { providerTools }: CallSettings,
+): (LanguageModelV4FunctionTool | LanguageModelV4ProviderTool)[] {
+  const own = tools
+    .filter(({ function: { name } }) => !Object.hasOwn(providerTools, name))
+    .map(toFunctionTool);
+  const theirs = Object.entries(providerTools).map(([name, { id, args }]) => ({
+    type: 'provider' as const,
+    id,
+    name,
+    args,
+  }));
+  const allowed = isRecord(toolChoice) && 'tools' in toolChoice ? new Set(toolChoice.tools) : undefined;
+  return [...own, ...theirs].filter(({ name }) => allowed?.has(name) ?? true);
+}
+
+/** Names of the tools that a reference may name. */
+function foundTools({ tools = [] }: LLMRequest): ReadonlySet<string> {
+  return new Set(tools.filter(({ defer }) => defer).map((tool) => tool.function.name));
+}
+
+function toFunctionTool({
+  defer,
+  function: { name, description, parameters, strict },
+}: ToolSchema): LanguageModelV4FunctionTool {
+  // Anthropic refuses a schema that does not say so.
+  const inputSchema = { type: 'object', ...parameters } as LanguageModelV4FunctionTool['inputSchema'];
+  return {
+    type: 'function',
+    name,
+    ...(description && { description }),
+    inputSchema,
+    ...(strict !== undefined && { strict }),
+    // No part of the prompt until a reference names it.
+    ...(defer && { providerOptions: { anthropic: { deferLoading: true } } }),
+  };
+}
+
+/** Models are not told that they may call some of their tools: what they may not is left out. */
+function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
+  if (typeof choice === 'string') return { type: choice };
+  if ('tool' in choice) return { type: 'tool', toolName: choice.tool };
+  return { type: choice.mode ?? 'auto' };
+}
+
+/** How the options of a provider say whether a reply may have several calls. */
+const PARALLEL: Readonly<Record<string, (isParallel: boolean) => JSONObject>> = {
+  openai: (parallelToolCalls) => ({ parallelToolCalls }),
+  mistral: (parallelToolCalls) => ({ parallelToolCalls }),
+  groq: (parallelToolCalls) => ({ parallelToolCalls }),
+  anthropic: (isParallel) => ({ disableParallelToolUse: !isParallel }),
+};
+
+function toProviderOptions(request: LLMRequest, settings: CallSettings): SharedV4ProviderOptions | undefined {
+  const given = request.options?.providerOptions as SharedV4ProviderOptions | undefined;
+  const family = familyOf(settings.model);
+  const said = { ...parallelOptions(request, family, settings), ...formatOptions(request, family) };
+  return Object.keys(said).length === 0 ? given : { ...given, [family]: { ...said, ...given?.[family] } };
+}
+
+/** The options of `openai.responses` are those of `openai`, and Claude on Bedrock takes those of Anthropic. */
+function familyOf({ provider, modelId }: LanguageModelV4): string {
+  const [family = ''] = provider.split('.');
+  return family === 'amazon-bedrock' && modelId.includes('anthropic.') ? 'anthropic' : family;
+}
+
+function parallelOptions(
+  { parallelToolCalls }: LLMRequest,
+  family: string,
+  { onUnsupported }: CallSettings,
+): JSONObject | undefined {
+  if (parallelToolCalls === undefined) return undefined;
+  const said = Object.hasOwn(PARALLEL, family) ? PARALLEL[family]?.(parallelToolCalls) : undefined;
+  if (said === undefined)
+    onUnsupported('parallelToolCalls is not carried to this provider', 'say it in providerOptions');
+  return said;
+}
+
+/** Its package says of every schema that it is strict, and OpenAI refuses a request where that is not so. */
+function formatOptions({ responseFormat }: LLMRequest, family: string): JSONObject | undefined {
+  const schema = responseFormat?.type === 'json' ? responseFormat.schema : undefined;
+  const isLoose = family === 'openai' && schema !== undefined && !isStrictForm(schema);
+  return isLoose ? { strictJsonSchema: false } : undefined;
+}
+
+/** What a reply is made of, from one call or put together from a stream. */
+type Reply = Pick<LanguageModelV4GenerateResult, 'content' | 'finishReason' | 'usage'> & {
+  readonly response?: { readonly id?: string | undefined; readonly modelId?: string | undefined } | undefined;
+};
+
+/** Between two blocks of reasoning, which are paragraphs for people. */
+const BETWEEN = '\n\n';
+
+/** The response that a reply of an AI SDK model means; what goes back is kept by the key. */
+function toResponse({ content, finishReason, usage, response }: Reply, key: string): LLMResponse {
+  const calls = content.filter(isOwnCall);
+  const reasoning = content.flatMap((part) => (part.type === 'reasoning' && part.text ? [part.text] : []));
+  const attachments = content.flatMap(attachmentsOf);
+  const items = keepParts(content, key);
+  const counted = toUsage(usage);
+  return {
+    content: content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+    toolCalls: calls.map((call) => toToolCall(call, key)),
+    finishReason: toFinishReason(finishReason, calls.length > 0),
+    ...(finishReason?.raw === undefined ? {} : { rawFinishReason: finishReason.raw }),
+    ...(counted && { usage: counted }),
+    ...(reasoning.length > 0 && { reasoning: reasoning.join(BETWEEN) }),
+    ...(attachments.length > 0 && { attachments }),
+    ...(items && { providerItems: items }),
+    ...originOf(response),
+  };
+}
+
+function attachmentsOf(part: LanguageModelV4Content): readonly ReplyAttachment[] {
+  if (part.type === 'source') return [sourceOf(part)];
+  if (part.type !== 'file') return [];
+  const { data, mediaType } = part;
+  return [{ type: 'file', url: fileUrl(data, mediaType), mimeType: mediaType }];
+}
+
+function sourceOf(source: LanguageModelV4Source): ReplyAttachment {
+  const { title } = source;
+  if (source.sourceType === 'url')
+    return { type: 'page', url: source.url, ...(title !== undefined && { title }) };
+  const { mediaType: mimeType, filename } = source;
+  return { type: 'document', title: source.title, mimeType, ...(filename !== undefined && { filename }) };
+}
+
+function fileUrl(data: LanguageModelV4File['data'], mediaType: string): string {
+  if (data.type === 'url') return String(data.url);
+  const text = typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64');
+  return `data:${mediaType};base64,${text}`;
+}
+
+function originOf({ id, modelId: model }: NonNullable<Reply['response']> = {}): Pick<LLMResponse, 'origin'> {
+  return id || model ? { origin: { ...(id && { id }), ...(model && { model }) } } : {};
+}
+
+function isOwnCall(part: LanguageModelV4Content): part is LanguageModelV4ToolCall {
+  return part.type === 'tool-call' && !isExecutedByProvider(part);
+}
+
+function toToolCall(call: LanguageModelV4ToolCall, key: string): ToolCall {
+  const items = keepCall(call, key);
+  return {
+    id: call.toolCallId,
+    name: call.toolName,
+    arguments: argumentsOf(call.input),
+    ...(items && { providerItems: items }),
+  };
+}
+
+/** As text where there is no object, or one whose long integers whoever reads the arguments is to decide on. */
+function argumentsOf(input: string): ToolCall['arguments'] {
+  try {
+    const { value, hasDigitsAsText } = readExactJson(input);
+    return isRecord(value) && !hasDigitsAsText ? value : input;
+  } catch {
+    return input;
+  }
+}
+
+/** Providers say `stop` for replies with calls too. Calls of a reply that broke off are not to be made. */
+function toFinishReason(reason: LanguageModelV4FinishReason | undefined, hasCalls: boolean): FinishReason {
+  switch (reason?.unified) {
+    case 'length':
+    case 'interrupted':
+      return 'length';
+    case 'content-filter':
+      return 'content_filter';
+    case 'error':
+      return hasCalls ? 'length' : 'other';
+    case 'stop':
+    case 'tool-calls':
+      return hasCalls ? 'tool_calls' : 'stop';
+    default:
+      return hasCalls ? 'tool_calls' : 'other';
+  }
+}
+
+function toUsage(usage: LanguageModelV4Usage | undefined): Usage | undefined {
+  const { inputTokens: input, outputTokens: output, raw } = usage ?? {};
+  if (input?.total === undefined && output?.total === undefined) return undefined;
+  const inputTokens = input?.total ?? 0;
+  const outputTokens = output?.total ?? 0;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    ...(input?.cacheRead === undefined ? {} : { cacheReadTokens: input.cacheRead }),
+    ...(input?.cacheWrite === undefined ? {} : { cacheWriteTokens: input.cacheWrite }),
+    ...(output?.reasoning === undefined ? {} : { reasoningTokens: output.reasoning }),
+    ...(raw === undefined ? {} : { raw }),
+  };
+}
+
+/** A block of a stream: its text grows, and later metadata replaces earlier metadata, since signatures come last. */
+interface Block {
+  type: 'text' | 'reasoning';
+  text: string;
+  providerMetadata?: SharedV4ProviderMetadata;
+}
+
+type PartOf<Type extends LanguageModelV4StreamPart['type']> = Extract<
+  LanguageModelV4StreamPart,
+  { type: Type }
+>;
+type BlockPart = PartOf<`${Block['type']}-${'start' | 'delta' | 'end'}`>;
+type InputPart = PartOf<'tool-input-start' | 'tool-input-delta' | 'tool-input-end'>;
+
+const NOTHING: readonly LLMStreamPart[] = [];
+
+/** Puts a reply together from the parts of its stream. */
+class ReplyAssembly {
+  readonly #content: LanguageModelV4Content[] = [];
+  readonly #open = new Map<string, Block>();
+  /** Calls whose input is streamed; not those that the provider executes. */
+  readonly #inputs = new Set<string>();
+  /** The block of reasoning that was streamed last. */
+  #lastReasoning: Block | undefined;
+  #end: Pick<Reply, 'finishReason' | 'usage'> | undefined;
+  #response: PartOf<'response-metadata'> | undefined;
+
+  /**
+   * Adds a part, and returns what is to be streamed at once.
+   *
+   * @throws what the model reports as the error of its reply.
+   */
+  add(part: LanguageModelV4StreamPart): readonly LLMStreamPart[] {
+    switch (part.type) {
+      case 'text-start':
+      case 'text-delta':
+      case 'text-end':
+        return this.#grow('text', part);
+      case 'reasoning-start':
+      case 'reasoning-delta':
+      case 'reasoning-end':
+        return this.#grow('reasoning', part);
+      case 'tool-input-start':
+      case 'tool-input-delta':
+      case 'tool-input-end':
+        return this.#tellInput(part);
+      case 'finish':
+        this.#end = part;
+        return NOTHING;
+      case 'error':
+        throw part.error;
+      case 'response-metadata':
+        this.#response = part;
+        return NOTHING;
+      case 'stream-start':
+      case 'ping':
+      case 'raw':
+        return NOTHING;
+      default:
+        this.#content.push(part);
+        return attachmentsOf(part).map((attachment) => ({ type: 'attachment', attachment }));
+    }
+  }
+
+  /** The whole reply; `undefined` where the stream ended before it did. */
+  reply(): Reply | undefined {
+    return this.#end && { ...this.#end, content: this.#content, response: this.#response };
+  }
+
+  #grow(type: Block['type'], part: BlockPart): readonly LLMStreamPart[] {
+    const id = `${type} ${part.id}`;
+    const isStart = part.type === `${type}-start`;
+    let block = isStart ? undefined : this.#open.get(id);
+    if (block === undefined) {
+      block = { type, text: '' };
+      this.#open.set(id, block);
+      this.#content.push(block);
+    }
+    if (part.providerMetadata !== undefined) block.providerMetadata = part.providerMetadata;
+    if (part.type === `${type}-end`) this.#open.delete(id);
+    if (!('delta' in part) || part.delta === '') return NOTHING;
+    block.text += part.delta;
+    return [type === 'text' ? { type: 'text-delta', text: part.delta } : this.#reasoning(block, part.delta)];
+  }
+
+  #reasoning(block: Block, delta: string): LLMStreamPart {
+    const isNext = this.#lastReasoning !== undefined && this.#lastReasoning !== block;
+    this.#lastReasoning = block;
+    return { type: 'reasoning-delta', text: isNext ? BETWEEN + delta : delta };
+  }
+
+  #tellInput(part: InputPart): readonly LLMStreamPart[] {
+    const { id: callId } = part;
+    if (part.type === 'tool-input-start') {
+      if (part.providerExecuted) return NOTHING;
+      this.#inputs.add(callId);
+      return [{ type: 'call-input-start', callId, tool: part.toolName }];
+    }
+    if (!this.#inputs.has(callId)) return NOTHING;
+    if (part.type === 'tool-input-end') return [{ type: 'call-input-end', callId }];
+    return [{ type: 'call-input-delta', callId, text: part.delta }];
+  }
+}
+
+/** What has to go back with a call. */
+function keepCall({ providerMetadata }: LanguageModelV4ToolCall, key: string): ProviderItems | undefined {
+  return providerMetadata && { [key]: plainJson({ providerOptions: providerMetadata }) };
+}
+
+/** Whether a call is one that the provider executes itself, and nobody else. */
+function isExecutedByProvider(part: LanguageModelV4Content): boolean {
+  return part.type === 'tool-call' && part.providerExecuted === true;
+}
+
+/** A provider that streams and keeps what models sign. */
+export type AiSdkProvider = LLMProvider & Required<Omit<LLMProvider, 'chat'>>;
+
+/** Options of {@link fromAiSdk}. */
+export interface FromAiSdkOptions {
+  /** How often a request is sent again that failed for a passing reason; default: 2. */
+  readonly maxRetries?: number;
+  /** The provider's own tools by the names that the model is to know them by. */
+  readonly providerTools?: Readonly<Record<string, AiSdkProviderTool>>;
+  /**
+   * What signatures and reasoning are kept by; default: provider and model, as `ai-sdk.anthropic.messages/claude-sonnet-5`.
+   * Give one where several models understand each other's.
+   */
+  readonly itemKey?: string;
+  /**
+   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
+   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   */
+  readonly strict?: StrictMode;
+  /**
+   * Whether the model keeps to a schema that is given as the form of its reply, beside tools, so that `output` of a
+   * run is asked for in that way. Default: yes for models of OpenAI, for Claude from 4.1 and Gemini from 3 on.
+   */
+  readonly responseFormat?: boolean;
+  /**
+   * Whether deferred tools come to the model as references in the answer to its search; default: yes for Claude from 4.5
+   * on.
+   */
+  readonly toolReferences?: boolean;
+  /** Hears what a model does not support of a request, once; default: a warning of the process. */
+  readonly logger?: Logger;
+}
+
+const OPTIONS = optionTable<FromAiSdkOptions>(
+  'fromAiSdk',
+  {
+    maxRetries: WHOLE,
+    providerTools: { ...RECORD, fix: '{ web_search: anthropic.tools.webSearch_20250305() }' },
+    strict: either(BOOLEAN, oneOf('auto')),
+    responseFormat: BOOLEAN,
+    toolReferences: BOOLEAN,
+    itemKey: { ...FILLED_TEXT, fix: "'claude'" },
+    logger: LOGGER,
+  },
+  { tools: 'tools of the run, or providerTools: { … }', model: 'fromAiSdk(model, { … })' },
+);
+
+/**
+ * A provider out of a language model of the AI SDK 7 (specification `v4`), of whichever package. With a model, runs
+ * name that model; with a function from names to models, as `anthropic` or `google` are, a run's `model` chooses.
+ *
+ * What a model signed or encrypted, its reasoning above all, is kept with the messages and goes back as it came.
+ * Where no reply could be had, both methods throw a `ProviderError` whose `cause` is what the model threw, and after an
+ * abort that itself. Throws InvalidOptionsError (521) for what is no such model.
+ *
+ * @example
+ * ```ts
+ * import { anthropic } from '@ai-sdk/anthropic';
+ *
+ * const provider = fromAiSdk(anthropic);
+ * const run = await runToolLoop({ provider, model: 'claude-sonnet-5', tools }, messages);
+ * ```
+ */
+export function fromAiSdk(
+  model: LanguageModelV4 | ((modelId: string) => LanguageModelV4),
+  options: FromAiSdkOptions = {},
+): AiSdkProvider {
+  if (typeof model !== 'function') checkModel(model);
+  checkOptions(options, OPTIONS);
+  return new ModelProvider(model, options);
+}
+
+/** What the AI SDK calls its providers, and what the OpenTelemetry conventions do; many names are the same. */
+const VENDORS: readonly (readonly [RegExp, string])[] = [
+  [/^azure/, 'azure.ai.openai'],
+  [/^amazon-bedrock|^bedrock/, 'aws.bedrock'],
+  [/^google\.vertex|^vertex/, 'gcp.vertex_ai'],
+  [/^google/, 'gcp.gemini'],
+  [/^mistral/, 'mistral_ai'],
+  [/^moonshotai/, 'moonshot_ai'],
+  [/^xai/, 'x_ai'],
+];
+
+class ModelProvider implements AiSdkProvider {
+  readonly #model: LanguageModelV4 | ((modelId: string) => LanguageModelV4);
+  readonly #options: FromAiSdkOptions;
+  readonly #strict: StrictTools;
+  readonly #warned = new Set<string>();
+
+  constructor(model: LanguageModelV4 | ((modelId: string) => LanguageModelV4), options: FromAiSdkOptions) {
+    this.#model = model;
+    this.#options = options;
+    this.#strict = new StrictTools(options.strict);
+  }
+
+  itemKey(model: string): string {
+    return this.#keyOf(this.#meant(model));
+  }
+
+  identity(model: string): ProviderIdentity {
+    const { provider } = this.#meant(model);
+    const [, name] = VENDORS.find(([vendor]) => vendor.test(provider)) ?? [];
+    return { name: name ?? provider.split('.')[0] ?? provider };
+  }
+
+  supportsResponseFormat(model: string): boolean {
+    return this.#options.responseFormat ?? knowsResponseFormat(this.#meant(model));
+  }
+
+  takesFoundTools(model: string): boolean {
+    return this.#options.toolReferences ?? knowsReferences(this.#meant(model));
+  }
+
+  async chat(request: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'fromAiSdk().chat', given: { request }, rules: { request: REQUEST } });
+    const { model, key, options } = await this.#prepare(request);
+    const result = await this.#send(model, options.abortSignal, () => model.doGenerate(options));
+    this.#warn(model, result.warnings);
+    return this.#strict.response(toResponse(result, key), request);
+  }
+
+  async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    checkArguments({ of: 'fromAiSdk().stream', given: { request }, rules: { request: REQUEST } });
+    const { model, key, options } = await this.#prepare(request);
+    const { stream } = await this.#send(model, options.abortSignal, () => model.doStream(options));
+    const assembly = new ReplyAssembly();
+    try {
+      for await (const part of stream) {
+        if (part.type === 'stream-start') this.#warn(model, part.warnings);
+        yield* assembly.add(part);
+      }
+    } catch (error) {
+      throw request.signal?.aborted ? error : failureOf(model, error);
+    }
+    // Some models end an aborted stream as if it had been complete.
+    request.signal?.throwIfAborted();
+    const reply = assembly.reply();
+    if (reply === undefined)
+      throw new ProviderError(`${nameOf(model)}: the stream ended before the reply was complete`, {
+        retryable: true,
+      });
+    yield { type: 'response', response: this.#strict.response(toResponse(reply, key), request) };
+  }
+
+  async #prepare(request: LLMRequest) {
+    const model = this.#modelFor(request.model);
+    const key = this.#keyOf(model);
+    const { providerTools = {} } = this.#options;
+    const onUnsupported = (problem: string, fix: string) => this.#tell(model, problem, fix);
+    const sent = this.#strict.request(request);
+    const options = await toCallOptions(sent, { model, key, providerTools, onUnsupported });
+    return { model, key, options };
+  }
+
+  /** A run that names another model than it would get is not to find that out by its bill. */
+  #modelFor(wanted: string): LanguageModelV4 {
+    const model = this.#model;
+    if (typeof model === 'function') return this.#named(model, wanted);
+    if (wanted === model.modelId) return model;
+    throw new InvalidOptionsError([
+      {
+        where: 'fromAiSdk().chat',
+        option: 'model',
+        problem: `the run asks for the model '${wanted}', and fromAiSdk was given ${nameOf(model)}`,
+        fix: `model: '${model.modelId}'; or fromAiSdk((modelId) => …), which chooses by name`,
+      },
+    ]);
+  }
+
+  /** What a name stands for, also where a run will be refused for it. */
+  #meant(modelId: string): LanguageModelV4 {
+    return typeof this.#model === 'function' ? this.#named(this.#model, modelId) : this.#model;
+  }
+
+  #named(choose: (modelId: string) => LanguageModelV4, modelId: string): LanguageModelV4 {
+    const model: unknown = choose(modelId);
+    checkModel(model);
+    return model;
+  }
+
+  #keyOf(model: LanguageModelV4): string {
+    return this.#options.itemKey ?? `ai-sdk.${nameOf(model)}`;
+  }
+
+  /** The functions of the AI SDK try again for their models, which send a request once. */
+  async #send<Result>(
+    model: LanguageModelV4,
+    signal: AbortSignal | undefined,
+    send: () => PromiseLike<Result>,
+  ): Promise<Result> {
+    const { maxRetries = 2 } = this.#options;
+    for (let retries = 0; ; retries += 1) {
+      try {
+        return await send();
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        const failure = failureOf(model, error);
+        if (retries >= maxRetries || !failure.retryable) throw failure;
+        await sleep(pauseBefore(retries, failure), undefined, { signal });
+      }
+    }
+  }
+
+  #warn(model: LanguageModelV4, warnings: readonly SharedV4Warning[] = []): void {
+    for (const warning of warnings)
+      this.#tell(model, problemOf(warning), 'leave it out, or use another model');
+  }
+
+  /** Every request would bring the same warnings. */
+  #tell(model: LanguageModelV4, problem: string, fix: string): void {
+    const where = `fromAiSdk (${nameOf(model)})`;
+    const known = `${where} ${problem}`;
+    if (this.#warned.has(known) || this.#warned.size >= MOST_WARNINGS) return;
+    this.#warned.add(known);
+    warnAuthor({ where, problem, fix }, this.#options.logger);
+  }
+}
+
+/** Details of warnings may hold what was sent, which is always something else. */
+const MOST_WARNINGS = 100;
+
+function problemOf(warning: SharedV4Warning): string {
+  switch (warning.type) {
+    case 'unsupported':
+      return `it does not support ${withDetails(warning)}`;
+    case 'compatibility':
+      return `it supports only a part of ${withDetails(warning)}`;
+    case 'deprecated':
+      return `${warning.setting} is deprecated: ${warning.message}`;
+    default:
+      return warning.message;
+  }
+}
+
+function withDetails({ feature, details }: { readonly feature: string; readonly details?: string }): string {
+  return details === undefined ? feature : `${feature}: ${details}`;
+}
+
+/** What a model threw, told as failures of all providers are. */
+function failureOf(model: LanguageModelV4, cause: unknown): ProviderError {
+  const { statusCode: status, isRetryable, responseHeaders } = isRecord(cause) ? cause : {};
+  const headers = isRecord(responseHeaders) ? responseHeaders : {};
+  const pause = Number(headers['retry-after-ms'] ?? Number(headers['retry-after'] ?? Number.NaN) * 1_000);
+  const isTold = typeof status === 'number';
+  return new ProviderError(`${isTold ? `${status} from ` : ''}${nameOf(model)}: ${errorMessage(cause)}`, {
+    ...(isTold && { status }),
+    // The errors of the AI SDK say it of themselves, but for connections that are lost after the headers.
+    retryable: isRetryable === true || isConnectionLost(cause),
+    ...(pause >= 0 && { retryAfterMs: pause }),
+    cause,
+  });
+}
+
+const FIRST_PAUSE_MS = 2_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** As long as the server asks for, where that can be waited for. */
+function pauseBefore(retries: number, { retryAfterMs = Number.POSITIVE_INFINITY }: ProviderError): number {
+  return retryAfterMs <= LONGEST_PAUSE_MS ? retryAfterMs : FIRST_PAUSE_MS * 2 ** retries;
+}
+
+/** Throws where a value is no language model that can be asked. */
+function checkModel(model: unknown): asserts model is LanguageModelV4 {
+  const fault = faultOf(model);
+  if (fault !== undefined) throw new InvalidOptionsError([{ where: 'fromAiSdk', option: 'model', ...fault }]);
+}
+
+const MODEL_FIX = "a language model of AI SDK 7: anthropic('claude-sonnet-5')";
+
+function faultOf(model: unknown): { readonly problem: string; readonly fix: string } | undefined {
+  if (typeof model === 'string')
+    return {
+      problem: `model is '${model}', which only the AI SDK’s own functions look up at its gateway`,
+      fix: `the model itself: gateway('${model}') of the package ai, or anthropic('…') of @ai-sdk/anthropic`,
+    };
+  if (!isRecord(model))
+    return { problem: `model is ${model === null ? 'null' : `a ${typeof model}`}`, fix: MODEL_FIX };
+  const { specificationVersion: version, doGenerate, doStream } = model;
+  if (version === 'v2' || version === 'v3')
+    return {
+      problem: `model follows the specification ${version} of ${version === 'v2' ? 'AI SDK 5' : 'AI SDK 6'}, and not v4`,
+      fix: 'fromAiSdk(wrapLanguageModel({ model, middleware: [] })) with the function of ai 7; or the version of its package for AI SDK 7',
+    };
+  if (version !== 'v4' || typeof doGenerate !== 'function' || typeof doStream !== 'function')
+    return { problem: 'model is no language model of the specification v4', fix: MODEL_FIX };
+  return undefined;
+}
+
+/**
+ * Models that keep to a schema of their reply while they have tools, by the first word of their provider and by name.
+ * For others, packages of the AI SDK make a tool of it that the model must call, or send what its API refuses.
+ */
+const FORMATTED: ReadonlyMap<string, RegExp> = new Map([
+  ['openai', /^(?!gpt-3|gpt-4$|gpt-4-|gpt-4o-2024-05|chatgpt-|o1-mini|o1-preview)/],
+  ['anthropic', /^claude-[a-z]+-(4-[1-9](?!\d)|[5-9](?!\d))/],
+  ['google', /^gemini-([3-9]|\d\d)/],
+]);
+
+/** Whether a model keeps to a schema that is given as the form of its reply, as far as its name tells. */
+/** https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool */
+function knowsReferences({ provider, modelId }: LanguageModelV4): boolean {
+  return provider.split('.')[0] === 'anthropic' && /^claude-[a-z]+-(?:4-[5-9]|[5-9])/.test(modelId);
+}
+
+function knowsResponseFormat({ provider, modelId }: LanguageModelV4): boolean {
+  const [family = ''] = provider.split('.');
+  return FORMATTED.get(family)?.test(modelId) ?? false;
+}

@@ -1,0 +1,430 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4Content,
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4ReasoningFilePart,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolCall,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResult,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+  SharedV4FileData,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
+import type {
+  AssistantMessage,
+  Message,
+  MessageToolCall,
+  ProviderItems,
+  ToolMessage,
+  UserMessage,
+} from '../../core/contract/llm-provider.js';
+import type { Content } from '../../core/contract/tool-result.js';
+import { isRecord, plainJson } from '../../core/kernel/json.js';
+import { readExactJson } from '../../tools/checking/exact-json.js';
+
+/** One part of an assistant message of the AI SDK. */
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
+
+/** A part as it is kept, in plain JSON; `call` stands for the next call of the message, which keeps its own items. */
+type KeptPart = Exclude<AssistantPart, LanguageModelV4ToolCallPart> | OwnCallOfProvider | { type: 'call' };
+
+/** A call that the provider has executed itself. */
+type OwnCallOfProvider = LanguageModelV4ToolCallPart & { providerExecuted: true };
+
+/**
+ * What has to go back of a reply besides its text and calls, and in which order; nothing where the message says it
+ * all, as text followed by calls.
+ */
+export function keepParts(
+  content: readonly LanguageModelV4Content[],
+  key: string,
+): ProviderItems | undefined {
+  const parts = content.flatMap(keptPart);
+  const isPlain = parts.every(
+    (part, at) => part.type === 'call' || (part.type === 'text' && at === 0 && !part.providerOptions),
+  );
+  return isPlain ? undefined : { [key]: plainJson({ parts }) };
+}
+
+function keptPart(part: LanguageModelV4Content): readonly KeptPart[] {
+  const { providerMetadata } = part;
+  const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
+  switch (part.type) {
+    case 'text':
+      // Gemini signs texts that are empty.
+      return part.text === '' && providerMetadata === undefined
+        ? []
+        : [{ type: 'text', text: part.text, ...options }];
+    case 'reasoning':
+      return [{ type: 'reasoning', text: part.text, ...options }];
+    case 'custom':
+      if (STREAM_ONLY.has(part.kind)) return [];
+      return [{ type: 'custom', kind: part.kind, ...options }];
+    case 'file':
+    case 'reasoning-file':
+      return [
+        { type: part.type, mediaType: part.mediaType, data: keptData(part.data), ...options } as KeptPart,
+      ];
+    case 'tool-call':
+      return part.providerExecuted ? [callOfProvider(part, options)] : [{ type: 'call' }];
+    case 'tool-result':
+      return part.preliminary ? [] : [resultOfProvider(part, options)];
+    default:
+      // Sources are for people, and an approval of the provider's own tools cannot be given here.
+      return [];
+  }
+}
+
+/** Parts that say how a stream began, and that no model is sent. */
+const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
+
+type KeptOptions = { providerOptions?: SharedV4ProviderOptions };
+
+function callOfProvider(
+  { toolCallId, toolName, input }: LanguageModelV4ToolCall,
+  options: KeptOptions,
+): OwnCallOfProvider {
+  return {
+    type: 'tool-call',
+    toolCallId,
+    toolName,
+    input: readInput(input),
+    providerExecuted: true,
+    ...options,
+  };
+}
+
+function resultOfProvider(
+  { toolCallId, toolName, result, isError }: LanguageModelV4ToolResult,
+  options: KeptOptions,
+): LanguageModelV4ToolResultPart {
+  const output = { type: isError ? 'error-json' : 'json', value: result } as const;
+  return { type: 'tool-result', toolCallId, toolName, output, ...options };
+}
+
+type FileData = LanguageModelV4ReasoningFilePart['data'];
+
+function keptData(data: FileData): FileData {
+  return data.type === 'data' && data.data instanceof Uint8Array
+    ? { type: 'data', data: Buffer.from(data.data).toString('base64') }
+    : data;
+}
+
+/**
+ * The parts of an assistant message, with what was kept of them. A text that is another one by now has lost what was
+ * said of the first.
+ */
+function restoreParts(message: AssistantMessage, key: string): readonly AssistantPart[] {
+  const text = message.content ?? '';
+  const calls = (message.tool_calls ?? []).map((call) => callPart(call, key));
+  const kept = readKept(message.providerItems?.[key]);
+  if (kept === undefined) return [...textParts(text), ...calls];
+  const isSame = text === kept.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const others = isSame ? kept : kept.filter(({ type }) => type !== 'text');
+  const firstCall = others.findIndex(({ type }) => type === 'call');
+  const at = firstCall === -1 ? others.length : firstCall;
+  const order = isSame ? kept : [...others.slice(0, at), ...textParts(text), ...others.slice(at)];
+  const parts = order.flatMap((part) => (part.type === 'call' ? calls.splice(0, 1) : [restored(part)]));
+  return [...parts, ...calls];
+}
+
+function textParts(text: string): LanguageModelV4TextPart[] {
+  return text === '' ? [] : [{ type: 'text', text }];
+}
+
+function callPart({ id, function: { name, arguments: text }, providerItems }: MessageToolCall, key: string) {
+  const kept = providerItems?.[key];
+  const options = isRecord(kept) && isRecord(kept.providerOptions) ? kept.providerOptions : undefined;
+  const part: LanguageModelV4ToolCallPart = {
+    type: 'tool-call',
+    toolCallId: id,
+    toolName: name,
+    input: readInput(text),
+    ...(options && { providerOptions: options as SharedV4ProviderOptions }),
+  };
+  return part;
+}
+
+/** No API takes arguments that are no object; that they were none, the answer of the call says. */
+function readInput(text: string): unknown {
+  try {
+    const { value } = readExactJson(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Histories are kept by applications: what is not there as it was written counts as not there. */
+function readKept(value: unknown): readonly KeptPart[] | undefined {
+  if (!isRecord(value) || !Array.isArray(value.parts)) return undefined;
+  return value.parts.every((part) => isRecord(part) && typeof part.type === 'string')
+    ? value.parts
+    : undefined;
+}
+
+function restored(part: Exclude<KeptPart, { type: 'call' }>): AssistantPart {
+  if (part.type !== 'file' && part.type !== 'reasoning-file') return part;
+  const { data } = part as LanguageModelV4FilePart;
+  return data.type === 'url'
+    ? ({ ...part, data: { ...data, url: new URL(data.url) } } as AssistantPart)
+    : part;
+}
+
+/** Whose prompt it is. */
+interface PromptOptions {
+  readonly model: LanguageModelV4;
+  /** The key of the items that this model understands. */
+  readonly key: string;
+  /** Names of the tools that a search has found and the model is to be told of. */
+  readonly found: ReadonlySet<string>;
+}
+
+/** A prompt that was made before, and of which messages. */
+interface KnownPrompt {
+  readonly messages: readonly Message[];
+  readonly contents: readonly unknown[];
+  readonly prompt: readonly LanguageModelV4Message[];
+  /** Length of the prompt after each message. */
+  readonly ends: readonly number[];
+  readonly tools: ReadonlyMap<string, string>;
+  readonly found: ReadonlySet<string>;
+  readonly key: string;
+  readonly model: LanguageModelV4;
+}
+
+/** By the first message of a history: a request mostly continues the one before. */
+const knownPrompts = new WeakMap<Message, KnownPrompt>();
+
+/** The messages of a request as an AI SDK model takes them. Those that were converted for the request before are not again. */
+export async function toPrompt(
+  messages: readonly Message[],
+  { model, key, found }: PromptOptions,
+): Promise<LanguageModelV4Message[]> {
+  const [first] = messages;
+  const known = first && knownPrompts.get(first);
+  const isSameTarget = known?.model === model && known.key === key && hasAll(known.found, found);
+  let same = 0;
+  if (known !== undefined && isSameTarget)
+    while (
+      same < known.messages.length &&
+      known.messages[same] === messages[same] &&
+      known.contents[same] === messages[same]?.content
+    )
+      same += 1;
+  // A message with results takes those that follow.
+  while (same > 0 && messages[same]?.role === 'tool') same -= 1;
+  const ends = known?.ends.slice(0, same) ?? [];
+  const prompt = known?.prompt.slice(0, ends.at(-1) ?? 0) ?? [];
+  const tools = new Map(known?.tools);
+  for (const message of messages.slice(same)) {
+    if (message.role === 'tool')
+      addResult(prompt, resultPart(message, found, tools.get(message.tool_call_id)));
+    else if (message.role === 'assistant') {
+      for (const { id, function: called } of message.tool_calls ?? []) tools.set(id, called.name);
+      const content = [...restoreParts(message, key)];
+      // APIs refuse messages with nothing in them.
+      if (content.length > 0) prompt.push({ role: 'assistant', content });
+    } else if (message.role === 'user')
+      prompt.push({ role: 'user', content: await userParts(message, model) });
+    else prompt.push({ role: 'system', content: message.content });
+    ends.push(prompt.length);
+  }
+  const contents = messages.map(({ content }) => content);
+  if (first !== undefined)
+    knownPrompts.set(first, { messages, contents, prompt: [...prompt], ends, tools, found, key, model });
+  return prompt;
+}
+
+function hasAll(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
+  return known.size === found.size && [...found].every((name) => known.has(name));
+}
+
+/** All results that answer one message stand in one message, which is made anew: an earlier prompt may have it. */
+function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolResultPart): void {
+  const last = prompt.at(-1);
+  if (last?.role === 'tool') prompt[prompt.length - 1] = { ...last, content: [...last.content, part] };
+  else prompt.push({ role: 'tool', content: [part] });
+}
+
+function resultPart(
+  message: ToolMessage,
+  found: ReadonlySet<string>,
+  toolName = message.tool_call_id,
+): LanguageModelV4ToolResultPart {
+  const references = (message.found ?? []).filter((name) => found.has(name));
+  const { content, parts, isError, tool_call_id: toolCallId } = message;
+  const output = references.length > 0 ? toReferences(references) : toOutput(content, { parts, isError });
+  return { type: 'tool-result', toolCallId, toolName, output };
+}
+
+/** Names in place of definitions: the API puts those there. */
+function toReferences(names: readonly string[]): LanguageModelV4ToolResultOutput {
+  const value = names.map((toolName) => ({
+    type: 'custom' as const,
+    providerOptions: { anthropic: { type: 'tool-reference', toolName } },
+  }));
+  return { type: 'content', value };
+}
+
+/**
+ * A result as models take it. Its texts are in the text already; images and files follow. An error that has such is
+ * told by its text alone: with them, the AI SDK has no word for it.
+ */
+export function toOutput(
+  text: string,
+  { parts = [], isError }: { readonly parts?: Content; readonly isError?: boolean },
+): LanguageModelV4ToolResultOutput {
+  const files = parts.flatMap((part) => {
+    if (part.type === 'text') return [];
+    const { mimeType: mediaType } = part;
+    const data = { type: 'data', data: part.data } as const;
+    return [
+      { type: 'file' as const, data, mediaType, ...(part.type === 'file' && { filename: part.filename }) },
+    ];
+  });
+  if (files.length === 0) return { type: isError ? 'error-text' : 'text', value: text };
+  const texts = text === '' ? [] : [{ type: 'text' as const, text }];
+  return { type: 'content', value: [...texts, ...files] };
+}
+
+type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
+
+/**
+ * What a user message says, in the words of this package, of the AI SDK or of Chat Completions.
+ *
+ * @throws TypeError for a part that no model could be sent, and for an address that this one does not take.
+ */
+async function userParts({ content }: UserMessage, model: LanguageModelV4): Promise<UserPart[]> {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  const read = content.map((part) => userPart(part, model));
+  const parts = read.filter((part) => part.type !== 'text' || part.text !== '');
+  for (const part of parts) if (part.type === 'file') await checkAddress(part, model);
+  return parts;
+}
+
+function userPart(part: unknown, model: LanguageModelV4): UserPart {
+  const given = isRecord(part) ? part : {};
+  const read = READERS[String(given.type)]?.(given, model);
+  if (read === undefined) {
+    const problem = isRecord(part)
+      ? `a part of the type '${String(given.type)}'`
+      : `a part that is ${typeof part}`;
+    throw new TypeError(
+      `A user message has ${problem}, which cannot be sent to ${nameOf(model)}; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }`,
+    );
+  }
+  return isRecord(given.providerOptions)
+    ? { ...read, providerOptions: given.providerOptions as SharedV4ProviderOptions }
+    : read;
+}
+
+type Given = Readonly<Record<string, unknown>>;
+type PartReader = (part: Given, model: LanguageModelV4) => UserPart | undefined;
+
+const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav' };
+
+const READERS: Readonly<Record<string, PartReader>> = {
+  text: ({ text, content }) => {
+    const told = text ?? content;
+    return typeof told === 'string' ? { type: 'text', text: told } : undefined;
+  },
+  image: (part) => filePart(part.image ?? part.data, { mediaType: 'image', ...described(part) }),
+  image_url: ({ image_url: image }) => filePart(isRecord(image) ? image.url : image, { mediaType: 'image' }),
+  file: (part, { provider }) => {
+    if (!isRecord(part.file)) return filePart(part.data, described(part));
+    const { file_id: id, file_data: data, filename } = part.file;
+    const source =
+      typeof id === 'string'
+        ? { type: 'reference', reference: { [provider.split('.')[0] ?? provider]: id } }
+        : data;
+    return filePart(source, { mediaType: 'application', ...described({ filename }) });
+  },
+  input_audio: ({ input_audio: audio }) => {
+    const { data, format } = isRecord(audio) ? audio : ({} as Given);
+    return filePart(data, { mediaType: AUDIO_TYPES[String(format)] ?? 'audio' });
+  },
+};
+
+/** What is said of a file beside its data. */
+interface FileDescription {
+  readonly mediaType?: string;
+  readonly filename?: string;
+}
+
+function described({ mimeType, mediaType = mimeType, filename }: Given): FileDescription {
+  return {
+    ...(typeof mediaType === 'string' && { mediaType }),
+    ...(typeof filename === 'string' && { filename }),
+  };
+}
+
+function filePart(
+  source: unknown,
+  { mediaType, filename }: FileDescription,
+): LanguageModelV4FilePart | undefined {
+  const read = fileData(source);
+  const type = read?.mediaType ?? mediaType;
+  if (read === undefined || type === undefined) return undefined;
+  return { type: 'file', data: read.data, mediaType: type, ...(filename !== undefined && { filename }) };
+}
+
+/** Data of a file, and its type where the data says that itself. */
+function fileData(
+  source: unknown,
+): { readonly data: SharedV4FileData; readonly mediaType?: string } | undefined {
+  if (source instanceof URL) return fileData(source.href);
+  if (source instanceof ArrayBuffer) return { data: { type: 'data', data: new Uint8Array(source) } };
+  if (source instanceof Uint8Array) return { data: { type: 'data', data: source } };
+  if (isRecord(source)) {
+    if (source.type === 'data') return fileData(source.data);
+    if (source.type === 'url') return fileData(source.url);
+    return source.type === 'reference' || source.type === 'text'
+      ? { data: source as unknown as SharedV4FileData }
+      : undefined;
+  }
+  if (typeof source !== 'string' || source === '') return undefined;
+  const inline = /^data:([^;,]*)([^,]*),(.*)$/s.exec(source);
+  if (inline !== null) {
+    const [, mediaType, coding = '', text = ''] = inline;
+    const data = coding.endsWith(';base64') ? text : Buffer.from(decodeURIComponent(text)).toString('base64');
+    return { data: { type: 'data', data }, ...(mediaType && { mediaType }) };
+  }
+  // Base64 has no colon.
+  return /^[a-z][a-z\d+.-]*:/i.test(source) && URL.canParse(source)
+    ? { data: { type: 'url', url: new URL(source) } }
+    : { data: { type: 'data', data: source } };
+}
+
+/** Whatever an address leads to, it is not fetched from here: a message may come from anybody. */
+async function checkAddress(
+  { data, mediaType }: LanguageModelV4FilePart,
+  model: LanguageModelV4,
+): Promise<void> {
+  if (data.type !== 'url') return;
+  const { href } = data.url;
+  const supported = Object.entries((await model.supportedUrls) ?? {}).filter(([type]) =>
+    fits(type, mediaType),
+  );
+  if (supported.some(([, patterns]) => patterns.some((pattern) => href.search(pattern) !== -1))) return;
+  throw new TypeError(
+    `${nameOf(model)} takes no ${mediaType} from ${data.url.protocol}//${data.url.host}; send its data: data:${mediaType.includes('/') ? mediaType : `${mediaType}/…`};base64,…`,
+  );
+}
+
+function fits(pattern: string, mediaType: string): boolean {
+  const wanted = pattern
+    .toLowerCase()
+    .replace(/^\*(\/\*)?$/, '')
+    .replace('*', '');
+  const type = mediaType.toLowerCase();
+  return wanted.endsWith('/') ? `${type}/`.startsWith(wanted) : wanted === '' || wanted === type;
+}
+
+/** A model as messages name it. */
+export function nameOf({ provider, modelId }: LanguageModelV4): string {
+  return `${provider}/${modelId}`;
+}

@@ -1,0 +1,143 @@
+import type {
+  LLMRequest,
+  Message,
+  ResponseFormat,
+  ToolChoice,
+  ToolMessage,
+  ToolSchema,
+} from '../../../core/contract/llm-provider.js';
+import type { ContentPart } from '../../../core/contract/tool-result.js';
+import { isStrictForm } from '../../../tools/schema/strict/strict-schema.js';
+import { type DialectTarget, withDialectFields } from '../dialects.js';
+import { dataUrl, userParts } from '../user-parts.js';
+import { jsonList, jsonRecord, jsonText, outputLimit, type WireRecord } from '../wire-json.js';
+
+/**
+ * The body of a request for a whole reply. What the contract says of the choice of tools and of the reply's form is
+ * put into the wire's words; `options` go in as they are and win over that, but for a limit of the reply's tokens that is
+ * above that of the request. Only `stream` and `stream_options` are taken out, which belong to the method that is called.
+ */
+export function toChatBody(request: LLMRequest, itemKey: string): WireRecord {
+  const { model, messages, tools = [], options = {} } = request;
+  const { stream, stream_options, ...rest } = options;
+  const offered = [...jsonList(rest.tools), ...tools.map(toWireTool)];
+  return {
+    ...(offered.length > 0 ? toolRules(request) : {}),
+    ...formatOf(request.responseFormat),
+    ...rest,
+    ...outputLimit(request, ['max_completion_tokens', 'max_tokens']),
+    model,
+    messages: toChatMessages(messages, { model, itemKey }),
+    // An empty list of tools is refused by the wire.
+    ...(offered.length > 0 ? { tools: offered } : {}),
+  };
+}
+
+/**
+ * The body of a request for a streamed reply. The usage is asked for unless `options.stream_options` say
+ * `include_usage: false`, or are `null` or `false` for a server that does not know them.
+ */
+export function toChatStreamBody(
+  request: LLMRequest,
+  { itemKey, withUsage }: { readonly itemKey: string; readonly withUsage: boolean },
+): WireRecord {
+  const body = { ...toChatBody(request, itemKey), stream: true };
+  const { options = {} } = request;
+  const wanted = 'stream_options' in options ? options.stream_options : {};
+  if (!wanted || !withUsage) return body;
+  return { ...body, stream_options: { include_usage: true, ...jsonRecord(wanted) } };
+}
+
+function toWireTool(tool: ToolSchema): ToolSchema {
+  return isPlain(tool) ? tool : { type: tool.type, function: tool.function };
+}
+
+/** What is for other APIs is on no wire. */
+function isPlain({ input, defer, isSearch, namespace }: ToolSchema): boolean {
+  return input === undefined && defer === undefined && isSearch === undefined && namespace === undefined;
+}
+
+function toolRules({ toolChoice, parallelToolCalls }: LLMRequest): WireRecord {
+  return {
+    ...(toolChoice === undefined ? {} : { tool_choice: toWireChoice(toolChoice) }),
+    ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+function toWireChoice(choice: ToolChoice): unknown {
+  if (typeof choice === 'string') return choice;
+  if ('tool' in choice) return functionNamed(choice.tool);
+  const { tools, mode = 'auto' } = choice;
+  return { type: 'allowed_tools', allowed_tools: { mode, tools: tools.map(functionNamed) } };
+}
+
+function functionNamed(name: string): WireRecord {
+  return { type: 'function', function: { name } };
+}
+
+function formatOf(format: ResponseFormat | undefined): WireRecord {
+  if (format === undefined) return {};
+  if (format.type === 'text') return { response_format: { type: 'text' } };
+  if (format.schema === undefined) return { response_format: { type: 'json_object' } };
+  const { name = 'reply', schema } = format;
+  // Of any other schema the reply would not be what was asked for.
+  const rule = isStrictForm(schema) ? { strict: true } : {};
+  return { response_format: { type: 'json_schema', json_schema: { name, schema, ...rule } } };
+}
+
+/**
+ * Messages for Chat Completions: assistant messages with what their server added to them, and tool messages as
+ * text. Only that is allowed there, so images and files of tool results follow their answers in a user message:
+ * after all answers, because the wire wants those straight after the calls.
+ */
+function toChatMessages(
+  messages: readonly Message[],
+  target: DialectTarget,
+): readonly (Message | WireRecord)[] {
+  const wire: (Message | WireRecord)[] = [];
+  let attachments: WireRecord[] = [];
+  const flush = (): void => {
+    if (attachments.length > 0) wire.push({ role: 'user', content: attachments });
+    attachments = [];
+  };
+  for (const message of messages) {
+    if (message.role !== 'tool') flush();
+    if (message.role === 'assistant') wire.push(withDialectFields(message, target));
+    else if (message.role === 'tool') {
+      const { parts: _, isError: __, found: ___, kept: ____, ...answer } = message;
+      wire.push(answer);
+      attachments.push(...attachmentsOf(message));
+    } else if (message.role === 'user')
+      wire.push({ ...message, content: userParts(message.content, toUserPart) });
+    else wire.push(message);
+  }
+  flush();
+  return wire;
+}
+
+function attachmentsOf({ tool_call_id, parts = [] }: ToolMessage): readonly WireRecord[] {
+  const attached = parts.flatMap(toWirePart);
+  if (attached.length === 0) return [];
+  return [{ type: 'text', text: `Attached to the result of ${tool_call_id}:` }, ...attached];
+}
+
+/** Parts that Chat Completions, or a server that speaks it, takes as they are. */
+const WIRE_PARTS = new Set(['text', 'image_url', 'input_audio', 'video_url', 'audio_url']);
+
+/** A part of ours as one of Chat Completions; nothing for parts that it does not take. */
+function toUserPart(part: WireRecord): WireRecord | undefined {
+  const url = dataUrl(part);
+  if (url !== undefined && part.type === 'image') return { type: 'image_url', image_url: { url } };
+  if (url !== undefined) return { type: 'file', file: { filename: part.filename, file_data: url } };
+  return WIRE_PARTS.has(jsonText(part.type)) || (part.type === 'file' && part.file !== undefined)
+    ? part
+    : undefined;
+}
+
+/** Text is in the answer already. */
+function toWirePart(part: ContentPart): readonly WireRecord[] {
+  if (part.type === 'text') return [];
+  const url = `data:${part.mimeType};base64,${part.data}`;
+  if (part.type === 'image') return [{ type: 'image_url', image_url: { url } }];
+  return [{ type: 'file', file: { filename: part.filename, file_data: url } }];
+}

@@ -1,0 +1,305 @@
+import type {
+  FinishReason,
+  LLMResponse,
+  LLMStreamPart,
+  ReplyAttachment,
+  ReplyOrigin,
+  ToolCall,
+} from '../../../core/contract/llm-provider.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import { DialectFields } from '../dialects.js';
+import {
+  argumentsOf,
+  citedAttachment,
+  imageAttachment,
+  inputText,
+  jsonList,
+  jsonRecord,
+  jsonText,
+  originOf,
+  parseJsonRecord,
+  toUsage,
+  type WireRecord,
+} from '../wire-json.js';
+
+// Besides OpenAI's own words those of servers that say the same in other ones (Mistral's `model_length`,
+// DeepSeek's `insufficient_system_resource`, Gemini's `SAFETY`); `error` breaks a reply off in its middle.
+const CUT = new Set(['length', 'max_tokens', 'model_length', 'insufficient_system_resource', 'error']);
+const FILTERED = new Set(['content_filter', 'content-filter', 'safety']);
+
+/**
+ * Puts one reply of Chat Completions together. It takes stream chunks, and a whole completion just as well: that is
+ * a stream of one chunk whose choice has a `message` for a `delta`. Only the first choice counts.
+ */
+export class ChatReply {
+  readonly #itemKey: string;
+  readonly #calls = new CallAssembly();
+  readonly #functionCall = new CallAssembly();
+  readonly #fields = new DialectFields();
+  #text = '';
+  #refusal = '';
+  #reasoning = '';
+  #reason = '';
+  readonly #attachments: ReplyAttachment[] = [];
+  /** The reply came as one message, so it cannot have been cut off on its way. */
+  #isWhole = false;
+  #isStarted = false;
+  #isEnded = false;
+  #usage: WireRecord = {};
+  #origin: ReplyOrigin | undefined;
+
+  constructor(itemKey: string) {
+    this.#itemKey = itemKey;
+  }
+
+  /** Adds a chunk, or a completion, and gives what it brought. */
+  add(chunk: unknown): readonly LLMStreamPart[] {
+    const { choices, usage, id, model } = jsonRecord(chunk);
+    this.#origin ??= originOf(id, model);
+    const choice = jsonList(choices).find((candidate) => (jsonRecord(candidate).index ?? 0) === 0);
+    const { delta, message, finish_reason, usage: choiceUsage } = jsonRecord(choice);
+    this.#readUsage(usage ?? choiceUsage);
+    if (choice === undefined) {
+      // What was used comes behind the reply.
+      this.#isEnded ||= this.#isStarted && isRecord(usage);
+      return [];
+    }
+    this.#isStarted = true;
+    this.#reason = jsonText(finish_reason) || this.#reason;
+    const isWhole = (delta === undefined || delta === null) && message !== undefined;
+    this.#isWhole ||= isWhole;
+    return this.#readMessage(jsonRecord(isWhole ? message : delta), isWhole ? 'addWhole' : 'addPiece');
+  }
+
+  /** What is known only at the end: a refusal, and that the arguments of calls are complete. */
+  end(): readonly LLMStreamPart[] {
+    const ends = this.#calls.ends();
+    // A refusal is the content only where there is no other.
+    if (this.#text !== '' || this.#refusal === '') return ends;
+    return [{ type: 'text-delta', text: this.#refusal }, ...ends];
+  }
+
+  /** The reply, or `undefined` where no chunk had a choice, or nothing says that it is complete. */
+  response(isDone: boolean): LLMResponse | undefined {
+    if (!this.#isStarted || !(isDone || this.#isEnded || this.#reason !== '')) return undefined;
+    const calls = [...this.#calls.calls(), ...this.#functionCall.calls()];
+    const usage = toUsage(this.#usage);
+    const items = this.#fields.items();
+    return {
+      content: this.#text || this.#refusal,
+      toolCalls: calls.map((call) => toToolCall(call, this.#itemKey)),
+      finishReason: this.#finishReason(calls),
+      ...(this.#reason === '' ? {} : { rawFinishReason: this.#reason }),
+      ...(usage ? { usage } : {}),
+      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
+      ...(this.#attachments.length > 0 ? { attachments: this.#attachments } : {}),
+      ...(items ? { providerItems: { [this.#itemKey]: items } } : {}),
+      ...(this.#origin ? { origin: this.#origin } : {}),
+    };
+  }
+
+  #readMessage(message: WireRecord, add: 'addPiece' | 'addWhole'): readonly LLMStreamPart[] {
+    const { thought, content } = this.#fields.add(message, { isWhole: add === 'addWhole' });
+    const text = contentText(content, 'text');
+    this.#text += text;
+    this.#reasoning += thought;
+    this.#refusal += jsonText(message.refusal) + contentText(content, 'refusal');
+    const parts: LLMStreamPart[] = [];
+    if (thought !== '') parts.push({ type: 'reasoning-delta', text: thought });
+    if (text !== '') parts.push({ type: 'text-delta', text });
+    parts.push(...this.#attach(message));
+    for (const call of jsonList(message.tool_calls)) parts.push(...this.#calls[add](call));
+    // The predecessor of `tool_calls`, which some servers still write: one call, without an id.
+    if (message.function_call) this.#functionCall.addPiece({ function: message.function_call });
+    return parts;
+  }
+
+  /** Servers that forward other APIs write the images that a model made beside the text. */
+  #attach({ annotations, images }: WireRecord): readonly LLMStreamPart[] {
+    const attached = [
+      ...jsonList(annotations).flatMap(citedAttachment),
+      ...jsonList(images).flatMap((image) => imageAttachment(jsonRecord(jsonRecord(image).image_url).url)),
+    ];
+    this.#attachments.push(...attached);
+    return attached.map((attachment) => ({ type: 'attachment', attachment }));
+  }
+
+  #readUsage(usage: unknown): void {
+    // Some servers repeat a growing count in every chunk and others send null until the end: the last counts.
+    if (typeof usage === 'object' && usage !== null) this.#usage = jsonRecord(usage);
+  }
+
+  #finishReason(calls: readonly WireCall[]): FinishReason {
+    const word = this.#reason.toLowerCase();
+    if (CUT.has(word)) return 'length';
+    if (FILTERED.has(word)) return 'content_filter';
+    if (calls.length === 0) return 'stop';
+    // A server that gives no reason may have been cut off inside a call's arguments, and a tool must not be run
+    // with the half of them that arrived.
+    const isCut =
+      word === '' && !this.#isWhole && calls.some((call) => call.custom || !isWholeInput(call.input));
+    return isCut ? 'length' : 'tool_calls';
+  }
+}
+
+function toToolCall(call: WireCall, itemKey: string): ToolCall {
+  const { id, name, input, custom, extra_content, thought_signature } = call;
+  const items = {
+    ...(custom ? { custom } : {}),
+    ...(extra_content ? { extra_content } : {}),
+    ...(thought_signature ? { thought_signature } : {}),
+  };
+  return {
+    id,
+    name,
+    arguments: custom ? input : argumentsOf(input),
+    ...(Object.keys(items).length > 0 ? { providerItems: { [itemKey]: items } } : {}),
+  };
+}
+
+/** Content is text, or parts of which only some are text: others are the model's thinking, audio, … */
+function contentText(content: unknown, kind: 'text' | 'refusal'): string {
+  if (typeof content === 'string') return kind === 'text' ? content : '';
+  return jsonList(content)
+    .map(jsonRecord)
+    .filter((part) => (part.type ?? 'text') === kind)
+    .map((part) => jsonText(part[kind]))
+    .join('');
+}
+
+/** One call as the server wrote it; `input` is the text of its arguments, not read yet. */
+interface WireCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: string;
+  /** A custom (free text) tool: its input is never JSON to be parsed. */
+  readonly custom: boolean;
+  /** Gemini's signature, among what a server adds. */
+  readonly extra_content?: WireRecord;
+  /** Gemini's signature as some gateways give it, beside the name. */
+  readonly thought_signature?: string;
+}
+
+interface CallPiece extends WireCall {
+  readonly index: number | undefined;
+}
+
+interface OpenCall {
+  id: string;
+  name: string;
+  input: string;
+  custom: boolean;
+  extra_content?: WireRecord;
+  thought_signature?: string;
+  /** How much of the input has been streamed; -1 before its start was. */
+  told: number;
+  readonly index: number;
+}
+
+/**
+ * Puts the calls of one reply together from the pieces in which a stream brings them, or from a whole
+ * message's list. The wire says that `index` tells the calls apart; servers that leave it out, give 0 to
+ * every call, or repeat id and name in every piece are understood as well.
+ */
+class CallAssembly {
+  readonly #calls: OpenCall[] = [];
+
+  /** Adds one entry of a delta's `tool_calls`, and returns the parts to stream. */
+  addPiece(entry: unknown): readonly LLMStreamPart[] {
+    const piece = readPiece(entry);
+    const open = this.#openCallOf(piece);
+    if (open === undefined || startsAnotherCall(open, piece)) return this.#start(piece);
+    extend(open, piece);
+    return this.#tell(open);
+  }
+
+  /** Adds one entry of a whole message's `tool_calls`; each is a call of its own. */
+  addWhole(entry: unknown): readonly LLMStreamPart[] {
+    return this.#start(readPiece(entry));
+  }
+
+  /** The calls so far, in call order; entries that said nothing at all are left out. */
+  calls(): readonly WireCall[] {
+    return this.#calls
+      .filter(({ id, name, input }) => id !== '' || name !== '' || input !== '')
+      .toSorted((a, b) => a.index - b.index)
+      .map(({ index, told, ...call }) => call);
+  }
+
+  /** The ends of all calls whose start was streamed. */
+  ends(): readonly LLMStreamPart[] {
+    return this.#calls
+      .filter(({ told }) => told >= 0)
+      .map(({ id }) => ({ type: 'call-input-end', callId: id }));
+  }
+
+  #openCallOf({ id, index }: CallPiece): OpenCall | undefined {
+    if (index !== undefined) return this.#calls.findLast((call) => call.index === index);
+    const named = id === '' ? undefined : this.#calls.findLast((call) => call.id === id);
+    return named ?? this.#calls.at(-1);
+  }
+
+  #start({ index, ...piece }: CallPiece): readonly LLMStreamPart[] {
+    const call = { ...piece, told: -1, index: index ?? this.#calls.at(-1)?.index ?? 0 };
+    this.#calls.push(call);
+    return this.#tell(call);
+  }
+
+  /** Readers cannot distinguish two calls of one id, so the second is reported only at the end. */
+  #tell(call: OpenCall): readonly LLMStreamPart[] {
+    const { id, name, input, told } = call;
+    const parts: LLMStreamPart[] = [];
+    if (told < 0) {
+      if (id === '' || name === '' || this.#calls.some((other) => other.told >= 0 && other.id === id))
+        return [];
+      parts.push({ type: 'call-input-start', callId: id, tool: name });
+    }
+    const text = input.slice(Math.max(told, 0));
+    if (text !== '') parts.push({ type: 'call-input-delta', callId: id, text });
+    call.told = input.length;
+    return parts;
+  }
+}
+
+function readPiece(entry: unknown): CallPiece {
+  const { id, index, function: fn, custom, extra_content } = jsonRecord(entry);
+  const isCustom = custom !== undefined && custom !== null;
+  const body = jsonRecord(isCustom ? custom : fn);
+  return {
+    id: typeof id === 'number' ? String(id) : jsonText(id),
+    index: typeof index === 'number' ? index : undefined,
+    name: jsonText(body.name),
+    input: inputText(isCustom ? body.input : body.arguments),
+    custom: isCustom,
+    ...(Object.keys(jsonRecord(extra_content)).length > 0
+      ? { extra_content: jsonRecord(extra_content) }
+      : {}),
+    ...(jsonText(body.thought_signature) === ''
+      ? {}
+      : { thought_signature: jsonText(body.thought_signature) }),
+  };
+}
+
+function startsAnotherCall(open: OpenCall, piece: CallPiece): boolean {
+  if (piece.name === '' || open.name === '') return false;
+  if (piece.name !== open.name) return true;
+  // The same name again: either a further call of the same tool, or a server that repeats itself in every
+  // piece. Only whether the arguments so far are complete can tell the two apart.
+  const otherId = piece.id !== '' && open.id !== '' && piece.id !== open.id;
+  if (otherId) return open.input === '' || isWholeInput(open.input);
+  return piece.input !== '' && isWholeInput(open.input);
+}
+
+function extend(open: OpenCall, piece: CallPiece): void {
+  open.id ||= piece.id;
+  open.name ||= piece.name;
+  open.input += piece.input;
+  open.custom ||= piece.custom;
+  open.thought_signature ??= piece.thought_signature;
+  if (piece.extra_content) open.extra_content = { ...open.extra_content, ...piece.extra_content };
+}
+
+/** Whether a text of arguments is a whole JSON object. The look at its end spares parsing most pieces. */
+function isWholeInput(input: string): boolean {
+  return input.trimEnd().endsWith('}') && parseJsonRecord(input) !== undefined;
+}

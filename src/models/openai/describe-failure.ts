@@ -1,0 +1,209 @@
+import { isConnectionLost, ProviderError } from '../../core/errors/provider-error.js';
+import { jsonRecord, jsonText } from './wire-json.js';
+
+/** Where a failed request went, and what may have ended it. */
+interface FailedRequest {
+  readonly baseURL: string;
+  readonly signal?: AbortSignal;
+  /** How often the client tries again. */
+  readonly maxRetries?: number;
+}
+
+const CONNECTION_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused; is the server running?'],
+  ['ENOTFOUND', 'no such host; check the base URL'],
+  ['EAI_AGAIN', 'the host name could not be looked up; check the network'],
+  ['EHOSTUNREACH', 'no route to the host; check the network'],
+  ['ENETUNREACH', 'no route to the network; check the network'],
+  ['ECONNRESET', 'the connection was cut; try again'],
+  ['EPIPE', 'the connection was cut; try again'],
+  ['UND_ERR_SOCKET', 'the connection was cut; try again'],
+  ['ETIMEDOUT', 'no answer in time; check the network'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'no answer in time; check the network'],
+  ['CERT_HAS_EXPIRED', 'its TLS certificate has expired'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its TLS certificate is self-signed; see NODE_EXTRA_CA_CERTS'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'its TLS certificate is self-signed; see NODE_EXTRA_CA_CERTS'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'its TLS certificate is not trusted; see NODE_EXTRA_CA_CERTS'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its TLS certificate is for another host; check the base URL'],
+]);
+
+const STATUS_FAULTS: ReadonlyMap<number, readonly [problem: string, remedy: string]> = new Map([
+  [400, ['the request was refused', '']],
+  [401, ['the key was refused', 'check apiKey or OPENAI_API_KEY']],
+  [402, ['the account has no credit left', '']],
+  [403, ['the key may not do this', 'check the rights of the key and of the account']],
+  [404, ['not found', 'check the model name, and that the base URL is right (most end with /v1)']],
+  [408, ['the server gave up waiting', 'try again']],
+  [413, ['the request is too large', 'shorten the messages']],
+  [422, ['the request was refused', '']],
+  [429, ['too many requests, or no quota left', 'try again later or raise maxRetries']],
+]);
+
+/**
+ * The error to throw for a failed request: one line that says what happened and what to do, with the
+ * client's own error as its `cause`. After an abort it is the client's error as it is.
+ */
+export function describeFailure(error: unknown, { baseURL, signal, maxRetries = 0 }: FailedRequest): unknown {
+  if (signal?.aborted) return error;
+  if (ProviderError.is(error)) return error;
+  const retryAfterMs = retryAfterOf(error);
+  const { status } = jsonRecord(error);
+  return new ProviderError(oneLine(sentenceFor(error, placeOf(baseURL))), {
+    cause: error,
+    retryable: isRetryable(error),
+    ...(hasBeenRetried(error) ? { tries: 1 + maxRetries } : {}),
+    ...(typeof status === 'number' ? { status } : {}),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+/** A base URL for messages: without a user's name, password or query, any of which may be a secret. */
+function placeOf(baseURL: string): string {
+  if (!URL.canParse(baseURL)) return baseURL;
+  const { protocol, host, pathname } = new URL(baseURL);
+  return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;
+}
+
+/** The beginning of a text, on one line, for use inside a message. */
+function excerptOf(text: string): string {
+  const line = oneLine(text);
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+}
+
+function sentenceFor(error: unknown, place: string): string {
+  const { status, name } = jsonRecord(error);
+  const message = messageOf(error);
+  if (typeof status === 'number') return `${status} from ${place}: ${statusSentence(message, status)}`;
+  if (/timed? ?out/i.test(message)) return `${place} did not answer in time; raise timeoutMs or try again`;
+  const fault = connectionFault(error);
+  if (fault !== undefined) return `cannot reach ${place}: ${fault}`;
+  if (name === 'SyntaxError') return `${place} answered with broken JSON: ${excerptOf(message)}`;
+  const detail = excerptOf(withoutSecrets(messageOf(causesOf(error).at(-1))));
+  if (detail === 'bad port') return `cannot reach ${place}: the fetch standard blocks this port; use another`;
+  // The client's words for whatever went wrong before an answer.
+  if (message === 'Connection error.') return `cannot reach ${place}: ${detail}`;
+  return `the request to ${place} failed: ${detail}`;
+}
+
+function statusSentence(message: string, status: number): string {
+  const failed = ['the server failed', 'try again later'] as const;
+  const [problem, remedy] =
+    STATUS_FAULTS.get(status) ?? (status >= 500 ? failed : ['the request failed', '']);
+  const detail = detailOf(message, status);
+  return `${problem}${detail ? ` (${detail})` : ''}${remedy ? `; ${remedy}` : ''}`;
+}
+
+/** What the server said for itself; of an HTML page (a proxy's, mostly) only its title. */
+function detailOf(message: string, status: number): string {
+  const said = message.replace(`${status} `, '').replace('status code (no body)', '').trim();
+  if (!said.startsWith('<')) return excerptOf(said);
+  return excerptOf(/<title[^>]*>([^<]*)/i.exec(said)?.[1] ?? 'an HTML page');
+}
+
+function connectionFault(error: unknown): string | undefined {
+  return causesOf(error)
+    .map((cause) => CONNECTION_FAULTS.get(jsonText(jsonRecord(cause).code)))
+    .find((fault) => fault !== undefined);
+}
+
+/** An error and its causes, outermost first; at most eight, since a chain may be a ring. */
+function causesOf(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [error];
+  // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm.
+  for (let link = jsonRecord(error).cause; link && chain.length < 8; link = jsonRecord(link).cause)
+    chain.push(link);
+  return chain;
+}
+
+function messageOf(error: unknown): string {
+  return jsonText(jsonRecord(error).message) || String(error);
+}
+
+/** `fetch` repeats a URL that it refuses, together with the password in it. */
+function withoutSecrets(text: string): string {
+  return text.replace(/(\w+:\/\/)[^\s/@]+@/g, '$1').replace(/(\w+:\/\/[^\s?]+)\?\S*/g, '$1');
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** Statuses below 500 that say nothing of the request itself. */
+const PASSING_STATUSES = new Set([408, 409, 425, 429]);
+/** Words of servers for what does not pass by waiting, although they say 429 or nothing. */
+const LASTING_CODES = /quota|billing|invalid|not_found|authentication|permission|unsupported|policy|image/i;
+
+function isRetryable(error: unknown): boolean {
+  const { status, code, type, headers, name } = jsonRecord(error);
+  const asked = headerOf(headers, 'x-should-retry');
+  if (asked === 'true' || asked === 'false') return asked === 'true';
+  if (LASTING_CODES.test(`${jsonText(code)} ${jsonText(type)}`)) return false;
+  if (typeof status === 'number') return isPassing(status);
+  if (/timed? ?out/i.test(messageOf(error)) || name === 'SyntaxError') return true;
+  // An error that a server sends in the middle of a stream has no status.
+  return isConnectionLost(error) || jsonRecord(error).error !== undefined;
+}
+
+/** The client tries again until there is an answer; a stream that breaks off later has been tried once. */
+function hasBeenRetried(error: unknown): boolean {
+  const { status } = jsonRecord(error);
+  const isWithoutAnswer = /^(connection error|request timed out)/i.test(messageOf(error));
+  return isRetryable(error) && (typeof status === 'number' || isWithoutAnswer);
+}
+
+function isPassing(status: number): boolean {
+  return status >= 500 || PASSING_STATUSES.has(status);
+}
+
+/** What the server asks to wait, in milliseconds. */
+function retryAfterOf(error: unknown): number | undefined {
+  const { headers } = jsonRecord(error);
+  const exact = Number.parseFloat(headerOf(headers, 'retry-after-ms'));
+  if (exact >= 0) return exact;
+  const text = headerOf(headers, 'retry-after');
+  const seconds = /^\s*[\d.]+\s*$/.test(text) ? Number.parseFloat(text) : Number.NaN;
+  const waits = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1_000;
+  return Number.isFinite(waits) ? Math.max(0, Math.round(waits)) : undefined;
+}
+
+/** Of `Headers`, or of the plain object that a client of one's own may give. */
+function headerOf(headers: unknown, name: string): string {
+  if (headers instanceof Headers) return headers.get(name) ?? '';
+  return jsonText(jsonRecord(headers)[name]);
+}
+
+/** What was asked, and where. */
+interface AskedApi {
+  readonly api: 'chat' | 'responses';
+  readonly baseURL: string;
+  /** The server said that it has sent all. */
+  readonly isDone: boolean;
+}
+
+/** The error to throw where a body of status 200 is no reply. */
+export function uselessReply(body: unknown, { api, baseURL, isDone }: AskedApi): ProviderError {
+  const { error, choices, type } = jsonRecord(body);
+  const isCut = !isDone || Array.isArray(choices) || jsonText(type).startsWith('response.');
+  const code = Number(jsonRecord(error).code);
+  const status = code >= 400 && code < 600 ? code : undefined;
+  return new ProviderError(`${placeOf(baseURL)} ${describeUselessReply(body, { api, isDone })}`, {
+    // Gateways report the status of the server behind them in the body.
+    retryable: status === undefined ? isCut && !error : isPassing(status),
+    ...(status === undefined ? {} : { status }),
+  });
+}
+
+/** Says, as the end of a sentence that begins with the server, why a body of status 200 is no reply. */
+function describeUselessReply(body: unknown, { api, isDone }: Omit<AskedApi, 'baseURL'>): string {
+  if (typeof body === 'string' && body.trim() !== '') {
+    return `answered with text that is no JSON (${excerptOf(body)}); check the base URL (most end with /v1)`;
+  }
+  const { error, choices, type } = jsonRecord(body);
+  const said = jsonText(error) || jsonText(jsonRecord(error).message);
+  if (said) return `reported an error: ${excerptOf(said)}`;
+  if (!isDone || jsonText(type).startsWith('response.'))
+    return 'ended the stream before the reply was complete; try again';
+  if (Array.isArray(choices)) return 'answered without a choice; try again';
+  const name = api === 'chat' ? 'Chat Completions' : 'Responses';
+  return `answered with no completion; check that it serves ${name} at the base URL`;
+}

@@ -1,0 +1,433 @@
+import { type ClientOptions, OpenAI } from 'openai';
+import { Stream } from 'openai/core/streaming';
+import {
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type ProviderIdentity,
+  REQUEST,
+} from '../../core/contract/llm-provider.js';
+import { checkArguments, checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import {
+  ADDRESS,
+  ANYTHING,
+  BOOLEAN,
+  either,
+  FUNCTION,
+  HEADERS,
+  LIMIT,
+  LOGGER,
+  type OptionRule,
+  oneOf,
+  optionTable,
+  RECORD,
+  secret,
+  TEXT,
+  withMethods,
+} from '../../core/kernel/options.js';
+import { type StrictMode, StrictTools } from '../../tools/schema/strict/strict-tools.js';
+import { toChatBody, toChatStreamBody } from './chat/chat-body.js';
+import { ChatReply } from './chat/chat-reply.js';
+import { describeFailure, uselessReply } from './describe-failure.js';
+import { familyKey, knowsResponseFormat, serverIdentity, takesFoundTools } from './dialects.js';
+import { ResponsesReply, toResponsesBody } from './responses/responses-body.js';
+import { jsonRecord, jsonText, type WireRecord } from './wire-json.js';
+
+type Api = 'chat' | 'responses';
+type Method = 'chat' | 'stream';
+
+/** What a server may refuse once and is then never sent again, by the words in which it does. */
+const REFUSABLE: ReadonlyMap<string, RegExp> = new Map([
+  ['stream_options', /stream_options/],
+  // Models that do not reason have nothing to encrypt.
+  ['include', /encrypted.?content/i],
+]);
+
+/**
+ * Models behind OpenAI's Chat Completions wire (OpenAI itself, and with `baseURL` every compatible server), or with
+ * `api: 'responses'` behind OpenAI's Responses API.
+ *
+ * When no reply could be had, both methods throw a `ProviderError` whose message is one line that names what to do
+ * (`401 from https://api.openai.com/v1: the key was refused …`) and whose `cause` is the client's error. An
+ * aborted request throws the client's own abort error. The constructor throws InvalidOptionsError (521), also where
+ * neither a key nor a base URL is known.
+ *
+ * @example
+ * ```ts
+ * const local = new OpenAIProvider({ baseURL: 'http://127.0.0.1:11434/v1' });
+ * const reply = await local.chat({
+ *   model: 'qwen3',
+ *   messages: [{ role: 'user', content: 'Hello' }],
+ *   options: { max_tokens: 50 },
+ * });
+ * console.log(reply.content, reply.usage?.totalTokens);
+ * ```
+ */
+export class OpenAIProvider implements LLMProvider {
+  readonly #client: OpenAI;
+  readonly #api: Api;
+  readonly #store: boolean;
+  readonly #strict: StrictTools;
+  readonly #knows: Pick<OpenAIProviderOptions, 'responseFormat' | 'toolSearch'>;
+  #identity: ProviderIdentity | undefined;
+  /** Facts about the server, not about a request. */
+  readonly #refused = new Set<string>();
+
+  constructor(options: OpenAIProviderOptions = {}) {
+    this.#client = createClient(options);
+    this.#api = options.api ?? 'chat';
+    this.#store = options.store ?? false;
+    this.#strict = new StrictTools(options.strict);
+    this.#knows = options;
+  }
+
+  /** Items of one family of models are understood by that family alone, and by no other API. */
+  itemKey(model: string): string {
+    return familyKey(this.#api, model);
+  }
+
+  /** Told by the address of the server. */
+  identity(): ProviderIdentity {
+    this.#identity ??= serverIdentity(this.#client.baseURL);
+    return this.#identity;
+  }
+
+  /** As `responseFormat` of the options says; without it, models of OpenAI at OpenAI, but for the oldest. */
+  supportsResponseFormat(model: string): boolean {
+    return this.#knows.responseFormat ?? (isOpenAI(this.#client.baseURL) && knowsResponseFormat(model));
+  }
+
+  /** As `toolSearch` of the options says; without it, models of OpenAI at OpenAI from GPT-5.4 on, by Responses. */
+  takesFoundTools(model: string): boolean {
+    const isKnown = this.#knows.toolSearch ?? (isOpenAI(this.#client.baseURL) && takesFoundTools(model));
+    return this.#api === 'responses' && isKnown;
+  }
+
+  /** One request, one whole reply. */
+  async chat(given: LLMRequest): Promise<LLMResponse> {
+    checkArguments({ of: 'OpenAIProvider.chat', given: { request: given }, rules: { request: REQUEST } });
+    const request = this.#strict.request(given);
+    const reply = this.#replyTo(request);
+    try {
+      const body = await this.#send(request);
+      reply.add(body);
+      return this.#strict.response(this.#responseOf(reply, body, true), given);
+    } catch (error) {
+      throw this.#describe(error, request.signal);
+    }
+  }
+
+  /** One request, the reply as it comes, and the whole of it at the end. */
+  async *stream(given: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
+    checkArguments({ of: 'OpenAIProvider.stream', given: { request: given }, rules: { request: REQUEST } });
+    const request = this.#strict.request(given);
+    const reply = this.#replyTo(request);
+    let last: unknown;
+    let isDone = false;
+    try {
+      const opened = await this.#open(request);
+      for await (const chunk of opened.chunks) {
+        last = chunk;
+        yield* reply.add(chunk);
+      }
+      isDone = opened.isDone();
+    } catch (error) {
+      throw this.#describe(error, request.signal);
+    }
+    // The client ends an aborted stream as if it had been complete.
+    request.signal?.throwIfAborted();
+    const response = this.#responseOf(reply, last, isDone);
+    yield* reply.end();
+    yield { type: 'response', response: this.#strict.response(response, given) };
+  }
+
+  #replyTo({ model, tools }: LLMRequest): ChatReply | ResponsesReply {
+    const itemKey = this.itemKey(model);
+    return this.#api === 'chat' ? new ChatReply(itemKey) : new ResponsesReply(itemKey, tools);
+  }
+
+  #bodyOf(request: LLMRequest, method: Method): WireRecord {
+    const itemKey = this.itemKey(request.model);
+    if (this.#api === 'responses') {
+      const withEncrypted = !this.#refused.has('include');
+      const body = toResponsesBody(request, { itemKey, store: this.#store, withEncrypted });
+      return method === 'stream' ? { ...body, stream: true } : body;
+    }
+    if (method === 'chat') return toChatBody(request, itemKey);
+    return toChatStreamBody(request, { itemKey, withUsage: !this.#refused.has('stream_options') });
+  }
+
+  #create(body: WireRecord, signal: AbortSignal | undefined) {
+    const { chat, responses } = this.#client;
+    return this.#api === 'chat'
+      ? chat.completions.create(body as unknown as OpenAI.ChatCompletionCreateParams, { signal })
+      : responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, { signal });
+  }
+
+  async #send(request: LLMRequest): Promise<unknown> {
+    const { signal } = request;
+    return this.#unlessRefused(request, 'chat', async (body) =>
+      bodyInTime((ended) => this.#create(body, ended).asResponse(), {
+        timeoutMs: this.#client.timeout,
+        signal,
+      }),
+    );
+  }
+
+  async #open(request: LLMRequest): Promise<OpenedReply> {
+    const left = new AbortController();
+    const signal = AbortSignal.any([left.signal, ...(request.signal ? [request.signal] : [])]);
+    return this.#unlessRefused(request, 'stream', async (body) => {
+      const response = await this.#create(body, signal).asResponse();
+      // A server that cannot stream answers with the whole completion, and a wrong address with a page.
+      const isWhole = /json|html/i.test(response.headers.get('content-type') ?? '');
+      if (isWhole) return { chunks: [await readBody(response)], isDone: () => true };
+      return readEvents(response, { client: this.#client, left });
+    });
+  }
+
+  /** Sends a request, and once more without what the server has just refused. */
+  async #unlessRefused<Answer>(
+    request: LLMRequest,
+    method: Method,
+    send: (body: WireRecord) => Promise<Answer>,
+  ): Promise<Answer> {
+    const body = this.#bodyOf(request, method);
+    try {
+      return await send(body);
+    } catch (error) {
+      const refused = refusedField(error);
+      if (refused === undefined || !(refused in body) || this.#refused.has(refused)) throw error;
+      this.#refused.add(refused);
+      return this.#unlessRefused(request, method, send);
+    }
+  }
+
+  #responseOf(reply: ChatReply | ResponsesReply, body: unknown, isDone: boolean): LLMResponse {
+    const response = reply.response(isDone);
+    if (response === undefined)
+      throw uselessReply(body, { api: this.#api, baseURL: this.#client.baseURL, isDone });
+    return response;
+  }
+
+  #describe(error: unknown, signal: AbortSignal | undefined): unknown {
+    const { baseURL, maxRetries } = this.#client;
+    return describeFailure(error, { baseURL, maxRetries, signal });
+  }
+}
+
+/** Whether an address is one of OpenAI's own, in whichever region. */
+function isOpenAI(baseURL: string): boolean {
+  return URL.canParse(baseURL) && /(^|\.)api\.openai\.com$/.test(new URL(baseURL).hostname);
+}
+
+function refusedField(error: unknown): string | undefined {
+  const { status, message } = jsonRecord(error);
+  if (status !== 400 && status !== 422) return undefined;
+  const text = jsonText(message);
+  return Array.from(REFUSABLE.keys()).find((field) => REFUSABLE.get(field)?.test(text));
+}
+
+/**
+ * Sends a request and waits no longer for the body of the answer than for its headers. The client does so from
+ * version 7 on; older ones would wait forever.
+ *
+ * @throws what the client throws; Error where time is up.
+ */
+async function bodyInTime(
+  send: (signal: AbortSignal) => Promise<Response>,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+): Promise<unknown> {
+  const late = new AbortController();
+  const response = await send(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  try {
+    return await readBody(response);
+  } catch (error) {
+    throw late.signal.aborted ? new Error('Request timed out.', { cause: error }) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A reply as it comes, and whether the server said that it is complete. */
+interface OpenedReply {
+  readonly chunks: AsyncIterable<unknown> | Iterable<unknown>;
+  readonly isDone: () => boolean;
+}
+
+/** The client ends a stream that was closed just like one that ended with `[DONE]`. */
+function readEvents(
+  response: Response,
+  { client, left }: { readonly client: OpenAI; readonly left: AbortController },
+): OpenedReply {
+  let isDone = false;
+  let tail = '\n';
+  const decoder = new TextDecoder('latin1');
+  const watch = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (piece, stream) => {
+      // A line that begins like this is no part of a JSON text.
+      const text = tail + decoder.decode(piece);
+      isDone ||= /[\r\n]data: ?\[DONE\]/.test(text);
+      tail = text.slice(-12);
+      stream.enqueue(piece);
+    },
+  });
+  const watched = new Response(response.body?.pipeThrough(watch), response);
+  return { chunks: Stream.fromSSEResponse<unknown>(watched, left, client), isDone: () => isDone };
+}
+
+/** Servers that forget the content type send JSON all the same; what is not JSON stays text. */
+async function readBody(response: Response): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (text !== '' && /json/i.test(response.headers.get('content-type') ?? '')) throw error;
+    return text;
+  }
+}
+
+/** What the client of `openai` takes and gets as it is. */
+type ClientExtras = Pick<
+  ClientOptions,
+  | 'project'
+  | 'timeout'
+  | 'defaultHeaders'
+  | 'defaultQuery'
+  | 'fetch'
+  | 'fetchOptions'
+  | 'logLevel'
+  | 'logger'
+  | 'dangerouslyAllowBrowser'
+>;
+
+/** Where requests of an `OpenAIProvider` go, and how; options of the `openai` client are passed on to it. */
+export interface OpenAIProviderOptions extends ClientExtras {
+  /** Default: `OPENAI_API_KEY`. May be left out where `baseURL` is a server that needs none. */
+  readonly apiKey?: string | (() => Promise<string>);
+  /** Address of a compatible server, e.g. `http://127.0.0.1:11434/v1`. Default: `OPENAI_BASE_URL`, then OpenAI. */
+  readonly baseURL?: string;
+  /** Default: `OPENAI_ORG_ID`. */
+  readonly organization?: string;
+  /** Sent with every request, besides the client's own. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds until a request without an answer is given up (default: 10 minutes). */
+  readonly timeoutMs?: number;
+  /** How often a request is sent again after a lost connection, 408, 409, 429 or 5xx (default: 2). */
+  readonly maxRetries?: number;
+  /** Which of OpenAI's APIs to speak (default: `chat`, which compatible servers know too). */
+  readonly api?: Api;
+  /** For `responses`: whether the server keeps replies, so that a request has only what is new; default: `false`. */
+  readonly store?: boolean;
+  /**
+   * Which tools go out in their strict form: all that have one (`true`), these but for tools that say `strict: false`
+   * (`'auto'`), none (`false`). Default: the tools that say `strict: true`.
+   */
+  readonly strict?: StrictMode;
+  /**
+   * Whether models keep to a schema that is given as the form of their reply, so that `output` of a run is asked for
+   * in that way and not by a tool. Default: at OpenAI yes, but for its oldest models; at other servers no.
+   */
+  readonly responseFormat?: boolean;
+  /** For `responses`: deferred tools answer the model’s `tool_search` (default: at OpenAI from GPT-5.4 on). */
+  readonly toolSearch?: boolean;
+  /** A ready client, e.g. one for Azure; of the others only `api`, `store`, `strict` and `responseFormat` are used. */
+  readonly client?: OpenAI;
+}
+
+const READY_CLIENT = 'client: new OpenAI({ … }), with this option of the client';
+
+/** What only a client takes that was made by hand. */
+const FOR_CLIENTS: Readonly<
+  Record<Exclude<keyof ClientOptions, keyof OpenAIProviderOptions>, typeof READY_CLIENT>
+> = {
+  adminAPIKey: READY_CLIENT,
+  webhookSecret: READY_CLIENT,
+  dataResidency: READY_CLIENT,
+  workloadIdentity: READY_CLIENT,
+  x509Transport: READY_CLIENT,
+  credential: READY_CLIENT,
+  provider: READY_CLIENT,
+};
+
+const TIMEOUT: OptionRule = {
+  accepts: (value) => typeof value === 'number' && value > 0,
+  fix: 'milliseconds, more than 0',
+};
+/** The client takes other forms of headers too. */
+const CLIENT_HEADERS = secret({ ...RECORD, fix: HEADERS.fix });
+
+const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
+  'OpenAIProvider',
+  {
+    apiKey: secret(either(TEXT, FUNCTION)),
+    baseURL: ADDRESS,
+    organization: TEXT,
+    headers: HEADERS,
+    timeoutMs: TIMEOUT,
+    maxRetries: LIMIT,
+    api: oneOf('chat', 'responses'),
+    strict: either(BOOLEAN, oneOf('auto')),
+    store: BOOLEAN,
+    responseFormat: BOOLEAN,
+    toolSearch: BOOLEAN,
+    client: withMethods(['request'], 'new OpenAI({ … })'),
+    project: TEXT,
+    timeout: TIMEOUT,
+    defaultHeaders: CLIENT_HEADERS,
+    defaultQuery: secret(RECORD),
+    fetch: FUNCTION,
+    fetchOptions: ANYTHING,
+    logLevel: oneOf('off', 'error', 'warn', 'info', 'debug'),
+    logger: LOGGER,
+    dangerouslyAllowBrowser: BOOLEAN,
+  },
+  { ...FOR_CLIENTS, model: 'the model of the run: runToolLoop({ provider, model })' },
+);
+
+/** The client that sends the requests: the given one, or one made from the options and the environment. */
+function createClient(options: OpenAIProviderOptions): OpenAI {
+  checkOptions(options, PROVIDER_OPTIONS);
+  const { api, store, strict, responseFormat, client, headers, timeoutMs, ...others } = options;
+  if (client !== undefined) return client;
+  const baseURL = options.baseURL ?? addressOf(environment('OPENAI_BASE_URL'));
+  return new OpenAI({
+    ...others,
+    baseURL,
+    apiKey: keyFor(options.apiKey || environment('OPENAI_API_KEY'), baseURL),
+    defaultHeaders: headers ?? options.defaultHeaders,
+    timeout: timeoutMs ?? options.timeout,
+    // Every failure is thrown with its text; the client would write it to the console a second time.
+    logLevel: options.logLevel ?? (environment('OPENAI_LOG') === undefined ? 'off' : undefined),
+  });
+}
+
+function keyFor(key: OpenAIProviderOptions['apiKey'], baseURL: string | undefined) {
+  if (key) return key;
+  if (baseURL === undefined) {
+    throw new InvalidOptionsError([
+      {
+        where: PROVIDER_OPTIONS.of,
+        option: 'apiKey',
+        problem: 'there is no API key',
+        fix: 'set OPENAI_API_KEY, or pass apiKey; or pass baseURL for a server that needs no key',
+      },
+    ]);
+  }
+  // The client insists on a key, and local servers do not look at it.
+  return 'no-key-needed';
+}
+
+function addressOf(address: string | undefined): string | undefined {
+  if (address === undefined || ADDRESS.accepts(address)) return address;
+  const problem = `OPENAI_BASE_URL is '${address}'`;
+  throw new InvalidOptionsError([
+    { where: PROVIDER_OPTIONS.of, option: 'OPENAI_BASE_URL', problem, fix: ADDRESS.fix },
+  ]);
+}
+
+function environment(name: string): string | undefined {
+  return process.env[name]?.trim() || undefined;
+}

@@ -1,0 +1,30 @@
+import type { UserMessage } from '../../core/contract/llm-provider.js';
+import { jsonRecord, type WireRecord } from './wire-json.js';
+
+/**
+ * The content of a user message with each part as an API takes it.
+ *
+ * @throws TypeError for a part that the API does not take, before a request is sent.
+ */
+export function userParts(
+  content: UserMessage['content'],
+  toWire: (part: WireRecord) => WireRecord | undefined,
+): string | readonly WireRecord[] {
+  if (typeof content === 'string') return content;
+  return content.map((part) => toWire(jsonRecord(part)) ?? refuse(part));
+}
+
+/** The content of an image or a file of ours, as a data URL. */
+export function dataUrl({ type, data, mimeType }: WireRecord): string | undefined {
+  if (type !== 'image' && type !== 'file') return undefined;
+  if (typeof data !== 'string' || typeof mimeType !== 'string') return undefined;
+  return `data:${mimeType};base64,${data}`;
+}
+
+function refuse(part: unknown): never {
+  const { type } = jsonRecord(part);
+  const found = typeof type === 'string' ? `a part of the type '${type}'` : 'a part without a type';
+  throw new TypeError(
+    `A user message has ${found} that cannot be sent to this API; write { type: 'text', text }, { type: 'image', data, mimeType } or { type: 'file', data, mimeType, filename }, with data in base64`,
+  );
+}

@@ -1,0 +1,156 @@
+import type {
+  LLMRequest,
+  ReplyAttachment,
+  ReplyOrigin,
+  ToolCall,
+  Usage,
+} from '../../core/contract/llm-provider.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { readExactJson } from '../../tools/checking/exact-json.js';
+
+/** An object as it stands on the wire. */
+export type WireRecord = Readonly<Record<string, unknown>>;
+
+/*
+ * Compatible servers leave fields out or send null, so nothing of a reply may be trusted to have the type
+ * that the client's declarations give it. These readers are total: every JSON value is fine.
+ */
+
+/** The value if it is an object that is no array, otherwise an empty object. */
+export function jsonRecord(value: unknown): WireRecord {
+  return isRecord(value) ? value : {};
+}
+
+/** The value if it is an array, otherwise an empty array. */
+export function jsonList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The value if it is text, otherwise an empty text. */
+export function jsonText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** The object that a text is the JSON of, or `undefined` where it is the JSON of something else or of nothing. */
+export function parseJsonRecord(text: string): WireRecord | undefined {
+  const value = parsedJson(text);
+  return isRecord(value) ? value : undefined;
+}
+
+/** The text of arguments, whether a server sends it or, as some do, the JSON itself. */
+export function inputText(input: unknown): string {
+  if (typeof input === 'string') return input;
+  return input === undefined || input === null ? '' : JSON.stringify(input);
+}
+
+/** As text where there is no object, or one whose long integers whoever reads the arguments is to decide on. */
+export function argumentsOf(input: string): ToolCall['arguments'] {
+  const record = parseJsonRecord(input);
+  return record === undefined || readExactJson(input).hasDigitsAsText ? input : record;
+}
+
+/**
+ * The most tokens that a reply may have, under the first of these names, or under those that the options have; theirs
+ * are lowered and not raised.
+ */
+export function outputLimit(
+  { maxOutputTokens, options = {} }: LLMRequest,
+  names: readonly [string, ...string[]],
+): WireRecord {
+  if (maxOutputTokens === undefined) return {};
+  const given = names.filter((name) => typeof options[name] === 'number');
+  const limits = given.map((name) => [name, Math.min(maxOutputTokens, Number(options[name]))] as const);
+  return limits.length > 0 ? Object.fromEntries(limits) : { [names[0]]: maxOutputTokens };
+}
+
+/** Where a reply came from, as far as its server says. */
+export function originOf(id: unknown, model: unknown): ReplyOrigin | undefined {
+  const told = {
+    ...(jsonText(id) === '' ? {} : { id: jsonText(id) }),
+    ...(jsonText(model) === '' ? {} : { model: jsonText(model) }),
+  };
+  return Object.keys(told).length > 0 ? told : undefined;
+}
+
+/**
+ * The usage that a reply tells, in the words of either API or of a compatible server: DeepSeek counts
+ * `prompt_cache_hit_tokens`, Moonshot `cached_tokens`, proxies of Anthropic `cache_creation_input_tokens`.
+ */
+export function toUsage(usage: WireRecord): Usage | undefined {
+  const input = usage.prompt_tokens ?? usage.input_tokens;
+  const output = usage.completion_tokens ?? usage.output_tokens;
+  if (typeof input !== 'number' && typeof output !== 'number') return undefined;
+  const ofInput = jsonRecord(usage.prompt_tokens_details ?? usage.input_tokens_details);
+  const ofOutput = jsonRecord(usage.completion_tokens_details ?? usage.output_tokens_details);
+  const reasoning = firstCount(ofOutput.reasoning_tokens);
+  const total = firstCount(usage.total_tokens) || countOf(input) + countOf(output);
+  return {
+    inputTokens: countOf(input),
+    outputTokens: countOf(output) + untoldReasoning({ input, output, total, reasoning }),
+    totalTokens: total,
+    ...counted(
+      'cacheReadTokens',
+      ofInput.cached_tokens,
+      usage.prompt_cache_hit_tokens,
+      usage.cached_tokens,
+      usage.cache_read_input_tokens,
+    ),
+    ...counted('cacheWriteTokens', ofInput.cache_write_tokens, usage.cache_creation_input_tokens),
+    ...counted('reasoningTokens', reasoning),
+    raw: usage,
+  };
+}
+
+interface Counts {
+  readonly input: unknown;
+  readonly output: unknown;
+  readonly total: number;
+  readonly reasoning: number | undefined;
+}
+
+/** xAI and Gemini leave reasoning out of the completion and count it in the total alone. */
+function untoldReasoning({ input, output, total, reasoning }: Counts): number {
+  const missing = total - countOf(input) - countOf(output);
+  return missing > 0 && (reasoning === undefined || reasoning === missing) ? missing : 0;
+}
+
+function counted(name: keyof Usage, ...candidates: readonly unknown[]): Partial<Usage> {
+  const count = firstCount(...candidates);
+  return count === undefined ? {} : { [name]: count };
+}
+
+function firstCount(...candidates: readonly unknown[]): number | undefined {
+  return candidates.find((candidate) => typeof candidate === 'number');
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+/** What a page may link to: other addresses are run by browsers, or show what whoever wrote the reply wants. */
+const WEB = /^https?:\/\//i;
+
+/** The source that an annotation names; its fields stand in it, or one level deeper under its type. */
+export function citedAttachment(annotation: unknown): readonly ReplyAttachment[] {
+  const outer = jsonRecord(annotation);
+  const type = jsonText(outer.type);
+  const { url, title, filename } = { ...outer, ...jsonRecord(outer[type]) };
+  if (type === 'url_citation') {
+    const address = jsonText(url);
+    return WEB.test(address)
+      ? [{ type: 'page', url: address, ...(title ? { title: jsonText(title) } : {}) }]
+      : [];
+  }
+  const name = jsonText(filename);
+  return type === 'file_citation' && name !== '' ? [{ type: 'document', title: name, filename: name }] : [];
+}
+
+/** An image that the model made: in base64, or as a URL, which may be a data URL. */
+export function imageAttachment(image: unknown, mimeType = 'image/png'): readonly ReplyAttachment[] {
+  const text = jsonText(image);
+  if (text === '') return [];
+  const [, own = mimeType] = /^data:([^;,]+)/.exec(text) ?? [];
+  if (WEB.test(text)) return [{ type: 'file', url: text, mimeType }];
+  if (!text.startsWith('data:')) return [{ type: 'file', url: `data:${mimeType};base64,${text}`, mimeType }];
+  return own.startsWith('image/') ? [{ type: 'file', url: text, mimeType: own }] : [];
+}

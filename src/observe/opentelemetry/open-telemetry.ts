@@ -1,0 +1,681 @@
+import type { Attributes, Context, Counter, Link, MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type { LLMRequest, LLMResponse, Usage } from '../../core/contract/llm-provider.js';
+import type {
+  CallTrace,
+  McpFacts,
+  RequestTrace,
+  RunTrace,
+  Telemetry,
+  Trace,
+  TracedCall,
+  TracedCallEnd,
+  TracedMessage,
+  TracedMessageEnd,
+  TracedRequest,
+  TracedRequestEnd,
+  TracedRun,
+  TracedRunEnd,
+  TracedTask,
+} from '../../core/contract/telemetry.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { BOOLEAN, either, objectOf, optionTable, withMethods } from '../../core/kernel/options.js';
+import { ContentWriter, type RecordedContent } from './content.js';
+import { loadApi } from './load-api.cjs';
+import {
+  COMMON,
+  createInstruments,
+  EXCEPTION,
+  GEN_AI,
+  given,
+  type Instruments,
+  linkTo,
+  OpenSpan,
+  OWN,
+  type Recorder,
+  type SpanFailure,
+  typeOfError,
+} from './spans.js';
+
+/** `execute_tool {name}`, or `tools/call {name}` where it came as a message of MCP: one call, whoever makes it. */
+class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
+  readonly #call: TracedCall;
+  readonly #writer: ContentWriter | undefined;
+  readonly #content: RecordedContent;
+
+  constructor(recorder: Recorder, call: TracedCall, content: RecordedContent) {
+    const { name, tool, mcp, startedBy, redaction } = call;
+    // Whatever a model makes up would be a name of a span of its own.
+    const target = tool === undefined ? '' : ` ${name}`;
+    const arrival = mcp && arrivalOf(recorder, mcp);
+    super(recorder, {
+      name: mcp === undefined ? `execute_tool${target}` : `${mcp.method}${target}`,
+      kind: mcp === undefined ? recorder.api.SpanKind.INTERNAL : recorder.api.SpanKind.SERVER,
+      attributes: callAttributes(call),
+      parent: arrival?.parent,
+      links: [...(arrival?.links ?? []), ...linkTo(recorder, startedBy, 'started_by')],
+    });
+    this.#call = call;
+    this.#content = content;
+    this.#writer = redaction && this.span.isRecording() ? new ContentWriter(redaction) : undefined;
+  }
+
+  onMcp(facts: McpFacts): void {
+    if (this.span.isRecording()) this.span.setAttributes(mcpAttributes(facts));
+  }
+
+  protected conclude(end: TracedCallEnd, seconds: number): SpanFailure | undefined {
+    const { status, cost } = end;
+    const { tool } = this.#call;
+    if (cost && tool !== undefined)
+      this.recorder.instruments.toolCost.add(cost, { [GEN_AI.tool]: tool.name }, this.context);
+    const isUnknown = this.#call.mcp !== undefined && this.#call.tool === undefined;
+    // To a server of MCP that is no fault of its own.
+    if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
+    const failure = isUnknown ? undefined : this.#failureOf(end);
+    // What waits, or goes on elsewhere, is counted where it is carried out.
+    if (status !== 'suspended' && status !== 'started') this.#measure(seconds, failure);
+    if (this.span.isRecording()) this.#describe(end);
+    return failure;
+  }
+
+  #measure(seconds: number, failure: SpanFailure | undefined): void {
+    const { toolDuration, mcpServerDuration } = this.recorder.instruments;
+    const { tool, mcp } = this.#call;
+    const name = tool === undefined ? 'unknown' : tool.name;
+    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
+    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: name, ...error };
+    toolDuration.record(seconds, { ...about, [GEN_AI.toolType]: 'function' }, this.context);
+    if (mcp === undefined) return;
+    const { method, protocolVersion, transport } = mcp;
+    const facts = mcpAttributes({ method, protocolVersion, transport });
+    mcpServerDuration.record(seconds, { ...facts, ...about }, this.context);
+  }
+
+  #describe({ status, result, arguments: args, repairs, removed, waits, taskId, cost }: TracedCallEnd): void {
+    this.span.setAttributes(
+      given({
+        [OWN.callStatus]: status,
+        [OWN.repairs]: repairs.length === 0 ? undefined : repairs.map(placeOf),
+        [OWN.removed]: removed.length === 0 ? undefined : [...removed],
+        [OWN.waits]: waits === undefined ? undefined : [...waits],
+        [OWN.taskId]: taskId,
+        [OWN.callCost]: cost,
+      }),
+    );
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    if (this.#content.arguments && args !== undefined)
+      this.span.setAttribute(GEN_AI.callArguments, writer.arguments(args));
+    if (this.#content.results && status !== 'suspended')
+      this.span.setAttribute(GEN_AI.callResult, writer.result(result));
+  }
+
+  #failureOf({ status, result }: TracedCallEnd): SpanFailure | undefined {
+    const type = failureType({ status, result }, this.#call.mcp !== undefined);
+    if (type === undefined) return undefined;
+    // What the model is told may repeat what was given.
+    const isTold = this.#content.results && this.#writer !== undefined;
+    const event = status === 'error' ? EXCEPTION.call : undefined;
+    return { type, event, message: isTold ? this.#writer?.text(result.forLLM) : undefined };
+  }
+}
+
+/** What the caller of an unknown tool is answered with, in JSON-RPC. */
+const INVALID_PARAMS = '-32602';
+
+/** Repairs may tell values; where something was mended tells enough. */
+function placeOf(repair: string): string {
+  return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
+}
+
+function callAttributes({ id, name, tool, attempt, answered, mcp }: TracedCall): Attributes {
+  return given({
+    [GEN_AI.operation]: 'execute_tool',
+    [GEN_AI.tool]: name,
+    ...(mcp === undefined
+      ? {
+          [GEN_AI.toolType]: tool === undefined ? undefined : 'function',
+          [GEN_AI.toolDescription]: tool?.description,
+          [GEN_AI.callId]: id,
+        }
+      : mcpAttributes(mcp)),
+    [OWN.attempt]: attempt > 1 ? attempt : undefined,
+    [OWN.answered]: answered?.length ? [...answered] : undefined,
+  });
+}
+
+/** What a call failed with; nothing where it did not. */
+function failureType(
+  { status, result }: Pick<TracedCallEnd, 'status' | 'result'>,
+  isMcp: boolean,
+): string | undefined {
+  switch (status) {
+    case 'timed_out':
+      return 'timeout';
+    case 'aborted':
+    case 'refused':
+      return status;
+    case 'suspended':
+    case 'started':
+      return undefined;
+    default:
+      if (!result.isError) return undefined;
+      return isMcp ? 'tool_error' : typeOfResult(result);
+  }
+}
+
+/** Our own errors say that a tool failed; why says what it threw. */
+function typeOfResult({ error }: ToolResult): string {
+  const { cause } = (error ?? {}) as { readonly cause?: unknown };
+  return error === undefined ? 'tool_error' : typeOfError(cause instanceof Error ? cause : named(error));
+}
+
+/** Work that outlives its call, in a trace of its own that links to it. */
+class TaskSpan extends OpenSpan<ToolResult> {
+  readonly #tool: string;
+
+  constructor(recorder: Recorder, { taskId, callId, tool, startedBy }: TracedTask) {
+    const { api } = recorder;
+    super(recorder, {
+      name: `run_task ${tool}`,
+      kind: api.SpanKind.INTERNAL,
+      attributes: { [OWN.taskId]: taskId, [GEN_AI.tool]: tool, [GEN_AI.callId]: callId },
+      parent: api.trace.deleteSpan(api.context.active()),
+      links: linkTo(recorder, startedBy, 'started_by'),
+    });
+    this.#tool = tool;
+  }
+
+  protected conclude(result: ToolResult, seconds: number): SpanFailure | undefined {
+    const failure = result.isError ? { type: typeOfResult(result) } : undefined;
+    const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
+    const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
+    this.recorder.instruments.toolDuration.record(
+      seconds,
+      { ...about, [GEN_AI.toolType]: 'function' },
+      this.context,
+    );
+    return failure;
+  }
+}
+
+/** What is known of a message of MCP, by the names of its conventions. */
+function mcpAttributes(facts: McpFacts): Attributes {
+  const { method, protocolVersion, sessionId, requestId, transport, address, port } = facts;
+  return given({
+    [MCP.method]: method,
+    [MCP.protocolVersion]: protocolVersion,
+    [MCP.session]: sessionId,
+    [MCP.requestId]: requestId,
+    [MCP.transport]: transport,
+    [COMMON.serverAddress]: address,
+    [COMMON.serverPort]: port,
+  });
+}
+
+/** A message of MCP that is no call of a tool which somebody else records: `tools/list`, for one. */
+class MessageSpan extends OpenSpan<TracedMessageEnd> {
+  readonly #message: TracedMessage;
+
+  constructor(recorder: Recorder, message: TracedMessage) {
+    const { side, method, tool } = message;
+    const { CLIENT, SERVER } = recorder.api.SpanKind;
+    const arrival = side === 'server' ? arrivalOf(recorder, message) : undefined;
+    super(recorder, {
+      name: tool === undefined ? method : `${method} ${tool}`,
+      kind: side === 'client' ? CLIENT : SERVER,
+      attributes: { ...mcpAttributes(message), ...toolAttributes(tool) },
+      parent: arrival?.parent,
+      links: arrival?.links,
+    });
+    this.#message = message;
+  }
+
+  protected conclude({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
+    const type = error === undefined ? undefined : typeOfMcpError(error);
+    const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
+    if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
+    const { mcpClientDuration, mcpServerDuration } = this.recorder.instruments;
+    const { side, tool, method, protocolVersion, transport, address, port } = this.#message;
+    const facts = mcpAttributes({ method, protocolVersion, transport, address, port });
+    const outcome = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
+    const attributes = { ...facts, ...toolAttributes(tool), ...outcome };
+    (side === 'client' ? mcpClientDuration : mcpServerDuration).record(seconds, attributes, this.context);
+    return failure;
+  }
+}
+
+function toolAttributes(tool: string | undefined): Attributes {
+  return tool === undefined ? {} : { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool };
+}
+
+/** Codes of JSON-RPC are numbers. */
+function typeOfMcpError(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === 'number' ? String(code) : typeOfError(error);
+}
+
+/** Whose part a message is: of what was sent along; what it came over is only linked to. */
+function arrivalOf(
+  { api }: Pick<Recorder, 'api'>,
+  { carrier }: Pick<TracedMessage, 'carrier'>,
+): { readonly parent: Context; readonly links: readonly Link[] } | undefined {
+  if (carrier === undefined) return undefined;
+  const ambient = api.context.active();
+  const parent = api.propagation.extract(ambient, carrier);
+  const around = api.trace.getSpanContext(ambient);
+  const sent = api.trace.getSpanContext(parent);
+  const isOther = around !== undefined && sent !== undefined && around.spanId !== sent.spanId;
+  if (!isOther || !api.isSpanContextValid(around)) return { parent, links: [] };
+  return { parent, links: [{ context: around, attributes: { [OWN.link]: 'transport' } }] };
+}
+
+const MCP = {
+  method: 'mcp.method.name',
+  protocolVersion: 'mcp.protocol.version',
+  session: 'mcp.session.id',
+  requestId: 'jsonrpc.request.id',
+  statusCode: 'rpc.response.status_code',
+  transport: 'network.transport',
+} as const;
+
+/** How requests are recorded. */
+interface RequestSpanOptions {
+  readonly content: RecordedContent;
+  /** Default: what is active. */
+  readonly parent?: Context | undefined;
+}
+
+/** Contents of a request and its reply, as attributes. */
+type RequestContents = Readonly<Record<string, string>>;
+
+/** `chat {model}`: one request to a model, with the times that it is made again. */
+class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
+  readonly #metricAttributes: Attributes;
+  readonly #writer: ContentWriter | undefined;
+  readonly #isStreamed: boolean;
+  #sent: LLMRequest | undefined;
+  #reply: LLMResponse | undefined;
+  #firstPart: number | undefined;
+  #lastPart: number | undefined;
+
+  constructor(
+    recorder: Recorder,
+    { provider, request, isStreamed, redaction }: TracedRequest,
+    { content, parent }: RequestSpanOptions,
+  ) {
+    const { model } = request;
+    const identity = provider.identity?.(model);
+    const about = given({
+      [GEN_AI.operation]: 'chat',
+      [GEN_AI.provider]: identity?.name ?? 'unknown',
+      [GEN_AI.requestModel]: model,
+      [COMMON.serverAddress]: identity?.address,
+      [COMMON.serverPort]: identity?.port,
+    });
+    super(recorder, {
+      name: `chat ${model}`,
+      kind: recorder.api.SpanKind.CLIENT,
+      attributes: about,
+      parent,
+    });
+    this.#metricAttributes = about;
+    this.#isStreamed = isStreamed;
+    this.#writer = content.messages && redaction ? new ContentWriter(redaction) : undefined;
+    if (!this.span.isRecording()) return;
+    this.span.setAttributes(requestAttributes(request, isStreamed));
+  }
+
+  /** Written at the end: of a request that is made again, what went out last is told. */
+  sent(request: LLMRequest): void {
+    if (!this.span.isRecording()) return;
+    const { maxOutputTokens } = request;
+    if (maxOutputTokens !== undefined) this.span.setAttribute(GEN_AI.maxTokens, maxOutputTokens);
+    if (this.#writer !== undefined) this.#sent = request;
+  }
+
+  /** What went out, and came. */
+  get contents(): RequestContents | undefined {
+    const { messages, tools = [] } = this.#sent ?? {};
+    const writer = this.#writer;
+    if (writer === undefined || messages === undefined) return undefined;
+    return {
+      [GEN_AI.inputMessages]: writer.input(messages),
+      ...(tools.length > 0 ? { [GEN_AI.toolDefinitions]: writer.definitions(tools) } : {}),
+      ...(this.#reply === undefined ? {} : { [GEN_AI.outputMessages]: writer.output(this.#reply) }),
+    };
+  }
+
+  part(): void {
+    const now = this.seconds;
+    this.#firstPart ??= now;
+    if (this.#lastPart !== undefined)
+      this.recorder.instruments.timePerChunk.record(
+        now - this.#lastPart,
+        this.#metricAttributes,
+        this.context,
+      );
+    this.#lastPart = now;
+  }
+
+  protected conclude(end: TracedRequestEnd, seconds: number): SpanFailure | undefined {
+    const failure = failureOf(end);
+    const { inferenceDuration, timeToFirstChunk } = this.recorder.instruments;
+    const attributes = this.#metricAttributes;
+    const outcome = failure === undefined ? attributes : { ...attributes, [COMMON.errorType]: failure.type };
+    inferenceDuration.record(seconds, outcome, this.context);
+    if (this.#isStreamed && this.#firstPart !== undefined)
+      timeToFirstChunk.record(this.#firstPart, attributes, this.context);
+    if (end.how === 'replied') this.#count(end.response.usage, end.cost);
+    if (this.span.isRecording()) this.#describe(end);
+    return failure;
+  }
+
+  #describe(end: TracedRequestEnd): void {
+    if (this.#firstPart !== undefined) this.span.setAttribute(GEN_AI.firstChunk, this.#firstPart);
+    if (end.how === 'replied') {
+      this.#reply = end.response;
+      this.span.setAttributes(responseAttributes(end.response));
+      this.span.setAttributes(given({ [OWN.requestCost]: end.cost }));
+    } else this.span.setAttribute(GEN_AI.finishReasons, ['error']);
+    this.span.setAttributes(this.contents ?? {});
+  }
+
+  #count(usage: Usage | undefined, cost: number | undefined): void {
+    const { instruments } = this.recorder;
+    const about = this.#metricAttributes;
+    if (cost) instruments.inferenceCost.add(cost, about, this.context);
+    if (usage === undefined) return;
+    // Providers tell of all tokens together.
+    const counted = { ...about, [GEN_AI.modality]: 'unknown' };
+    const count = (counter: Counter, tokens: number | undefined) =>
+      tokens ? counter.add(tokens, counted, this.context) : undefined;
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = usage;
+    count(instruments.inputTokens, inputTokens);
+    count(instruments.outputTokens, outputTokens);
+    count(instruments.cacheRead, cacheReadTokens);
+    count(instruments.cacheWrite, cacheWriteTokens);
+    count(instruments.reasoning, reasoningTokens);
+    instruments.inputPerRequest.record(inputTokens, about, this.context);
+    instruments.outputPerRequest.record(outputTokens, about, this.context);
+  }
+}
+
+/** Provider errors have messages that repeat what was sent: only the type is told. */
+function failureOf(end: TracedRequestEnd): SpanFailure | undefined {
+  if (end.how === 'replied') return undefined;
+  if (end.how === 'aborted') return { type: 'aborted' };
+  return { type: typeOfError(end.error), event: EXCEPTION.request };
+}
+
+/** What a request says of itself: options go by the names that most providers have for them. */
+function requestAttributes(
+  { options, metadata, responseFormat }: LLMRequest,
+  isStreamed: boolean,
+): Attributes {
+  const number = (...names: readonly string[]) => firstOf(options, names, isNumber);
+  const seed = number('seed');
+  const choices = number('n');
+  const { stop = options.stop_sequences ?? options.stopSequences } = options;
+  const form = responseFormat?.type === 'json' ? 'json' : undefined;
+  return given({
+    [GEN_AI.stream]: isStreamed ? true : undefined,
+    [GEN_AI.conversation]: metadata?.conversationId,
+    [GEN_AI.outputType]: form ?? (responseFormat?.type === 'text' ? 'text' : undefined),
+    [GEN_AI.maxTokens]: number('max_tokens', 'max_completion_tokens', 'max_output_tokens', 'maxOutputTokens'),
+    [GEN_AI.temperature]: number('temperature'),
+    [GEN_AI.topP]: number('top_p', 'topP'),
+    [GEN_AI.topK]: number('top_k', 'topK'),
+    [GEN_AI.seed]: seed,
+    [GEN_AI.frequencyPenalty]: number('frequency_penalty', 'frequencyPenalty'),
+    [GEN_AI.presencePenalty]: number('presence_penalty', 'presencePenalty'),
+    [GEN_AI.choices]: choices === 1 ? undefined : choices,
+    [GEN_AI.stopSequences]: typeof stop === 'string' ? [stop] : isTexts(stop) ? [...stop] : undefined,
+    [GEN_AI.reasoningLevel]: reasoningLevel(options),
+    [GEN_AI.previousResponse]: firstOf(options, ['previous_response_id'], isText),
+  });
+}
+
+function reasoningLevel(options: LLMRequest['options']): string | undefined {
+  const { reasoning } = options;
+  const effort = (reasoning as { readonly effort?: unknown } | undefined | null)?.effort;
+  return isText(effort) ? effort : firstOf(options, ['reasoning_effort', 'reasoningEffort'], isText);
+}
+
+function firstOf<Value>(
+  options: LLMRequest['options'],
+  names: readonly string[],
+  is: (value: unknown) => value is Value,
+): Value | undefined {
+  for (const name of names) {
+    const value = options[name];
+    if (is(value)) return value;
+  }
+  return undefined;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isText);
+}
+
+function responseAttributes({ finishReason, rawFinishReason, usage, origin }: LLMResponse): Attributes {
+  return given({
+    [GEN_AI.responseId]: origin?.id,
+    [GEN_AI.responseModel]: origin?.model,
+    [GEN_AI.finishReasons]: [rawFinishReason ?? WORDS[finishReason] ?? finishReason],
+    [GEN_AI.inputTokens]: usage?.inputTokens,
+    [GEN_AI.outputTokens]: usage?.outputTokens,
+    [GEN_AI.cacheRead]: usage?.cacheReadTokens,
+    [GEN_AI.cacheWrite]: usage?.cacheWriteTokens,
+    [GEN_AI.reasoning]: usage?.reasoningTokens,
+  });
+}
+
+/** The word of the conventions for it. */
+const WORDS: Readonly<Record<string, string>> = { tool_calls: 'tool_call' };
+
+/** Options of {@link openTelemetry}. */
+export interface OpenTelemetryOptions {
+  /**
+   * What of the contents is recorded, without the secrets that the log leaves out; `true`: all of it. Default:
+   * nothing, because contents hold what people said and what concerns them.
+   */
+  readonly content?: boolean | RecordedContent;
+  /** Default: the one that the application has registered. */
+  readonly tracerProvider?: TracerProvider;
+  /** Default: the one that the application has registered. */
+  readonly meterProvider?: MeterProvider;
+}
+
+const OPTIONS = optionTable<OpenTelemetryOptions>(
+  'openTelemetry',
+  {
+    content: either(
+      BOOLEAN,
+      objectOf<RecordedContent>(
+        { arguments: BOOLEAN, results: BOOLEAN, messages: BOOLEAN },
+        { fix: '{ arguments: true, results: true, messages: true }' },
+      ),
+    ),
+    tracerProvider: withMethods(['getTracer'], 'a TracerProvider of OpenTelemetry'),
+    meterProvider: withMethods(['getMeter'], 'a MeterProvider of OpenTelemetry'),
+  },
+  {
+    recordInputs: 'content: { arguments: true, messages: true }',
+    recordOutputs: 'content: { results: true }',
+  },
+);
+
+/**
+ * Records runs, requests to models, calls of tools and messages of MCP as spans and metrics of OpenTelemetry, by the
+ * names of its GenAI conventions. It goes where a logger goes: to a registry, to a run, to NestJS, to MCP. Nothing is
+ * recorded, and nothing is slower, as long as the application has no SDK registered.
+ *
+ * Contents are recorded only where `content` asks for it. `@opentelemetry/api` has to be installed; it is loaded when
+ * this is called.
+ *
+ * @throws InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * import { openTelemetry } from 'toolwright/opentelemetry';
+ *
+ * const telemetry = openTelemetry();
+ * const tools = new ToolRegistry({ telemetry });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools, agentName: 'shop' }, messages);
+ * ```
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  checkOptions(options, OPTIONS);
+  return new OpenTelemetry(options);
+}
+
+/** The scope of all that is recorded here. */
+const SCOPE = 'toolwright';
+const ALL: RecordedContent = { arguments: true, results: true, messages: true };
+
+/** Where the API keeps what an application registers; asking the API itself takes as long as half a call. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
+/** In case an API keeps it elsewhere, it is asked now and then all the same. */
+const ASK_EVERY = 256;
+
+function isUnregistered(): boolean {
+  const registered = (globalThis as { readonly [REGISTERED]?: { trace?: object; metrics?: object } })[
+    REGISTERED
+  ];
+  return registered === undefined || (registered.trace === undefined && registered.metrics === undefined);
+}
+
+class OpenTelemetry implements Telemetry {
+  readonly #api = loadApi();
+  readonly #options: OpenTelemetryOptions;
+  readonly #content: RecordedContent;
+  /** Where nobody has registered anything, the API has one that does nothing. */
+  readonly #noTracers = new this.#api.ProxyTracerProvider().getDelegate();
+  readonly #noMeter = this.#api.createNoopMeter();
+  #asked = 0;
+  #instruments: { readonly of: MeterProvider; readonly made: Instruments } | undefined;
+
+  constructor(options: OpenTelemetryOptions) {
+    this.#options = options;
+    const { content = false } = options;
+    this.#content = typeof content === 'object' ? content : content ? ALL : {};
+  }
+
+  get isOn(): boolean {
+    const { tracerProvider, meterProvider } = this.#options;
+    if (tracerProvider !== undefined || meterProvider !== undefined) return true;
+    if (isUnregistered() && this.#asked++ % ASK_EVERY !== 0) return false;
+    const tracers = this.#api.trace.getTracerProvider();
+    if (!(tracers instanceof this.#api.ProxyTracerProvider) || tracers.getDelegate() !== this.#noTracers)
+      return true;
+    return this.#api.metrics.getMeter(SCOPE) !== this.#noMeter;
+  }
+
+  startRun(run: TracedRun): RunTrace {
+    return new RunSpan(this.#recorder, run, this.#content);
+  }
+
+  startRequest(request: TracedRequest): RequestTrace {
+    return new RequestSpan(this.#recorder, request, { content: this.#content });
+  }
+
+  startCall(call: TracedCall): CallTrace {
+    return new CallSpan(this.#recorder, call, this.#content);
+  }
+
+  startTask(task: TracedTask): Trace<ToolResult> {
+    return new TaskSpan(this.#recorder, task);
+  }
+
+  startMessage(message: TracedMessage): Trace<TracedMessageEnd> & Pick<CallTrace, 'carrier'> {
+    return new MessageSpan(this.#recorder, message);
+  }
+
+  get #recorder(): Recorder {
+    const { trace, metrics } = this.#api;
+    const { tracerProvider = trace, meterProvider = metrics.getMeterProvider() } = this.#options;
+    if (this.#instruments?.of !== meterProvider)
+      this.#instruments = { of: meterProvider, made: createInstruments(meterProvider.getMeter(SCOPE)) };
+    return {
+      api: this.#api,
+      tracer: tracerProvider.getTracer(SCOPE),
+      instruments: this.#instruments.made,
+    };
+  }
+}
+
+/** `invoke_agent {name}`: one run, from its beginning, or from where it goes on, to its end or its suspension. */
+class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
+  readonly #run: TracedRun;
+  readonly #content: RecordedContent;
+  #last: RequestSpan | undefined;
+
+  constructor(recorder: Recorder, run: TracedRun, content: RecordedContent) {
+    const { agent, runId, model, conversationId, before } = run;
+    super(recorder, {
+      name: agent === undefined ? 'invoke_agent' : `invoke_agent ${agent}`,
+      kind: recorder.api.SpanKind.INTERNAL,
+      attributes: given({
+        [GEN_AI.operation]: 'invoke_agent',
+        [GEN_AI.agent]: agent,
+        [GEN_AI.requestModel]: model,
+        [GEN_AI.conversation]: conversationId,
+        [OWN.runId]: runId,
+        [OWN.runWaited]: before?.at === undefined ? undefined : Math.max(0, Date.now() - before.at) / 1000,
+      }),
+      links: linkTo(recorder, before, 'goes_on_from'),
+    });
+    this.#run = run;
+    this.#content = content;
+  }
+
+  startRequest(request: TracedRequest): RequestSpan {
+    this.#last = new RequestSpan(this.recorder, request, { content: this.#content, parent: this.context });
+    return this.#last;
+  }
+
+  protected conclude(end: TracedRunEnd, seconds: number): SpanFailure | undefined {
+    const { status, error, requests, calls, cost } = end;
+    const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
+    const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;
+    const { agent } = this.#run;
+    const about = agent === undefined ? {} : { [GEN_AI.agent]: agent };
+    const outcome = failure === undefined ? about : { ...about, [COMMON.errorType]: failure.type };
+    agentDuration.record(seconds, outcome, this.context);
+    agentRequests.record(requests, about, this.context);
+    agentCalls.record(calls, about, this.context);
+    if (cost !== undefined) agentCost.record(cost, about, this.context);
+    if (this.span.isRecording()) this.#describe(end, status);
+    return failure;
+  }
+
+  #describe({ usage, waits, cost }: TracedRunEnd, status: string): void {
+    this.span.setAttributes(
+      given({
+        [OWN.runStatus]: status,
+        [OWN.runCost]: cost,
+        [OWN.runWaits]: waits === undefined ? undefined : [...waits],
+        [GEN_AI.inputTokens]: usage.inputTokens,
+        [GEN_AI.outputTokens]: usage.outputTokens,
+      }),
+    );
+    // What was said, as the last request had it: hooks may have hidden some of the history.
+    const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
+    this.span.setAttributes(said);
+  }
+}
+
+/** Our own errors have numbers for codes; their names say the same in words. */
+function named(error: unknown): unknown {
+  return error instanceof Error && error.name !== 'Error' ? { name: error.name } : error;
+}

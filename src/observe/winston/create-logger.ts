@@ -1,0 +1,214 @@
+import { inspect } from 'node:util';
+import type { Logform } from 'winston';
+import winston from 'winston';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { BOOLEAN, FILLED_TEXT, oneOf, optionTable, withMethods } from '../../core/kernel/options.js';
+import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+
+const LEVELS = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'] as const;
+
+/** winston's own levels, the gravest first; `silent` logs nothing. */
+export type LogLevel = (typeof LEVELS)[number] | 'silent';
+
+/** How {@link createLogger} logs. */
+export interface LoggerOptions {
+  /** Default: the environment's `LOG_LEVEL`, then `info`. */
+  readonly level?: LogLevel;
+  /** One JSON object per line, for machines. */
+  readonly json?: boolean;
+  /** Path of a file that is written as well. */
+  readonly file?: string;
+  /** Where lines go besides `file` (default: standard error). */
+  readonly stream?: NodeJS.WritableStream;
+}
+
+const OPTIONS = optionTable<LoggerOptions>('createLogger', {
+  level: oneOf(...LEVELS, 'silent'),
+  json: BOOLEAN,
+  file: FILLED_TEXT,
+  stream: withMethods(['write'], 'process.stderr'),
+});
+
+/**
+ * A winston logger that is ready for every `logger` option of the framework.
+ *
+ * It writes to standard error and never to standard output, which belongs to MCP over stdio and to `--json`.
+ * Stacks of errors are written only while the level is `debug` or finer. Throws where `level` is unknown; an
+ * unknown `LOG_LEVEL` counts as `info`, with a warning.
+ *
+ * @example
+ * ```ts
+ * const logger = createLogger({ level: 'debug', file: 'run.log' });
+ * logger.info('tool finished', { tool: 'find_orders', durationMs: 12 });
+ * // 2026-01-31T12:00:00.000Z info  tool finished tool=find_orders durationMs=12
+ * ```
+ */
+export function createLogger(options: LoggerOptions = {}): winston.Logger {
+  checkOptions(options, OPTIONS);
+  const { json = false, file, stream = process.stderr } = options;
+  const { level, unknown } = chooseLevel(options.level);
+  const logger: winston.Logger = winston.createLogger({
+    level: level === 'silent' ? 'error' : level,
+    silent: level === 'silent',
+    format: winston.format.printf((info) =>
+      writeLine(readLogEntry(info), {
+        json,
+        time: new Date().toISOString(),
+        stacks: logger.isLevelEnabled('debug'),
+      }),
+    ),
+    transports: [
+      new winston.transports.Stream({ stream, eol: '\n' }),
+      ...(file === undefined ? [] : [new winston.transports.File({ filename: file, eol: '\n' })]),
+    ],
+  });
+  // A full disk or an unwritable file must not end the process, which an unheard `error` event would.
+  logger.on('error', (error) => stream.write(`cannot log: ${error.message}\n`));
+  if (unknown !== undefined) logger.warn('LOG_LEVEL is unknown, so info is used', { LOG_LEVEL: unknown });
+  return logger;
+}
+
+function chooseLevel(wanted: LogLevel | undefined): { level: LogLevel; unknown?: string } {
+  if (wanted !== undefined) return { level: wanted };
+  const named = process.env.LOG_LEVEL?.trim().toLowerCase();
+  if (!named) return { level: 'info' };
+  return isLevel(named) ? { level: named } : { level: 'info', unknown: named };
+}
+
+function isLevel(name: string): name is LogLevel {
+  return name === 'silent' || LEVELS.some((level) => level === name);
+}
+
+// winston keeps what a caller gave beside the message under this symbol (package triple-beam).
+const GIVEN = Symbol.for('splat');
+
+/** One entry as the caller wrote it: plain data, before any layout. */
+interface LogEntry {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Reads an entry back from winston's own record, which mixes message and fields: a field `message` is
+ * appended to the message there, and fields beside a message with `%s` or `%d` in it are left out.
+ */
+function readLogEntry(info: Logform.TransformableInfo): LogEntry {
+  const { level, message, ...merged } = info;
+  const given = givenFields(info);
+  const appended = 'message' in given && given.message ? ` ${given.message}` : '';
+  const text = String(message);
+  return {
+    level,
+    message: appended !== '' && text.endsWith(appended) ? text.slice(0, -appended.length) : text,
+    fields: given instanceof Error ? { ...withoutErrorParts(merged), error: given } : { ...merged, ...given },
+  };
+}
+
+function givenFields(info: Logform.TransformableInfo): Record<string, unknown> | Error {
+  const given: unknown = info[GIVEN];
+  const first: unknown = Array.isArray(given) ? given[0] : undefined;
+  if (first instanceof Error) return first as Error & Record<string, unknown>;
+  return typeof first === 'object' && first !== null ? { ...first } : {};
+}
+
+function withoutErrorParts({ stack, cause, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  return rest;
+}
+
+/** Whether stacks are shown: an error is told by its message, and by its stack only while debugging. */
+interface ValueStyle {
+  readonly stacks: boolean;
+}
+
+/** The JSON of any value. Errors become objects; what JSON cannot say at all is shown as Node shows it. */
+function jsonOf(value: unknown, style: ValueStyle): string {
+  try {
+    return visibleLine(JSON.stringify(value, (_key, part) => plainPart(part, style)) ?? 'null');
+  } catch {
+    // A ring, or a `toJSON` that throws: a log line must never be the reason why a run fails.
+    return visibleLine(JSON.stringify(inspect(value, { depth: 3, breakLength: Number.POSITIVE_INFINITY })));
+  }
+}
+
+/** A value for a line that people read: bare where that is clear, otherwise its JSON. */
+function textOfValue(value: unknown, style: ValueStyle): string {
+  if (value instanceof Error) return jsonOf(messagesOf(value), style);
+  if (typeof value === 'string' && /^[^\s"'=\p{Cc}\p{Cf}]+$/u.test(value)) return value;
+  return jsonOf(value, style);
+}
+
+function plainPart(part: unknown, { stacks }: ValueStyle): unknown {
+  if (typeof part === 'bigint') return String(part);
+  if (!(part instanceof Error)) return part;
+  const { name, message, stack } = part;
+  const { code } = part as { code?: unknown };
+  const { cause, errors } = within(part);
+  return { name, message, code, stack: stacks ? stack : undefined, cause, errors };
+}
+
+/** The message of an error with those of its causes, and of all errors that it stands for. */
+function messagesOf(thrown: unknown, seen = new Set<unknown>()): string {
+  return messageOf(thrown) + messagesWithin(thrown, seen);
+}
+
+function messagesWithin(thrown: unknown, seen: Set<unknown>): string {
+  // A chain of causes may be a ring.
+  if (!(thrown instanceof Error) || seen.has(thrown)) return '';
+  seen.add(thrown);
+  const { cause, errors = [] } = within(thrown);
+  const all = errors.map((item) => messagesOf(item, seen)).join('; ');
+  const others = all === '' ? '' : ` (errors: ${all})`;
+  if (cause === undefined) return others;
+  // Many an error tells its cause itself.
+  const isTold = messageOf(thrown).endsWith(messageOf(cause));
+  return isTold ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+}
+
+function within(error: Error): { readonly cause?: unknown; readonly errors?: readonly unknown[] } {
+  const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+  return { cause: cause ?? undefined, ...(Array.isArray(errors) ? { errors } : {}) };
+}
+
+/** How entries are laid out. */
+interface LineStyle extends ValueStyle {
+  /** One JSON object per line, instead of text. */
+  readonly json: boolean;
+  /** Time of the entry, ISO 8601. */
+  readonly time: string;
+}
+
+/**
+ * One entry as one line: `<time> <level> <message> key=value …`, or a JSON object with `time`, `level`,
+ * `message` and the fields. While debugging, the stacks of errors among the fields follow on lines of their own.
+ */
+function writeLine(entry: LogEntry, style: LineStyle): string {
+  return style.json ? jsonLine(entry, style) : textLine(entry, style);
+}
+
+function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): string {
+  const head = { time: style.time, level, message };
+  // The head comes first and stays what it is, whatever the fields are called.
+  const line = jsonOf({ ...head, ...fields, ...head }, style);
+  return line.startsWith('{') ? line : jsonOf({ ...head, fields: JSON.parse(line) }, style);
+}
+
+function textLine({ level, message, fields }: LogEntry, style: LineStyle): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const pairs = given.map(([key, value]) => `${visibleLine(key)}=${textOfValue(value, style)}`);
+  const line = [style.time, level.padEnd(5), visibleLine(message), ...pairs].join(' ');
+  if (!style.stacks) return line;
+  const errors = given.map(([, value]) => value).filter((value) => value instanceof Error);
+  return [line, ...errors.flatMap((error) => indentedStack(error))].join('\n');
+}
+
+/** The stack and those of the causes, as Node shows them. */
+function indentedStack(error: Error): readonly string[] {
+  return visibleText(inspect(error, { depth: 3 }))
+    .split('\n')
+    .map((line) => `  ${line}`);
+}

@@ -1,0 +1,259 @@
+import type {
+  CallScope,
+  PolicyDecision,
+  PolicyRemember,
+  ToolPolicy,
+  Wait,
+} from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
+import { type Call, contextOf, limitsOf, newCall } from './context.js';
+import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
+import { planOf } from './plan.js';
+import { blockedResult } from './run-body.js';
+import { approvalNeed, approvalWait, approverOf, askedAgain, expiryIn, mayApprove } from './waits.js';
+
+/** Step "allow": asks the policies and whoever approves; a call that may not run, or not yet, ends here. */
+export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
+  return andThen(blockOf(call), (block) => block && blockedResult(call, block));
+}
+
+/** What keeps a call from running, as the policies and whoever approves decide. Synchronous if they are. */
+export function blockOf(call: Call): Block | undefined | Promise<Block | undefined> {
+  const { environment, plan, scope } = call;
+  const { policies = NO_POLICIES } = environment;
+  let asking: Asking | undefined;
+  const take = (decided: Decided): Block | undefined => {
+    if (typeof decided === 'string') return { type: 'refused', reason: decided };
+    asking ??= decided;
+    return undefined;
+  };
+  const refused = firstGiven(policies, (policy) => andThen(decide(policy, call), take));
+  return andThen(refused, (block) => {
+    if (block !== undefined) return block;
+    if (asking !== undefined || plan.isGuarded) return blockOfPeople(call, asking);
+    return scope.signal?.aborted ? { type: 'aborted' } : undefined;
+  });
+}
+
+const NO_POLICIES: readonly ToolPolicy[] = [];
+
+/** What a call waits for that a policy asks about, that needs an approval, or that the client executes. */
+async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Block | undefined> {
+  const { environment, plan, tool, scope } = call;
+  const { approved, given } = call.request.journal ?? {};
+  // By what the tool says now of whoever may.
+  const isApproved =
+    approved === true &&
+    mayHaveApproved(call, given?.findLast(({ kind }) => kind === 'approval')?.answeredBy);
+  const needsAnswer =
+    !isApproved &&
+    (asking !== undefined || (plan.isGuarded && (await needsApproval(call)) && !(await hasStanding(call))));
+  if (isApproved && asking !== undefined) await rememberApproval(call, asking);
+  // An abort ends the call, whatever it would wait for.
+  if (scope.signal?.aborted) return { type: 'aborted' };
+  if (needsAnswer) {
+    const because = asking?.wait.message;
+    const wait = { ...(await askedBy(call)), ...asking?.wait };
+    const asked = call.change === undefined ? wait : askedAgain(wait, call.change, wait.index);
+    return { type: 'waits', wait: asked, because };
+  }
+  if (tool.execution !== 'client') return undefined;
+  return { type: 'waits', wait: { kind: 'client', index: 0, ...expiryIn(environment.answerWithinMs) } };
+}
+
+/** Whether whoever approved a call, or let it run again, may do so, by what its tool says now. */
+export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
+  const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
+  return mayApprove(approverOf(tool.approval), request, (error) =>
+    log.failed('The approver function of a tool threw; the approval does not count', error),
+  );
+}
+
+/** Arguments that are not known yet, and whether they were read. */
+function watchedArguments(): { readonly arguments: JsonObject; readonly wereRead: () => boolean } {
+  let wereRead = false;
+  const read = <Value>(value: Value): Value => {
+    wereRead = true;
+    return value;
+  };
+  const watched = new Proxy<JsonObject>(
+    {},
+    {
+      get: () => read(undefined),
+      has: () => read(false),
+      ownKeys: () => read([]),
+      getOwnPropertyDescriptor: () => read(undefined),
+    },
+  );
+  return { arguments: watched, wereRead: () => wereRead };
+}
+
+/** A policy requires an approval first, and may state why. */
+interface Asking {
+  readonly wait: Pick<Wait, 'message' | 'mayRemember'>;
+  readonly remember?: PolicyRemember;
+}
+
+/** What a policy decides: nothing if it allows the call, the reason of a refusal, or that an approval is needed. */
+type Decided = string | Asking | undefined;
+
+/** Asks a policy. Fails closed: a policy that cannot decide has not allowed the call. */
+function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
+  const { tool, checked, scope, log } = call;
+  const fail = (error: unknown): string => {
+    if (scope.signal?.aborted) return 'the run was aborted';
+    // The model does not see why it could not decide.
+    log.failed('A policy threw; the call was refused', error);
+    return 'the policy could not decide';
+  };
+  try {
+    const decision = policy({ tool, arguments: checked, context: contextOf(call) });
+    if (!isThenable(decision)) return decisionIn(decision);
+    return withinLimits(decision, limitsOf(call)).then(decisionIn).catch(fail);
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+function decisionIn(decision: PolicyDecision | undefined): Decided {
+  if (decision === true) return undefined;
+  if (typeof decision !== 'object' || decision === null) return 'it is not allowed';
+  const isAsking = 'ask' in decision;
+  if (!isAsking && decision.allow === true) return undefined;
+  if (!isAsking || decision.ask !== true) return decision.reason ?? 'it is not allowed';
+  const { reason, remember } = decision;
+  const { scopes = [], maxMs } = remember ?? {};
+  const told = withoutUndefined({ scopes, maxMs, by: 'policy' as const });
+  const mayRemember = scopes.length === 0 ? undefined : told;
+  return { wait: withoutUndefined({ message: reason, mayRemember }), remember };
+}
+
+/** Has the policy that asked store an approval that is to stand. The call itself is approved even if that fails. */
+async function rememberApproval({ request, log }: Call, { remember }: Asking): Promise<void> {
+  const wanted = request.journal?.remember;
+  if (wanted?.by !== 'policy') return;
+  try {
+    if (!remember?.scopes.includes(wanted.scope)) throw new Error('the policy lets no yes stand any more');
+    const { scope, expires } = wanted;
+    await remember.keep(withoutUndefined({ scope, expires }));
+  } catch (error) {
+    log.failed('A yes that was to stand could not be kept; somebody is asked again', error);
+  }
+}
+
+/** Whether somebody has said yes to calls like this one before. What a policy asks for, nobody has. */
+async function hasStanding(call: Call): Promise<boolean> {
+  const { environment, tool, checked, scope, log } = call;
+  if (environment.standing === undefined || typeof tool.approval !== 'object' || !tool.approval.remember)
+    return false;
+  try {
+    const { conversationId } = scope;
+    const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
+    call.standing = await environment.standing({ tool, arguments: checked, conversationId, mayHaveGiven });
+  } catch (error) {
+    log.failed('Standing approvals could not be looked for; somebody is asked', error);
+  }
+  return call.standing !== undefined;
+}
+
+async function askedBy(call: Call): Promise<Wait> {
+  const { tool, checked, environment, log } = call;
+  const wait = approvalWait(tool.approval, {
+    args: checked,
+    answerWithinMs: environment.answerWithinMs,
+    onError: (error) => log.failed('The description of an approval could not be written', error),
+  });
+  const preview = await previewOf(call);
+  if (preview === undefined) return wait;
+  const { description } = wait;
+  return { ...wait, description: description === undefined ? preview : `${description}\n${preview}` };
+}
+
+/** Characters of what a call would come to. */
+const MOST_PREVIEW = 20_000;
+
+async function previewOf(call: Call): Promise<string | undefined> {
+  const { tool, checked, environment, log } = call;
+  if (tool.preview === undefined || !environment.canSuspend) return undefined;
+  try {
+    const given = await withinLimits(Promise.resolve(tool.preview(checked, contextOf(call))), limitsOf(call));
+    if (given === undefined || given === '') return undefined;
+    const text = String(given);
+    return text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
+  } catch (error) {
+    log.failed('What a call would come to could not be told', error);
+    return undefined;
+  }
+}
+
+/** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
+async function needsApproval(call: Call): Promise<boolean> {
+  const { tool, checked, log } = call;
+  const need = approvalNeed(tool.approval);
+  if (typeof need !== 'function') return need;
+  try {
+    return (await withinLimits(need(checked, contextOf(call)), limitsOf(call))) !== false;
+  } catch (error) {
+    log.failed('The approval function of a tool gave no answer; the call needs an approval', error);
+    return true;
+  }
+}
+
+/** For whom tools are looked for. */
+export interface AskedScope {
+  readonly scope: CallScope;
+  /** The run's, beside those of the registry. */
+  readonly policy?: ToolPolicy;
+  /** So many are enough. */
+  readonly limit: number;
+}
+
+/** Names of the tools that no policy forbids: what may not be called is not found either. */
+export async function allowedTools(
+  environment: CallEnvironment,
+  names: readonly string[],
+  { scope, policy, limit }: AskedScope,
+): Promise<readonly string[]> {
+  const policies = [...(environment.policies ?? []), ...(policy ? [policy] : [])];
+  if (policies.length === 0) return names.slice(0, limit);
+  const allowed: string[] = [];
+  for (const name of names) {
+    if (allowed.length >= limit) break;
+    const entry = environment.find(name);
+    if (entry === undefined) continue;
+    const request = { id: '', name, arguments: {} };
+    const plan = planOf(entry.offered, environment.coerce);
+    const call = newCall(environment, request, { scope, plan });
+    if (await isAllowed(call as Call, policies)) allowed.push(name);
+  }
+  return allowed;
+}
+
+/** Whether no policy forbids a call, as far as that is known before it is made. */
+async function isAllowed(call: Call, policies: readonly ToolPolicy[]): Promise<boolean> {
+  for (const policy of policies) {
+    const seen = watchedArguments();
+    const decided = await decide(policy, { ...call, checked: seen.arguments });
+    // What depends on the arguments is decided when the call is made.
+    if (typeof decided === 'string' && !seen.wereRead()) return false;
+  }
+  return true;
+}
+
+/** Two policies as one: a no of either is a no, what either asks about is asked about. */
+export function bothPolicies(
+  one: ToolPolicy | undefined,
+  other: ToolPolicy | undefined,
+): ToolPolicy | undefined {
+  if (one === undefined || other === undefined || one === other) return one ?? other;
+  return async (request) => {
+    const first = await one(request);
+    const asks = typeof decisionIn(first) === 'object';
+    if (!asks && decisionIn(first) !== undefined) return first;
+    const second = await other(request);
+    const decided = decisionIn(second);
+    return decided === undefined || (asks && typeof decided === 'object') ? first : second;
+  };
+}

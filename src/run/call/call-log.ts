@@ -1,0 +1,125 @@
+import type { LogFields, Logger, LogLevel } from '../../core/contract/ports.js';
+import type { ArgumentFault } from '../../core/contract/tool.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { errorMessage, isClientError } from '../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
+import { logFailure } from './failure-log.js';
+import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import { loggedFields } from './log.js';
+import { KNOWN_SECRETS, type Redaction } from './redact.js';
+
+/** Where a call is logged, and what of it. */
+type LogOptions = Pick<CallEnvironment, 'logger' | 'logArguments' | 'redact'>;
+
+/** What keeps secrets out of what is recorded of calls; none where their arguments are not to be told. */
+export function redactionIn({ logArguments = true, redact }: CallEnvironment): Redaction | undefined {
+  return logArguments ? (redact ?? KNOWN_SECRETS) : undefined;
+}
+
+/**
+ * Writes the life of one call to the log; without a logger, only failures, to the console. A logger that throws changes
+ * nothing.
+ */
+export class CallLog {
+  /** Whether anybody reads along, so that times need to be taken. */
+  readonly isRead: boolean;
+  readonly #logger: Logger | undefined;
+  readonly #options: LogOptions;
+  readonly #call: CallRequest;
+  /** Which call it is, as every entry says it. */
+  #head: LogFields | undefined;
+
+  constructor(options: LogOptions, call: CallRequest) {
+    this.isRead = options.logger !== undefined;
+    this.#logger = options.logger;
+    this.#options = options;
+    this.#call = call;
+  }
+
+  notFound(): void {
+    this.#write('warn', 'Tool not found');
+  }
+
+  /** Only what is wrong, never what was sent: that may hold secrets. */
+  rejected(faults: readonly ArgumentFault[], durationMs: number): void {
+    const told = faults.slice(0, 20).map(({ path, message }) => `${path}${path && ': '}${message}`);
+    const { cause: error } = faults.find(({ cause }) => cause !== undefined) ?? {};
+    const thrown = error === undefined ? {} : { error };
+    this.#write('warn', 'Tool call rejected', { durationMs, faults: told.join('; '), ...thrown });
+  }
+
+  started(args: unknown): void {
+    this.#write('info', 'Tool started');
+    const { logArguments = true } = this.#options;
+    if (logArguments) this.#write('debug', 'Tool arguments', { arguments: args });
+  }
+
+  /** What was changed about the arguments before they fitted. */
+  repaired(repairs: readonly string[], removed: readonly string[]): void {
+    if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
+    if (repairs.length > 0) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
+  }
+
+  /** However the call ended. */
+  performed({ status, result }: CallOutcome, durationMs: number): void {
+    const { forLLM: reason } = result;
+    if (status === 'refused') this.#write('warn', 'Tool call refused', { reason });
+    // The model is asked to call again, or the run has ended: this is not an error.
+    else if (status === 'rejected' || status === 'aborted')
+      this.#write('warn', `Tool call ${status}`, { durationMs, reason });
+    else if (status === 'suspended') this.#write('info', 'Tool call suspended', { durationMs });
+    else if (result.async) this.#write('info', 'Tool started async work', { durationMs });
+    else this.#ended('Tool', result, durationMs);
+  }
+
+  completedAsync(result: ToolResult, durationMs: number): void {
+    if (this.isRead) this.#ended('Async tool', result, durationMs);
+    else if (result.isError) this.failed('Async tool failed', result.error ?? result.forLLM);
+  }
+
+  #ended(what: string, { isError, error, forLLM }: ToolResult, durationMs: number): void {
+    if (!isError) {
+      this.#write('info', `${what} completed`, { durationMs, resultLength: forLLM.length });
+      return;
+    }
+    // An error that says no to a client, as NestJS calls them, is an answer: nothing is broken.
+    const isThrown = error instanceof Error;
+    const refusal = [error, isThrown ? error.cause : undefined].find(isClientError);
+    if (refusal !== undefined)
+      this.#write('debug', `${what} failed`, { durationMs, reason: errorMessage(refusal) });
+    // What the model received instead, if that is different.
+    else if (isThrown && !error.message.endsWith(forLLM))
+      this.#write('error', `${what} failed`, { durationMs, told: forLLM, error });
+    else this.#write('error', `${what} failed`, { durationMs, error: error ?? forLLM });
+  }
+
+  /** An event without consequences that an operator should know of. */
+  ignored(what: string, fields?: LogFields): void {
+    this.#write('warn', what, fields);
+  }
+
+  /** Code of the application failed where nobody receives its error. */
+  failed(what: string, error: unknown): void {
+    const { logger, redact } = this.#options;
+    logFailure(logger, { what, error, at: this.#place, redact });
+  }
+
+  get #place(): LogFields {
+    const { name: tool, id: callId, place } = this.#call;
+    return withoutUndefined({ tool, callId, runId: place?.runId });
+  }
+
+  #write(level: LogLevel, message: string, fields?: LogFields): void {
+    try {
+      if (this.#logger === undefined || this.#logger.isLevelEnabled?.(level) === false) return;
+      const { redact } = this.#options;
+      this.#head ??= loggedFields(this.#place, redact);
+      const entry = { ...this.#head, ...(fields && loggedFields(fields, redact)) };
+      const { durationMs } = entry;
+      if (typeof durationMs === 'number') entry.durationMs = Math.round(durationMs * 100) / 100;
+      this.#logger[level](message, entry);
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ArgumentFault, Hydrated, ToolDefinition } from '../../core/contract/tool.js';
+import { copyOfJson, isRecord } from '../../core/kernel/json.js';
+import { isWrapped, placeWithin } from '../../tools/checking/checker.js';
+import { describeRejection, reviewedFaults } from '../../tools/checking/faults.js';
+import {
+  KEPT_DIGITS,
+  type ReadArguments,
+  readArguments,
+  readPlainArguments,
+} from '../../tools/checking/read-arguments.js';
+import { offeredParameters } from '../../tools/schema/write-schema.js';
+import type { CallRequest } from './invocation.js';
+import type { CallPlan } from './plan.js';
+
+/** Arguments ready for the tool, or what is wrong with them. */
+export type ReadyArguments =
+  | {
+      readonly ok: true;
+      /** In JSON form, for the history. */
+      readonly value: JsonObject;
+      /** As `execute` takes them, where that is not the same. */
+      readonly hydrated?: JsonObject;
+      /** What was repaired; absent if nothing was. */
+      readonly repairs?: readonly string[];
+      readonly removed: readonly string[];
+      /** Nothing had to be said of them. */
+      readonly isAccepted?: true;
+      /** Their JSON form once more, where they were transformed before their check: nobody changes this one. */
+      readonly transformed?: JsonObject;
+    }
+  | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
+
+/** Arguments that fit as they were sent, which most do; `undefined` for all others. */
+export function acceptedArguments({ accept }: CallPlan, request: CallRequest): JsonObject | undefined {
+  const { read } = request;
+  if (read !== undefined) return read.ok && read.repairs.length === 0 ? accept(read.value) : undefined;
+  const plain = readPlainArguments(request.arguments);
+  return plain && accept(plain);
+}
+
+/** Reads, checks and hydrates the arguments of a call. Synchronous unless a class has asynchronous rules. */
+export function prepareArguments(
+  tool: ToolDefinition,
+  plan: CallPlan,
+  call: CallRequest,
+): ReadyArguments | Promise<ReadyArguments> {
+  const read = call.read ?? readRaw(call.arguments);
+  if (!read.ok) return rejectArguments({ tool, call, faults: [{ path: '', message: read.message }] });
+  if (read.repairs.length > 0 && !plan.takesRepaired)
+    return rejectArguments({
+      tool,
+      call,
+      faults: [read.repairs.includes(KEPT_DIGITS) ? MANY_DIGITS : UNREPAIRED],
+    });
+  const checked = plan.check(read.value);
+  if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
+  const { coerced, dropped = NONE } = checked;
+  const repairs =
+    coerced.length + dropped.length === 0
+      ? read.repairs
+      : [
+          ...read.repairs,
+          ...coerced.map((path) => `coerced ${path}`),
+          ...dropped.map((path) => `dropped null ${path}`),
+        ];
+  const ready = repairs.length === 0 ? checked : { ...checked, repairs };
+  if (tool.hydrate === undefined) return ready;
+  const withHydrated = (hydrated: Hydrated): ReadyArguments => {
+    if (!hydrated.ok) {
+      const { wrapper } = plan;
+      // Hydration sees the arguments as the tool takes them.
+      const isWithin = wrapper !== undefined && isWrapped(read.value, wrapper);
+      const faults = isWithin ? placeWithin(hydrated.faults, wrapper) : hydrated.faults;
+      return rejectArguments({ tool, call, faults });
+    }
+    const { value, transformed } = hydrated;
+    const whole = { ...ready, hydrated: value as JsonObject };
+    return transformed === undefined
+      ? whole
+      : { ...whole, value: copyOfJson(transformed) as JsonObject, transformed, isAccepted: undefined };
+  };
+  const hydrated = tool.hydrate(ready.value, call.isTransformed);
+  return hydrated instanceof Promise ? hydrated.then(withHydrated) : withHydrated(hydrated);
+}
+
+/** The author's own rules also check arguments that fail their schema. */
+function rejectReviewed({
+  tool,
+  call,
+  faults,
+  removed,
+  value,
+}: Refused & { readonly value?: JsonObject }): ReadyArguments | Promise<ReadyArguments> {
+  const review = tool.hydrate?.review;
+  if (review === undefined || value === undefined || faults.length > MOST_REVIEWED)
+    return rejectArguments({ tool, call, faults, removed });
+  return review(value).then((found) =>
+    rejectArguments({ tool, call, faults: reviewedFaults(faults, found), removed }),
+  );
+}
+
+/** With more faults than that, the author's messages for some of them are of no help. */
+const MOST_REVIEWED = 50;
+
+const NONE: readonly string[] = [];
+
+/** An object needs no reading; it is nearly all that providers deliver. */
+export function readRaw(raw: unknown): ReadArguments {
+  return isRecord(raw) ? { ok: true, value: raw, repairs: NONE } : readArguments(raw);
+}
+
+const UNREPAIRED: ArgumentFault = {
+  path: '',
+  message: 'the arguments are no valid JSON object, and this tool takes none that had to be repaired',
+};
+
+const MANY_DIGITS: ArgumentFault = {
+  path: '',
+  message: 'an integer has more digits than a number keeps; send it as text, where text is wanted',
+};
+
+interface Refused {
+  readonly tool: ToolDefinition;
+  readonly call: CallRequest;
+  readonly faults: readonly ArgumentFault[];
+  readonly removed?: readonly string[];
+}
+
+/** The rejection of arguments that do not fit, with the text for the model. */
+export function rejectArguments({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
+  const { name, parameters } = tool;
+  const { schema } = offeredParameters(parameters);
+  const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });
+  return { ok: false, message, faults };
+}
+
+/**
+ * The checked arguments as they were before the body, a policy or an approval function had them: those may
+ * have changed them in place, and the call is made again with what was sent. Copying them for each call would
+ * cost as much as the call; where they came as an object that the tool itself got, they are what they are now.
+ */
+export function argumentsBefore({ request, plan, checked, transformed }: CheckedCall): JsonObject {
+  const { journal } = request;
+  if (transformed !== undefined) return transformed;
+  // Edited ones are kept as they were checked, maybe by another version of the tool.
+  if (journal?.edited !== undefined) return copyOfJson(journal.arguments) as JsonObject;
+  const sent = request.text ?? request.arguments;
+  const read = typeof sent === 'string' || isReadApart(request) ? readArguments(sent) : undefined;
+  const again = read?.ok ? plan?.check(read.value) : undefined;
+  return again?.ok ? again.value : checked;
+}
+
+/** The arguments as they were sent, whatever the tool does to the object that it gets. */
+export function copyOfSent(request: CallRequest, { check }: CallPlan, isAccepted: boolean): unknown {
+  const { arguments: given } = request;
+  if (isReadApart(request) || !isRecord(given)) return given;
+  return isAccepted ? check.copy(given) : copyOfJson(given);
+}
+
+/** Whether the tool gets a copy of what was sent, made by whoever read it. */
+function isReadApart({ arguments: sent, read }: CallRequest): boolean {
+  return read?.ok === true && read.value !== sent;
+}
+
+export interface CheckedCall {
+  readonly request: CallRequest;
+  /** Absent if the tool is missing. */
+  readonly plan?: CallPlan | undefined;
+  readonly checked: JsonObject;
+  readonly transformed?: JsonObject | undefined;
+}

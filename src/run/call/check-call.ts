@@ -1,0 +1,96 @@
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { andThen, withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { summarizeFaults } from '../../tools/checking/faults.js';
+import { writeOutcome } from './call-outcome.js';
+import { acceptedArguments, copyOfSent, prepareArguments, type ReadyArguments } from './check-arguments.js';
+import type { Call, ReceivedCall } from './context.js';
+import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import { planOf } from './plan.js';
+import { failedResult } from './result-text.js';
+import { awaitWork } from './run-body.js';
+
+/** Steps "read" and "check": the arguments that the tool gets, or the rejection of those that do not fit. */
+export function check(call: Call): CallOutcome | undefined | Promise<CallOutcome | undefined> {
+  const { request, tool, plan } = call;
+  const accepted = tool.hydrate === undefined ? acceptedArguments(plan, request) : undefined;
+  if (accepted === undefined)
+    return andThen(readyArguments(call, request), (ready) => takeArguments(call, ready));
+  keepSent(call, true);
+  call.checked = accepted;
+  call.args = accepted;
+  return undefined;
+}
+
+/** The tool may change what it is given. Nobody looks at what was sent if there is no record and no context. */
+function keepSent(call: Call, isAccepted: boolean): void {
+  const { environment, tool, plan, request } = call;
+  if (environment.isRecorded || !tool.ignoresContext) call.sent = copyOfSent(request, plan, isAccepted);
+}
+
+/** The arguments of a request, checked within the limits of the call: rules of a class may be asynchronous. */
+export function readyArguments(
+  call: Call,
+  request: CallRequest,
+): ReadyArguments | CallOutcome | Promise<ReadyArguments | CallOutcome> {
+  const ready = prepareArguments(call.tool, call.plan, request);
+  if (!(ready instanceof Promise)) return ready;
+  return awaitWork<ReadyArguments | CallOutcome>(call, ready, {
+    onEnd: (end) => {
+      if (end.type === 'returned') return end.value as ReadyArguments;
+      if (end.type === 'error') return invalidTool(call, end.error);
+      return writeOutcome(call, 'hasBegun' in end ? { ...end, hasBegun: false } : end);
+    },
+  });
+}
+
+/** Notes the arguments that the call goes on with; gives its outcome if there are none. */
+export function takeArguments(call: Call, ready: ReadyArguments | CallOutcome): CallOutcome | undefined {
+  if (!('ok' in ready)) return ready;
+  if (!ready.ok) {
+    const { message, faults } = ready;
+    return { status: 'rejected', result: failedResult('InvalidArguments', message), faults };
+  }
+  const { value, hydrated = value, repairs, removed, isAccepted, transformed } = ready;
+  keepSent(call, isAccepted === true && call.request.journal === undefined);
+  if (repairs !== undefined) call.repairs = repairs;
+  call.removed = removed;
+  call.checked = value;
+  call.args = hydrated;
+  call.transformed = transformed;
+  return undefined;
+}
+
+/** The outcome of a call that its tool's declaration fails: an invalid schema, a factory, a constructor, a getter. */
+export function invalidTool(call: ReceivedCall, cause: unknown): CallOutcome {
+  const message = `The tool '${call.request.name}' cannot be called: ${errorMessage(cause)}`;
+  return { status: 'error', result: failedResult('InvalidToolSignature', message, cause) };
+}
+
+/** Arguments as their tool would get them, in JSON form, or what is wrong with them. */
+export type CheckedArguments =
+  | { readonly ok: true; readonly arguments: JsonObject; readonly removed: readonly string[] }
+  /** All faults in one sentence without its full stop. */
+  | { readonly ok: false; readonly problem: string };
+
+/** The steps find, read and check of a call, and no other. */
+export async function checkOnly(
+  { find, coerce, toolTimeoutMs }: CallEnvironment,
+  request: CallRequest,
+): Promise<CheckedArguments> {
+  try {
+    const found = find(request.name);
+    if (found === undefined) return { ok: false, problem: `there is no tool '${request.name}'` };
+    const tool = found.open();
+    const checking = prepareArguments(tool, planOf(tool, coerce), request);
+    const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
+    const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
+    if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };
+    return { ok: true, arguments: ready.value, removed: ready.removed };
+  } catch (error) {
+    return { ok: false, problem: errorMessage(error) };
+  }
+}
+
+/** For rules of classes that never answer. */
+const CHECK_MS = 120_000;

@@ -1,0 +1,592 @@
+import type {
+  CallJournal,
+  CallScope,
+  HookNote,
+  LogListener,
+  StandingYes,
+  Suspension,
+  Wait,
+} from '../../core/contract/call.js';
+import type { JsonObject, SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import type {
+  InjectionToken,
+  LogFields,
+  Logger,
+  LogLevel,
+  ScopedResolver,
+} from '../../core/contract/ports.js';
+import type { CallTrace } from '../../core/contract/telemetry.js';
+import type { ArgumentFault, ToolDefinition } from '../../core/contract/tool.js';
+import {
+  type OncePart,
+  type ProgressUpdate,
+  type Question,
+  ToolContext,
+  type ToolContextData,
+} from '../../core/contract/tool-context.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { callListener, onAbort } from '../../core/kernel/async.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { MILLISECONDS } from '../../core/kernel/options.js';
+import { createResultChecker } from '../../tools/checking/checker.js';
+import { summarizeFaults } from '../../tools/checking/faults.js';
+import { readSchemaSource } from '../../tools/schema/schema-source.js';
+import { CallLog } from './call-log.js';
+import { argumentsBefore, readRaw } from './check-arguments.js';
+import { effectKey, partKey } from './effect-key.js';
+import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
+import type { CallPlan } from './plan.js';
+import { settleWork } from './result-form.js';
+import { expiryIn } from './waits.js';
+
+const NO_DATA: ToolContextData = Object.freeze({});
+const NO_MESSAGES: readonly Message[] = Object.freeze([]);
+
+/** A call in progress: the one record that its steps read and write. */
+export interface ReceivedCall {
+  /** As it came, or as a hook or whoever approved it changed it. */
+  request: CallRequest;
+  readonly environment: CallEnvironment;
+  readonly scope: CallScope;
+  readonly attempt: number;
+  readonly log: CallLog;
+  /** When the call began, by `performance.now()`; 0 if no time is taken. */
+  readonly since: number;
+  readonly trace: CallTrace | undefined;
+  /** Its hooks; absent if there are none. */
+  hooked: CallHooks | undefined;
+  readonly tool: ToolDefinition | undefined;
+  readonly plan: CallPlan | undefined;
+  /** The arguments as they were sent, whatever the tool does to them. */
+  sent: unknown;
+  /** What had to be repaired before the arguments fitted. */
+  repairs: readonly string[];
+  /** Paths of keys that the schema does not contain and that were removed. */
+  removed: readonly string[];
+  /** The arguments in JSON form, as they fit the schema. */
+  checked: JsonObject | undefined;
+  /** As `execute` takes them. */
+  args: JsonObject | undefined;
+  /** As `checked`, if `@Transform` changed them before their check; nobody changes this one. */
+  transformed: JsonObject | undefined;
+  /** Why its approval counts no more, for whoever is asked again. */
+  change: string | undefined;
+  /** Created when something first needs it. */
+  context: CallContext | undefined;
+  /** The standing approval that let it through. */
+  standing: StandingYes | undefined;
+  /** Work that outlives the answer; absent without a listener for its end, so that the call waits for it. */
+  task: CallWork | undefined;
+}
+
+/** A call whose tool was found and whose arguments were checked. */
+export interface Call extends ReceivedCall {
+  readonly tool: ToolDefinition;
+  readonly plan: CallPlan;
+  checked: JsonObject;
+  args: JsonObject;
+}
+
+/** A call in which nothing has happened yet. No class: an engine drops code for a class that has no instance left. */
+export function newCall(
+  environment: CallEnvironment,
+  request: CallRequest,
+  {
+    scope,
+    plan,
+    attempt = 1,
+    trace,
+  }: Pick<ReceivedCall, 'scope' | 'plan'> & Partial<Pick<ReceivedCall, 'attempt' | 'trace'>>,
+): ReceivedCall {
+  const { logger, isRecorded } = environment;
+  return {
+    request,
+    environment,
+    scope,
+    attempt,
+    log: new CallLog(environment, request),
+    since: logger !== undefined || isRecorded ? performance.now() : 0,
+    trace,
+    hooked: undefined,
+    tool: plan?.tool,
+    plan,
+    sent: request.arguments,
+    repairs: NONE,
+    removed: NONE,
+    checked: undefined,
+    args: undefined,
+    transformed: undefined,
+    change: undefined,
+    context: undefined,
+    standing: undefined,
+    task: undefined,
+  };
+}
+
+const NONE: readonly string[] = [];
+
+/** The context of a call, which a tool that ignores it does without. */
+export function contextOf(call: Call): CallContext {
+  call.context ??= new CallContext(call);
+  return call.context;
+}
+
+/** The key of what a call does. */
+export function keyOfEffect(call: ReceivedCall): string {
+  return call.context?.idempotencyKey ?? newKey(call);
+}
+
+function newKey({ request, scope, tool, hooked, sent }: ReceivedCall): string {
+  const { journal, text, idempotencyKey } = request;
+  if (idempotencyKey !== undefined) return idempotencyKey;
+  const of = request.place ?? scope.callId;
+  if (of === undefined) return crypto.randomUUID();
+  const name = tool?.name ?? request.name;
+  try {
+    // What the model sent, or somebody made of that; not what runs, which depends on the version of the tool.
+    const read = readRaw(hooked?.sent ?? text ?? sent);
+    const given = journal?.edited === undefined ? (read.ok ? read.value : {}) : journal.arguments;
+    return effectKey({ of, tool: name, arguments: given });
+  } catch {
+    // Only a hook makes something of arguments that are nested too deep to be written.
+    return effectKey({ of, tool: name, arguments: {} });
+  }
+}
+
+/** How long a call may take, and what ends it before. A tool of a class may compute its own limit in a getter. */
+export function limitsOf({ tool, scope, environment }: Pick<Call, 'tool' | 'scope' | 'environment'>) {
+  return { signal: scope.signal, timeoutMs: tool.timeoutMs ?? environment.toolTimeoutMs };
+}
+
+/** The work of a call that outlives its answer. */
+export interface CallWork {
+  /** None as long as nothing was started. */
+  readonly id: string | undefined;
+  /** It has ended; nothing more is heard of it. */
+  readonly isOver: boolean;
+  /** The hooks of whoever did it have had their say about its result. */
+  readonly isHooked?: boolean;
+  begin(work: () => unknown, acknowledgement: string | undefined): ToolResult | Promise<ToolResult>;
+  report(update: ProgressUpdate): void;
+  /** What came of the call, with the work that completes later. */
+  outlive(end: CallOutcome): CallOutcome;
+  /** The call has its answer: a completion may follow, unless this was the final result. */
+  answered(end: CallOutcome): void;
+}
+
+type MaybeLater<Value> = Value | Promise<Value>;
+
+/** The hooks of a registry or a run, for one call. Nothing of it throws or rejects. */
+export interface CallHooks {
+  /** A hook has answered the call in place of the tool. */
+  readonly isAnswered: boolean;
+  /** The arguments as they came, before any hook. */
+  readonly rawArguments: unknown;
+  /** The same as text, if there is one. */
+  readonly sent: unknown;
+  /** What hooks did so far. */
+  readonly notes: readonly HookNote[];
+  /** Asks `beforeCall`, and puts the arguments that the call goes on with into its request. */
+  beforeCall(): MaybeLater<
+    Block | { readonly type: 'rejected'; readonly faults: readonly ArgumentFault[] } | undefined
+  >;
+  /** Asks `beforeRun`: what keeps the tool from running now, if anything does. */
+  beforeRun(): MaybeLater<Block | undefined>;
+  /** The outcome of the call as `onError` and `afterCall` leave it. */
+  after(outcome: CallOutcome): MaybeLater<CallOutcome>;
+  /** The same of the result of started work. */
+  completed(result: ToolResult): MaybeLater<ToolResult>;
+}
+
+/** Hears why a call was stopped. */
+export type StopListener = (reason: unknown) => void;
+
+/** The context of one call. Whatever costs something is built when the tool first asks for it. */
+export class CallContext extends ToolContext {
+  readonly #call: Call;
+  #controller: AbortController | undefined;
+  #container: ScopedResolver | undefined;
+  #messages: readonly Message[] | undefined;
+  #stopped: { readonly reason: unknown } | undefined;
+  #stopListeners: Set<StopListener> | undefined;
+  #unfollow: (() => void) | undefined;
+  #isOver = false;
+  #replay: Replay | undefined;
+  #key: string | undefined;
+
+  constructor(call: Call) {
+    super();
+    this.#call = call;
+  }
+
+  get #scope(): CallScope {
+    return this.#call.scope;
+  }
+
+  get callId(): string {
+    return this.#call.request.id;
+  }
+
+  get toolName(): string {
+    return this.#call.request.name;
+  }
+
+  get channel(): string | undefined {
+    return this.#scope.channel;
+  }
+
+  get chatId(): string | undefined {
+    return this.#scope.chatId;
+  }
+
+  get conversationId(): string | undefined {
+    return this.#scope.conversationId;
+  }
+
+  get owner(): unknown {
+    return this.#scope.owner;
+  }
+
+  get runId(): string | undefined {
+    return this.#call.request.place?.runId;
+  }
+
+  get messages(): readonly Message[] {
+    const { messages = NO_MESSAGES } = this.#scope;
+    this.#messages ??= Object.isFrozen(messages) ? messages : Object.freeze([...messages]);
+    return this.#messages;
+  }
+
+  get data(): ToolContextData {
+    return this.#scope.data ?? NO_DATA;
+  }
+
+  get attempt(): number {
+    return this.#call.attempt;
+  }
+
+  get idempotencyKey(): string {
+    this.#key ??= newKey(this.#call);
+    return this.#key;
+  }
+
+  get taskId(): string | undefined {
+    return this.#call.task?.id;
+  }
+
+  get rawArguments(): unknown {
+    return this.#call.sent;
+  }
+
+  get logger(): Logger {
+    const logger = this.#call.environment.logger ?? silentLogger;
+    const { onLog } = this.#scope;
+    return onLog
+      ? heardLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
+      : logger;
+  }
+
+  // Not `AbortSignal.any`: Node keeps what that makes for ever, once a tool has left a listener on it.
+  get signal(): AbortSignal {
+    if (this.#controller !== undefined) return this.#controller.signal;
+    const controller = new AbortController();
+    this.#controller = controller;
+    const { signal: outer } = this.#scope;
+    const follow = (): void => controller.abort(outer?.reason);
+    if (this.#stopped !== undefined) controller.abort(this.#stopped.reason);
+    else if (outer?.aborted) follow();
+    else if (outer !== undefined && !this.#isOver) this.#unfollow = onAbort(outer, follow);
+    return controller.signal;
+  }
+
+  /** Where the call is recorded. For the framework. */
+  get trace(): CallTrace | undefined {
+    return this.#call.trace;
+  }
+
+  /** Whether the call was answered before its tool had ended. For the framework. */
+  get isStopped(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  progress(update: ProgressUpdate): void {
+    const { task, log } = this.#call;
+    // The call has been answered as timed out or aborted, or has completed: nothing is left to hear of it.
+    if (this.isStopped || task?.isOver) return;
+    callListener(
+      () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
+      (error) => log.failed('A listener for tool progress threw', error),
+    );
+    task?.report(update);
+  }
+
+  resolve<Instance>(token: InjectionToken<Instance>): Instance {
+    const { scope, tool } = this.#call;
+    if (scope.container !== undefined) return scope.container.resolve(token);
+    const { container } = tool;
+    if (container === undefined) {
+      throw new ToolwrightError(
+        'ToolExecutionFailed',
+        `context.resolve: the tool '${this.toolName}' came without a container; give one in the scope: { container }.`,
+      );
+    }
+    this.#container ??= container.createScope?.();
+    return (this.#container ?? container).resolve(token);
+  }
+
+  /** Whether there is anything that `resolve` could ask. For the framework. */
+  get hasContainer(): boolean {
+    const { scope, tool } = this.#call;
+    return (scope.container ?? tool.container) !== undefined;
+  }
+
+  background(work: () => unknown, acknowledgement?: string): ToolResult | Promise<ToolResult> {
+    if (typeof work !== 'function') throw new TypeError('context.background: its work is a function');
+    const { task, tool, environment } = this.#call;
+    return task ? task.begin(work, acknowledgement) : settleWork({ tool, environment, context: this }, work);
+  }
+
+  async ask<Source extends SchemaSource>(question: Question<Source>): Promise<ValueOf<Source>> {
+    // Not noted as a refusal, which would be the call's own result: that is the acknowledgement.
+    if (this.taskId !== undefined)
+      throw new ToolwrightError('NotExecutableHere', tooLateToAsk(this.toolName));
+    return (await this.#replaying().ask(question)) as ValueOf<Source>;
+  }
+
+  async once<Value>(key: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
+    return this.#replaying().once(key, work);
+  }
+
+  /** What was asked and done once, where the method asked or did anything so. For the framework. */
+  get replay(): Replay | undefined {
+    return this.#replay;
+  }
+
+  #replaying(): Replay {
+    this.#replay ??= new Replay(this.#call);
+    return this.#replay;
+  }
+
+  /** Tells the tool to stop, if it listens. For the framework. */
+  stop(reason: unknown): void {
+    this.#stopped = { reason };
+    this.#controller?.abort(reason);
+    for (const listener of this.#stopListeners ?? []) listener(reason);
+  }
+
+  /** Tells of `stop`, which costs less than a signal; gives what ends the listening. For the framework. */
+  onStop(listener: StopListener): () => void {
+    if (this.#stopped !== undefined) listener(this.#stopped.reason);
+    this.#stopListeners ??= new Set();
+    this.#stopListeners.add(listener);
+    return () => void this.#stopListeners?.delete(listener);
+  }
+
+  /** Whether something was opened that has to be closed. For the framework. */
+  get isOpen(): boolean {
+    return this.#container !== undefined;
+  }
+
+  /** Takes no more notice of the run, once the call has completed. For the framework. */
+  unfollow(): void {
+    this.#isOver = true;
+    this.#unfollow?.();
+  }
+
+  /** Closes what the call opened, once it has completed; a failure concerns nobody else. For the framework. */
+  async close(): Promise<void> {
+    this.unfollow();
+    const container = this.#container;
+    this.#container = undefined;
+    try {
+      await container?.dispose();
+    } catch (error) {
+      this.#call.log.failed('A call’s container could not be disposed', error);
+    }
+  }
+}
+
+/** A logger that somebody listens to, whatever levels it writes itself. A listener that throws changes nothing. */
+function heardLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
+  const write = (level: LogLevel) => (message: string, fields?: LogFields) => {
+    callListener(
+      () => onEntry({ level, message, ...(fields ? { fields } : {}) }),
+      () => {},
+    );
+    return logger[level](message, fields);
+  };
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}
+
+const nothing = (): void => {};
+
+/** The logger where none was given. */
+const silentLogger: Logger = {
+  ...{ debug: nothing, info: nothing, warn: nothing, error: nothing },
+  isLevelEnabled: () => false,
+};
+
+/**
+ * `context.ask` and `context.once` of one call. What earlier runs of the method left in the journal replays;
+ * what this run adds is kept for the next one. A question is known by its message, and by how often that was
+ * asked before, so that questions asked side by side may come in any order.
+ */
+class Replay {
+  readonly #call: Call;
+  readonly #unused: Set<CallJournal['answers'][number]>;
+  readonly #finished: Map<string, CallJournal['once'][number]>;
+  readonly #works = new Map<string, Promise<unknown>>();
+  readonly #asked = new Map<string, number>();
+  readonly #waits: Wait[] = [];
+  /** The error of a question that could not be asked: the call's result, whatever the method made of it. */
+  refused: ToolwrightError | undefined;
+
+  constructor(call: Call) {
+    this.#call = call;
+    const { journal } = call.request;
+    this.#unused = new Set(journal?.answers);
+    this.#finished = new Map(journal?.once.map((entry) => [entry.key, entry]));
+  }
+
+  /** Whether the method asked a question that has no answer yet. */
+  get isSuspended(): boolean {
+    return this.#waits.length > 0;
+  }
+
+  /** The answer if there is one; otherwise the call is suspended, or fails if there is no user to ask. */
+  async ask(question: Question): Promise<unknown> {
+    const { answerWithinMs } = this.#call.environment;
+    const { message, schema, revive, expiresInMs = answerWithinMs } = readQuestion(question);
+    const index = this.#asked.get(message) ?? 0;
+    this.#asked.set(message, index + 1);
+    const answered = [...this.#unused].find((entry) => entry.message === message && entry.index === index);
+    if (answered === undefined)
+      throw this.#suspend({ kind: 'question', index, message, schema, ...expiryIn(expiresInMs) });
+    this.#unused.delete(answered);
+    // The question may contain personal data: only its number is reported.
+    this.#call.trace?.event({ type: 'replay', of: 'answer', key: String(index) });
+    return revive(plainJson(answered.value));
+  }
+
+  /**
+   * The value of finished work, or of work done now; as JSON gives it in both cases, so that a replay agrees
+   * with the first run. Work that failed is not finished.
+   */
+  async once<Value>(given: string, work: (part: OncePart) => Value | Promise<Value>): Promise<Value> {
+    const key = keyOf(given);
+    const finished = this.#finished.get(key);
+    if (finished !== undefined) {
+      if (!this.#works.has(key)) this.#call.trace?.event({ type: 'replay', of: 'once', key });
+      return plainJson(finished.value) as Value;
+    }
+    let running = this.#works.get(key);
+    if (running === undefined) {
+      running = this.#finish(key, work);
+      this.#works.set(key, running);
+      running.catch(() => this.#works.delete(key));
+    }
+    return running as Promise<Value>;
+  }
+
+  /** What the call waits for and what is to be given back; waits itself for `once` work that is under way. */
+  async suspension(args: CallJournal['arguments']): Promise<Suspension> {
+    await Promise.allSettled(this.#works.values());
+    const { name, journal } = this.#call.request;
+    const [lost] = this.#unused;
+    if (lost !== undefined) {
+      throw new ToolwrightError(
+        'InvalidAnswer',
+        `'${name}' asked "${this.#waits[0]?.message}" and no longer "${lost.message}", which was answered; a method that asks must ask the same when it is run again.`,
+      );
+    }
+    const { answers = [], ...known } = journal ?? {};
+    return {
+      waits: this.#waits,
+      journal: { ...known, arguments: args, answers, once: [...this.#finished.values()] },
+    };
+  }
+
+  #suspend({ schema, ...wait }: Wait): Error {
+    const { name } = this.#call.request;
+    const { isStopped } = contextOf(this.#call);
+    if (isStopped || !this.#call.environment.canSuspend) {
+      const why = `The tool '${name}' asks a question, and nobody can answer here.`;
+      this.refused ??= new ToolwrightError('NotExecutableHere', isStopped ? tooLateToAsk(name) : why);
+      return this.refused;
+    }
+    this.#waits.push(withoutUndefined({ ...wait, schema }));
+    return new CallSuspended(name);
+  }
+
+  async #finish(key: string, work: (part: OncePart) => unknown): Promise<unknown> {
+    if (typeof work !== 'function') throw new TypeError(`context.once('${key}'): its work is a function`);
+    const { keepOnce } = this.#call.request;
+    const context = contextOf(this.#call);
+    const part: OncePart = {
+      get idempotencyKey() {
+        return partKey(context.idempotencyKey, key);
+      },
+    };
+    const given: unknown = await work(part);
+    const text: string | undefined = JSON.stringify(given);
+    if (given !== undefined && text === undefined)
+      throw new TypeError(`context.once('${key}'): its value cannot be written as JSON`);
+    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    const done = withoutUndefined({ key, value });
+    this.#finished.set(key, done);
+    // Kept before the tool goes on; without a keeper, with the suspended run only.
+    await keepOnce?.({ ...done, arguments: argumentsBefore(this.#call) });
+    // What the method does to its copy is not what the work gave.
+    return plainJson(value);
+  }
+}
+
+/** Kept with the run, so it is text; another object of the same text would be taken for done. */
+function keyOf(given: unknown): string {
+  if (typeof given === 'string' || typeof given === 'number') return String(given);
+  throw new TypeError(
+    `context.once: its key is a text, not ${given === null ? 'null' : `a ${typeof given}`}`,
+  );
+}
+
+/**
+ * What `context.ask` throws where the answer is not there yet: it ends the method, so that what it holds is
+ * given back by its `finally`s. A method that catches it is suspended all the same.
+ */
+export class CallSuspended extends Error {
+  constructor(tool: string) {
+    super(`The call of '${tool}' is suspended until its question is answered; let this error pass.`);
+  }
+}
+
+/** Reads what a method asks. Throws where its schema is not one: that is the tool's own mistake, and fails the call. */
+function readQuestion(question: Question) {
+  const { message, schema: source, expiresInMs } = Object(question) as Partial<Question>;
+  if (typeof message !== 'string' || message.trim() === '')
+    throw new TypeError('context.ask: a question needs a `message`');
+  if (expiresInMs !== undefined && !MILLISECONDS.accepts(expiresInMs))
+    throw new TypeError(`context.ask: its \`expiresInMs\` is ${MILLISECONDS.fix}`);
+  const read = source === undefined ? undefined : readSchemaSource(source);
+  if (read?.ok === false)
+    throw new TypeError(`context.ask: its \`schema\` ${read.problem}; give ${read.fix}`);
+  const revive = async (value: unknown): Promise<unknown> => {
+    if (read === undefined) return value;
+    // It was checked when it came, but another version of the method may have asked for something else.
+    const parsed = await read.standard?.['~standard'].validate(value);
+    const faults = parsed === undefined ? createResultChecker(read.schema)(value) : [];
+    if (faults.length === 0 && parsed?.issues === undefined)
+      return parsed === undefined ? value : parsed.value;
+    const problems = parsed?.issues?.map(({ message }) => message) ?? [summarizeFaults(faults)];
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      `The answer does not fit what was asked for: ${problems.join('; ')}`,
+    );
+  };
+  return { message, schema: read?.schema, expiresInMs, revive };
+}
+
+function tooLateToAsk(tool: string): string {
+  return `The tool '${tool}' asks a question, and its call has been answered already.`;
+}

@@ -1,0 +1,308 @@
+import type { CallStatus, HookMoment, HookNote } from '../../core/contract/call.js';
+import type { EndedCall, HookedCall, Hooks } from '../../core/contract/hooks.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ArgumentFault } from '../../core/contract/tool.js';
+import { ToolResult, toolResult } from '../../core/contract/tool-result.js';
+import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
+import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
+import { readRaw } from './check-arguments.js';
+import type { CallHooks, ReceivedCall } from './context.js';
+import type { Block, CallOutcome, CallRequest } from './invocation.js';
+import { failedResult } from './result-text.js';
+
+/** What a hook says is one of these; anything else is a slip, and counts as a hook that failed. */
+const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
+  beforeCall: ['arguments', 'faults', 'refuse', 'note'],
+  beforeRun: ['result', 'refuse', 'note'],
+  afterCall: ['result', 'refuse', 'note'],
+  beforeRequest: ['request', 'refuse', 'note'],
+  afterResponse: ['response', 'refuse', 'note'],
+  onError: ['result', 'response', 'note'],
+};
+
+/** What a hook said, as far as it is something. */
+export interface SaidWord {
+  readonly arguments?: JsonObject;
+  readonly faults?: readonly ArgumentFault[];
+  readonly result?: ToolResult;
+  readonly request?: unknown;
+  readonly response?: unknown;
+  readonly refuse?: unknown;
+  readonly note?: unknown;
+}
+
+const NOTHING: SaidWord = {};
+
+/** What the loop's own hooks may say in `beforeRun`: the call is not made now, and will be when its run goes on. */
+export class HeldCall {
+  /** `never` among the words of hooks, because others cannot say it. */
+  static readonly word = new HeldCall() as never;
+}
+
+/** What one hook said, or what keeps the call from going on. */
+interface Asked extends SaidWord {
+  readonly block?: Block;
+}
+
+/** A hook by the name that notes and messages give it. */
+export interface NamedHook {
+  readonly name: string;
+  readonly hook: Hooks;
+}
+
+/** The hooks of a list that have this function, in order. */
+export function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly NamedHook[] {
+  return hooks.flatMap((hook, index) =>
+    hook[moment] === undefined ? [] : [{ name: hook.name ?? `hook ${index + 1}`, hook }],
+  );
+}
+
+/**
+ * What a hook said, with its arguments as plain JSON and its result as one.
+ *
+ * @throws TypeError for what a hook cannot have meant.
+ */
+export function wordOf(moment: HookMoment, said: unknown): SaidWord {
+  if (said === undefined || said === null) return NOTHING;
+  const known = WORDS[moment];
+  if (!isRecord(said)) throw new TypeError(`${moment} said ${typeof said}, and not { ${known.join(', ')} }`);
+  const unknown = Object.keys(said).filter((key) => !known.includes(key));
+  if (unknown.length > 0)
+    throw new TypeError(`${moment} said ${unknown.join(', ')}, and knows only ${known.join(', ')}`);
+  const { refuse, arguments: args, faults, result } = said;
+  if (refuse !== undefined && typeof refuse !== 'string')
+    throw new TypeError(`${moment} said \`refuse\` without a reason, which is a text`);
+  const isFault = (fault: unknown): boolean =>
+    isRecord(fault) && typeof fault.path === 'string' && typeof fault.message === 'string';
+  if (faults !== undefined && !(Array.isArray(faults) && faults.length > 0 && faults.every(isFault)))
+    throw new TypeError(`${moment} said \`faults\` that are no list of { path, message }`);
+  if (args !== undefined) {
+    const plain = plainJson(args);
+    if (!isRecord(plain)) throw new TypeError('`arguments` are no JSON object');
+    return { ...said, arguments: plain as JsonObject };
+  }
+  if (result === undefined || ToolResult.is(result)) return said;
+  if (typeof result !== 'string') throw new TypeError('`result` is neither a ToolResult nor a text');
+  return { ...said, result: toolResult(result) };
+}
+
+/** The hooks of an environment by their functions, each in the order of the list. */
+export type HooksByMoment = Readonly<Record<HookMoment, readonly NamedHook[]>>;
+
+export function hooksByMoment(hooks: readonly Hooks[]): HooksByMoment {
+  const moments = Object.keys(WORDS) as readonly HookMoment[];
+  return Object.fromEntries(moments.map((moment) => [moment, hooksWith(hooks, moment)])) as HooksByMoment;
+}
+
+/** The hooks of one call, asked in order. A promise only if one of them gives a promise. */
+export class HookedCallLife implements CallHooks {
+  readonly #hooks: HooksByMoment;
+  readonly #call: ReceivedCall;
+  /** As it came, before any hook. */
+  readonly #request: CallRequest;
+  readonly rawArguments: unknown;
+  readonly #notes: HookNote[] = [];
+  /** Of a call that is made again, held until it would run: it may have been done before. */
+  #refusal: Block | undefined;
+  isAnswered = false;
+
+  constructor(hooks: HooksByMoment, call: ReceivedCall) {
+    this.#hooks = hooks;
+    this.#call = call;
+    this.#request = call.request;
+    // The tool may change its arguments. Nobody looks at these if there is no record and no context.
+    const isUnseen = !call.environment.isRecorded && call.tool?.ignoresContext;
+    this.rawArguments = isUnseen ? call.request.arguments : copyOfJson(call.request.arguments);
+  }
+
+  get sent(): unknown {
+    return this.#request.text ?? this.rawArguments;
+  }
+
+  get notes(): readonly HookNote[] {
+    return this.#notes;
+  }
+
+  get #isRepeated(): boolean {
+    return this.#request.journal !== undefined || this.#request.hasBegun === true;
+  }
+
+  beforeCall(): ReturnType<CallHooks['beforeCall']> {
+    const { journal } = this.#request;
+    const read = this.#request.read ?? readRaw(this.#request.arguments);
+    // What cannot be read is rejected next, and nothing runs.
+    if (!read.ok) return undefined;
+    // Somebody has been asked about these: nothing changes them any more.
+    const settled = journal?.arguments;
+    let args = settled ?? read.value;
+    const ended = this.#askAll(
+      'beforeCall',
+      (hook) => hook.beforeCall?.(this.#seen(args)),
+      (named, { block, faults, arguments: given }): Awaited<ReturnType<CallHooks['beforeCall']>> => {
+        if (block !== undefined && !this.#isRepeated) return block;
+        // Of a call that may have been done before, a refusal would say that it was not.
+        this.#refusal ??= block;
+        if (settled !== undefined) return undefined;
+        if (faults !== undefined) {
+          this.#note(named, { did: 'refused', in: 'beforeCall' });
+          return { type: 'rejected', faults };
+        }
+        if (given === undefined) return undefined;
+        args = given;
+        this.#note(named, { did: 'rewrote', in: 'beforeCall' });
+        return undefined;
+      },
+    );
+    return andThen(ended, (end) => {
+      if (end !== undefined || args === read.value) return end;
+      // As if these arguments had come; what cannot be taken of repaired ones stays so.
+      this.#call.request = {
+        ...this.#request,
+        id: this.#request.id,
+        arguments: args,
+        text: JSON.stringify(args),
+        read: { ok: true, value: args, repairs: read.repairs },
+      };
+      return undefined;
+    });
+  }
+
+  beforeRun(): ReturnType<CallHooks['beforeRun']> {
+    if (this.#refusal !== undefined) return this.#refusal;
+    return this.#askAll(
+      'beforeRun',
+      (hook) => hook.beforeRun?.(this.#seen()),
+      (named, { block, result }): Block | undefined => {
+        if (block !== undefined || result === undefined) return block;
+        this.#note(named, { did: 'answered', in: 'beforeRun' });
+        this.isAnswered = true;
+        return { type: 'returned', value: result };
+      },
+    );
+  }
+
+  after(outcome: CallOutcome): CallOutcome | Promise<CallOutcome> {
+    const { status, result: original } = outcome;
+    const { isAnswered } = this;
+    return andThen(this.#ended({ status, original, isCompletion: false, isAnswered }), (result) => {
+      if (result === original) return outcome;
+      // It is an error now, or is none any more; all else that happened stays as it was.
+      const now = result.isError ? 'error' : 'success';
+      return { ...outcome, result, status: status === 'success' || status === 'error' ? now : status };
+    });
+  }
+
+  completed(original: ToolResult): ToolResult | Promise<ToolResult> {
+    const status = original.isError ? 'error' : 'success';
+    return this.#ended({ status, original, isCompletion: true, isAnswered: false });
+  }
+
+  #ended(end: Omit<EndedCall, keyof HookedCall | 'result'>): ToolResult | Promise<ToolResult> {
+    const { status, original } = end;
+    let result = original;
+    const seen = (): EndedCall => Object.assign(this.#seen(), end, { result });
+    const rewrite = (named: NamedHook, moment: HookMoment, { result: given }: SaidWord): void => {
+      if (given === undefined) return;
+      this.#note(named, { did: 'rewrote', in: moment });
+      result = given;
+    };
+    const isFailed = status === 'error' || status === 'timed_out';
+    const told = isFailed
+      ? this.#askAll(
+          'onError',
+          (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
+          // A hook that only receives errors has nothing to withhold.
+          (named, said) => rewrite(named, 'onError', said),
+        )
+      : undefined;
+    const asked = andThen(told, () =>
+      this.#askAll(
+        'afterCall',
+        (hook) => hook.afterCall?.(seen()),
+        (named, { block, ...said }) => {
+          if (block === undefined) rewrite(named, 'afterCall', said);
+          else result = withheld(seen(), block);
+        },
+      ),
+    );
+    // Whether something is still to come does not depend on words.
+    return andThen(asked, () =>
+      result.async === original.async ? result : new ToolResult({ ...result, async: original.async }),
+    );
+  }
+
+  #askAll<Given>(
+    moment: HookMoment,
+    ask: (hook: Hooks) => unknown,
+    take: (named: NamedHook, asked: Asked) => Given,
+  ): Given | undefined | Promise<Given | undefined> {
+    return firstGiven<NamedHook, Given>(this.#hooks[moment], (named) =>
+      andThen(this.#ask(named, moment, ask), (asked) => take(named, asked)),
+    );
+  }
+
+  /** Asks one hook within the limits of the call. */
+  #ask(named: NamedHook, moment: HookMoment, ask: (hook: Hooks) => unknown): Asked | Promise<Asked> {
+    const { scope, environment } = this.#call;
+    const isBefore = moment === 'beforeCall' || moment === 'beforeRun';
+    const read = (answer: unknown): Asked => {
+      if (answer instanceof HeldCall) return { block: { type: 'held' } };
+      const said = wordOf(moment, answer);
+      if (said.note !== undefined)
+        this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
+      if (said.refuse === undefined) return said;
+      this.#note(named, { did: isBefore ? 'refused' : 'withheld', in: moment });
+      return { block: { type: 'refused', reason: String(said.refuse) } };
+    };
+    const fail = (error: unknown): Asked => {
+      if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
+      this.#note(named, { did: 'failed', in: moment });
+      this.#call.log.failed(`The hook '${named.name}' failed in ${moment}`, error);
+      // The model does not see why it failed.
+      return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
+    };
+    try {
+      const answer = ask(named.hook);
+      if (answer === undefined) return NOTHING;
+      if (!isThenable(answer)) return read(answer);
+      // After a call, hooks are waited for even if the run was aborted.
+      const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };
+      return withinLimits(answer, limits).then(read).catch(fail);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  #note({ name }: NamedHook, note: Omit<HookNote, 'hook'>): void {
+    this.#notes.push({ hook: name, ...note });
+  }
+
+  /** The call as a hook sees it, with a copy of its arguments. */
+  #seen(args = this.#call.checked): HookedCall {
+    const { scope, attempt, tool } = this.#call;
+    const { id, name, place } = this.#request;
+    const seen: { -readonly [Key in keyof HookedCall]: HookedCall[Key] } = {
+      callId: id,
+      name,
+      scope,
+      attempt,
+      isRepeated: this.#isRepeated,
+    };
+    if (tool !== undefined) seen.tool = tool;
+    if (args !== undefined) seen.arguments = copyOfJson(args) as JsonObject;
+    if (place !== undefined) seen.runId = place.runId;
+    return seen;
+  }
+}
+
+/** The text in place of a result that must not be seen: it still states that the call was executed. */
+function withheld({ name, status, isAnswered }: EndedCall, block: Block): ToolResult {
+  const reason = block.type === 'refused' ? block.reason : 'it could not be looked at';
+  const hasRun = RAN.has(status) && !isAnswered;
+  const what = hasRun
+    ? `The tool '${name}' ran, but what came of it`
+    : `What came of the call of '${name}' (${status})`;
+  return failedResult('ResultWithheld', `${what} is withheld: ${reason}.`);
+}
+
+const RAN: ReadonlySet<CallStatus> = new Set(['success', 'error', 'timed_out', 'started']);

@@ -1,0 +1,198 @@
+import type { InboxContent, NewInboxEntry } from '../../core/contract/conversation-log.js';
+import type { Job, JobEngine, JobOptions } from '../../core/contract/job-engine.js';
+import { type JobStore, keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { refuseOptions } from '../../core/errors/author-fault.js';
+import { callListener, withinLimits } from '../../core/kernel/async.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
+import { attachmentsText, failedResult, resultText, storedResult } from './result-text.js';
+
+/** How long a call waits for a broker to take its job; after that, whoever sweeps the store sends it. */
+const SEND_WITHIN_MS = 5000;
+/** How often results are looked for of which no news came. */
+const LOOK_EVERY_MS = 2000;
+
+/** Hears what becomes of a job. */
+interface JobFollower {
+  readonly onUpdate: (update: unknown) => void;
+  readonly onEnd: (result: ToolResult) => void;
+  readonly onError: (error: unknown) => void;
+  /** The engine does not answer: the result is looked for in the store alone. */
+  readonly onSilence: (error: unknown) => void;
+}
+
+/** Where calls enqueue their jobs and learn of their results: an engine, and the store for what the engine may lose. */
+export class JobDispatch {
+  readonly engine: JobEngine;
+  readonly #jobs: JobStore;
+  readonly #followers = new Map<string, JobFollower>();
+  #unsubscribe: Promise<() => Promise<void>> | undefined;
+  #looking: NodeJS.Timeout | undefined;
+  #hasTold = false;
+
+  constructor(engine: JobEngine, jobs: JobStore) {
+    this.engine = engine;
+    this.#jobs = jobs;
+  }
+
+  /** Whether this is the first time: work that stays in its process is reported once. */
+  get isFirstClosure(): boolean {
+    const isFirst = !this.#hasTold;
+    this.#hasTold = true;
+    return isFirst;
+  }
+
+  /** Stores a job and enqueues it. Rejects if it cannot be stored; an engine that does not answer gets it later. */
+  async send(job: Job, options: JobOptions, onError: (error: unknown) => void): Promise<void> {
+    await this.#jobs.addJob(job, options);
+    const sent = this.engine.enqueue(job, options).then(() => this.#jobs.jobSent(job.id));
+    try {
+      await withinLimits(sent, { signal: undefined, timeoutMs: SEND_WITHIN_MS });
+    } catch (error) {
+      sent.catch(() => {});
+      onError(error);
+    }
+  }
+
+  /** Tells of a job until it has its result, which it may have already. */
+  follow(jobId: string, follower: JobFollower): void {
+    this.#followers.set(jobId, follower);
+    this.#unsubscribe ??= this.engine.subscribe((news) => {
+      const heard = this.#followers.get(news.jobId);
+      if (heard === undefined) return;
+      if (news.type === 'end') void this.#look(news.jobId);
+      else callListener(() => heard.onUpdate(news.update), heard.onError);
+    });
+    this.#unsubscribe.catch((error) => {
+      if (this.#followers.get(jobId) === follower) follower.onSilence(error);
+    });
+    this.#looking ??= setInterval(() => {
+      for (const id of this.#followers.keys()) void this.#look(id);
+    }, LOOK_EVERY_MS).unref();
+    void this.#look(jobId);
+  }
+
+  /** Tells no more of it. */
+  unfollow(jobId: string): void {
+    if (this.#followers.delete(jobId) && this.#followers.size === 0) this.#rest();
+  }
+
+  /**
+   * Ends a job as cancelled: its result first, so that no worker completes it with another, and then wherever it waits
+   * or runs. Whether it had no result yet.
+   */
+  async cancel(jobId: string, reason: string | undefined, tool: string): Promise<boolean> {
+    const stored = await this.#jobs.job(jobId);
+    const isFirst =
+      stored !== undefined && (await completeJob(this.#jobs, stored.job, cancelledResult(tool, reason)));
+    await this.engine.cancel(jobId, reason);
+    if (isFirst) await this.engine.publish({ type: 'end', jobId });
+    return isFirst;
+  }
+
+  async #look(jobId: string): Promise<void> {
+    const follower = this.#followers.get(jobId);
+    try {
+      const stored = await this.#jobs.job(jobId);
+      if (stored?.result === undefined || !this.#followers.delete(jobId)) return;
+      follower?.onEnd(new ToolResult(stored.result));
+    } catch (error) {
+      // The next look may do better.
+      if (this.#followers.get(jobId) === follower) follower?.onError(error);
+    }
+    if (this.#followers.size === 0) this.#rest();
+  }
+
+  #rest(): void {
+    clearInterval(this.#looking);
+    this.#looking = undefined;
+    const ended = this.#unsubscribe;
+    this.#unsubscribe = undefined;
+    // An engine that is closed has ended it already.
+    ended?.then((end) => end()).catch(() => {});
+  }
+}
+
+/** Records a result that no attempt produced, and reports it to the job's conversation; whether it is the first. */
+export function completeJob(jobs: JobStore, job: Job, result: ToolResult): boolean | Promise<boolean> {
+  return jobs.completeJob(job.id, storedResult(result), { entry: completionEntry(job, result) });
+}
+
+/** The completion of work that was cancelled. */
+export function cancelledResult(tool: string, reason: string | undefined): ToolResult {
+  const why = reason === undefined ? '.' : `: ${reason}`;
+  return failedResult('TaskCancelled', `The work of the tool '${tool}' was cancelled${why}`);
+}
+
+/** An engine, and where its jobs are kept. */
+interface JobPlace {
+  readonly engine: JobEngine;
+  readonly store: unknown;
+}
+
+const dispatches = new WeakMap<JobEngine, WeakMap<JobStore, JobDispatch>>();
+
+/**
+ * Where work goes that is started with these options.
+ *
+ * @throws InvalidOptionsError (521) where the store is missing, or keeps no jobs: what a broker loses would be lost; and
+ *   where it cannot write in the transactions of the engine.
+ */
+export function jobsOf({ engine, store }: JobPlace, where: string): JobDispatch {
+  const refuse = (problem: string, fix: string) => refuseOptions([{ where, option: 'store', problem, fix }]);
+  if (!keepsJobs(store))
+    refuse(
+      store === undefined ? 'there is an engine and no store' : 'the store keeps no jobs',
+      "store: new SqliteRunStore({ path: 'runs.sqlite' })",
+    );
+  const { jobs } = store as StoreWithJobs;
+  if (engine.commitsIn !== undefined && jobs.isKeptIn === undefined)
+    refuse(
+      'the engine is transactional, and the store is not kept in its database',
+      "transactional only with a PostgresRunStore in the engine's database",
+    );
+  const known = dispatches.get(engine) ?? new WeakMap<JobStore, JobDispatch>();
+  dispatches.set(engine, known);
+  const dispatch = known.get(jobs) ?? new JobDispatch(engine, jobs);
+  known.set(jobs, dispatch);
+  return dispatch;
+}
+
+/** A call that has ended, or whose work has. */
+export interface CompletedCall {
+  readonly tool: string;
+  readonly callId: string;
+  readonly taskId?: string;
+}
+
+/** A completion as it begins a turn: with the text that an answer of the call would have had. */
+export function completionOf(
+  { tool, callId, taskId }: CompletedCall,
+  result: ToolResult,
+): Extract<InboxContent, { readonly kind: 'completion' }> {
+  const text = resultText(result) || attachmentsText(result);
+  return withoutUndefined({ kind: 'completion', tool, callId, taskId, text });
+}
+
+/** The same as an entry of an inbox; `owner`: that of the turn that made the call. */
+export function completionContent(call: CompletedCall, result: ToolResult, owner: unknown): InboxContent {
+  const forUser = (!result.silent && result.forUser) || undefined;
+  return withoutUndefined({ ...completionOf(call, result), forUser, owner });
+}
+
+/** The key of that entry: the completion of a call enters once, whichever process did its work. */
+export function completionKey(idempotencyKey: string): string {
+  return `completion task_${idempotencyKey}`;
+}
+
+/** How a job that a turn of a conversation has started reports its result to that conversation. */
+export function completionEntry(job: Job, result: ToolResult): NewInboxEntry | undefined {
+  const { id: taskId, tool, callId, idempotencyKey, scope, runId = '' } = job;
+  const { conversationId, owner } = scope;
+  // Runs of conversations have the conversation's id and a number.
+  const [, conversation] = /^(.+)\.\d+$/s.exec(runId) ?? [];
+  if (conversationId === undefined || conversation !== conversationId) return undefined;
+  const call = { tool, callId, taskId };
+  const content = completionContent(call, result, owner);
+  return { conversationId, key: completionKey(idempotencyKey), content, onlyKnown: true };
+}

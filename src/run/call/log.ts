@@ -1,0 +1,127 @@
+import type { LogFields, Logger, LogLevel } from '../../core/contract/ports.js';
+import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
+import { KNOWN_SECRETS, type Redaction } from './redact.js';
+
+const MAX_TEXT = 2000;
+const MAX_NAME = 64;
+const MAX_ITEMS = 20;
+/** Causes of causes: a chain may be a ring. */
+const MAX_CAUSES = 10;
+/** Errors of one field: those of an AggregateError may be many, with causes of their own. */
+const MAX_ERRORS = 40;
+
+/** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
+export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
+  const told: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) told[name] = loggedField(fields[name], redaction);
+  return told;
+}
+
+function loggedField(value: unknown, redaction: Redaction): unknown {
+  if (typeof value === 'number' || (typeof value === 'string' && isName(value))) return value;
+  try {
+    return new LoggedField(redaction).of(value);
+  } catch {
+    return 'it cannot be shown: it throws when it is looked at';
+  }
+}
+
+class LoggedField {
+  readonly #redaction: Redaction;
+  #errors = MAX_ERRORS;
+
+  constructor(redaction: Redaction) {
+    this.#redaction = redaction;
+  }
+
+  of(value: unknown): unknown {
+    if (typeof value === 'string') return isName(value) ? value : visibleLine(this.#text(value));
+    if (Array.isArray(value)) {
+      const shown = value.slice(0, MAX_ITEMS).map((item) => this.of(item));
+      return value.length > MAX_ITEMS ? [...shown, `… ${value.length - MAX_ITEMS} more`] : shown;
+    }
+    if (value instanceof Error) return this.#error(value, MAX_CAUSES);
+    return this.#redaction.copy(value);
+  }
+
+  #text(text: string): string {
+    const masked = this.#redaction.mask(text, MAX_TEXT);
+    return text.length <= MAX_TEXT ? masked : `${masked}… (${text.length - MAX_TEXT} more characters)`;
+  }
+
+  /** The error itself where all of it may be logged as it is; otherwise a copy. */
+  #error(error: Error, causes: number): Error {
+    const told: PropertyDescriptorMap = {};
+    let isChanged = false;
+    // What it has of its own, and what every error may have.
+    const parts = PARTS.filter((name) => name in error);
+    for (const name of new Set([...parts, ...Object.getOwnPropertyNames(error)])) {
+      const value: unknown = error[name as keyof Error];
+      const shown = this.#part(name, value, causes - 1);
+      if (shown !== value) isChanged = true;
+      const enumerable = Object.prototype.propertyIsEnumerable.call(error, name);
+      told[name] = { value: shown, enumerable, configurable: true, writable: true };
+    }
+    if (!isChanged) return error;
+    // Loggers know errors by what only the engine makes.
+    const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error));
+    return Object.defineProperties(copy, told);
+  }
+
+  #part(name: string, value: unknown, causes: number): unknown {
+    if (name === 'errors' && Array.isArray(value)) {
+      const shown = value.slice(0, MAX_ITEMS).map((error) => this.#part('', error, causes));
+      if (value.length > MAX_ITEMS) return [...shown, `… ${value.length - MAX_ITEMS} more`];
+      return shown.every((item, index) => item === value[index]) ? value : shown;
+    }
+    if (value instanceof Error) {
+      if (causes <= 0 || this.#errors <= 0) return '… more causes';
+      this.#errors -= 1;
+      return this.#error(value, causes);
+    }
+    if (typeof value === 'string') return visibleText(this.#text(value));
+    return typeof value === 'object' && value !== null ? this.of(value) : value;
+  }
+}
+
+/** Most fields are names and ids, and there is one in every entry. */
+function isName(text: string): boolean {
+  return text.length <= MAX_NAME && /^[a-z][a-z_]*\d{0,9}$/.test(text);
+}
+
+const PARTS = ['message', 'stack', 'cause', 'errors'];
+
+/** Writes what is reported nowhere else, without secrets. A logger that throws changes nothing. */
+export class SafeLog {
+  readonly #logger: Logger | undefined;
+  readonly #redaction: Redaction;
+
+  constructor(logger: Logger | undefined, redaction: Redaction = KNOWN_SECRETS) {
+    this.#logger = logger;
+    this.#redaction = redaction;
+  }
+
+  debug(message: string, fields: LogFields): void {
+    this.#write('debug', message, fields);
+  }
+
+  info(message: string, fields: LogFields): void {
+    this.#write('info', message, fields);
+  }
+
+  warn(message: string, fields: LogFields): void {
+    this.#write('warn', message, fields);
+  }
+
+  error(message: string, fields: LogFields): void {
+    this.#write('error', message, fields);
+  }
+
+  #write(level: LogLevel, message: string, fields: LogFields): void {
+    try {
+      this.#logger?.[level](this.#redaction.mask(message), loggedFields(fields, this.#redaction));
+    } catch {
+      // There is nowhere left to report a logger that throws.
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { readExactJson } from '../../tools/checking/exact-json.js';
+import { headOf, withoutFiles, withoutHalf } from './result-text.js';
+
+/** Which part of a kept result is wanted. */
+export interface KeptPart {
+  /** The first character. */
+  readonly from?: number;
+  /** The first line, from 1. */
+  readonly line?: number;
+  /** A place in JSON: `orders[0].lines`. */
+  readonly path?: string;
+  /** What is looked for, as it is written but for small and capital letters. */
+  readonly search?: string;
+  /** Characters, lines, items or matches at most. */
+  readonly count?: number;
+}
+
+/** A part of a kept result, of at most so many characters and a line that says what it is. */
+export function readKept(text: string, part: KeptPart, limit: number): string {
+  if (part.search !== undefined) return found(text, { ...part, search: part.search }, limit);
+  if (part.path !== undefined) return fromJson(text, { ...part, path: part.path }, limit);
+  return part.line === undefined
+    ? characters(text, part, limit)
+    : lines(text, { ...part, line: part.line }, limit);
+}
+
+function characters(
+  text: string,
+  { from = 0, count = Number.POSITIVE_INFINITY }: KeptPart,
+  limit: number,
+): string {
+  // Not in the middle of a character.
+  const start = isLow(text, from) ? from - 1 : from;
+  const piece = withoutHalf(text.slice(start, start + Math.min(count, limit)));
+  const end = start + piece.length;
+  if (start >= text.length) return `The result has ${text.length} characters; there is none from ${from} on.`;
+  const more = end < text.length ? `; go on with "from": ${end}` : '';
+  return `${withoutFiles(piece)}\n[characters ${start} to ${end} of ${text.length}${more}]`;
+}
+
+function isLow(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+function lines(
+  text: string,
+  { line, count = 200 }: KeptPart & { readonly line: number },
+  limit: number,
+): string {
+  const all = text.split('\n');
+  const wanted = all.slice(line - 1, line - 1 + count);
+  if (wanted.length === 0) return `The result has ${all.length} lines; there is no line ${line}.`;
+  let shown = 0;
+  let size = 0;
+  while (shown < wanted.length && size + (wanted[shown] ?? '').length + 1 <= limit) {
+    size += (wanted[shown] ?? '').length + 1;
+    shown += 1;
+  }
+  if (shown === 0) {
+    const offset = all.slice(0, line - 1).reduce((sum, before) => sum + before.length + 1, 0);
+    return `Line ${line} has ${(wanted[0] ?? '').length} characters; read it with "from": ${offset}.`;
+  }
+  const end = line + shown - 1;
+  const more = end < all.length ? `; go on with "line": ${end + 1}` : '';
+  return `${withoutFiles(wanted.slice(0, shown).join('\n'))}\n[lines ${line} to ${end} of ${all.length}${more}]`;
+}
+
+const AROUND = 120;
+const MATCHES = 20;
+const MOST_COUNTED = 10_000;
+
+function found(
+  text: string,
+  { search, from = 0, count = MATCHES }: KeptPart & { readonly search: string },
+  limit: number,
+): string {
+  if (search === '') return 'Nothing is looked for: "search" is empty.';
+  const pattern = new RegExp(escapePattern(search), 'gi');
+  pattern.lastIndex = from;
+  const told: string[] = [];
+  let size = 0;
+  let last = from;
+  let total = 0;
+  for (let match = pattern.exec(text); match !== null && total < MOST_COUNTED; match = pattern.exec(text)) {
+    total += 1;
+    const entry = `${match.index}: ${around(text, match.index, match[0].length)}`;
+    if (told.length >= count || size + entry.length + 1 > limit) continue;
+    told.push(entry);
+    size += entry.length + 1;
+    last = match.index + match[0].length;
+  }
+  if (total === 0)
+    return `${JSON.stringify(search.toWellFormed())} is not in the result${from > 0 ? ` from ${from} on` : ''}.`;
+  const more = told.length < total ? `; go on with "from": ${last}` : '';
+  const counted = total >= MOST_COUNTED ? `at least ${total}` : String(total);
+  return `${told.join('\n')}\n[${told.length} of ${counted} places, each with the number of its first character${more}]`;
+}
+
+function around(text: string, index: number, length: number): string {
+  const start = isLow(text, Math.max(0, index - AROUND))
+    ? Math.max(0, index - AROUND) + 1
+    : Math.max(0, index - AROUND);
+  const end = index + length + AROUND;
+  const piece = withoutHalf(text.slice(start, end)).replace(/\s+/g, ' ');
+  return withoutFiles(`${start > 0 ? '…' : ''}${piece}${end < text.length ? '…' : ''}`);
+}
+
+function fromJson(
+  text: string,
+  { path, from = 0, count = Number.POSITIVE_INFINITY }: KeptPart & { readonly path: string },
+  limit: number,
+): string {
+  let whole: unknown;
+  try {
+    whole = readExactJson(text).value;
+  } catch {
+    return 'The result is no JSON: read it by characters, by lines, or with a search.';
+  }
+  const value = valueAt(whole, path);
+  if (value === undefined) return `There is nothing at ${path}. The result is ${shapeOf(whole)}.`;
+  if (Array.isArray(value)) return items(value, { from, count, limit });
+  const full = shownJson(value);
+  const { head, shown } = headOf(full, limit);
+  return shown < full.length && head !== full
+    ? `${head}\n[cut; it is ${shapeOf(value)}: ask for a longer path]`
+    : head;
+}
+
+function items(
+  all: readonly unknown[],
+  { from, count, limit }: { readonly from: number; readonly count: number; readonly limit: number },
+): string {
+  const told: string[] = [];
+  let size = 2;
+  for (const item of all.slice(from, from + count)) {
+    const text = shownJson(item);
+    if (size + text.length + 1 > limit) break;
+    told.push(text);
+    size += text.length + 1;
+  }
+  const end = from + told.length;
+  const next = all[end];
+  if (told.length === 0 && next !== undefined)
+    return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: ask for a longer path]`;
+  const more = end < all.length ? `; go on with "from": ${end}` : '';
+  return `[${told.join(',')}]\n[items ${from} to ${end} of ${all.length}${more}]`;
+}
+
+function shownJson(value: unknown): string {
+  return withoutFiles(JSON.stringify(value) ?? 'null');
+}
+
+/** What stands at `orders[0].lines`, or `$.orders[0]["lines"]`. */
+function valueAt(value: unknown, path: string): unknown {
+  let current = value;
+  for (const [step] of path.replace(/^\$\.?/, '').matchAll(/[^.[\]"']+/g)) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, step)) return undefined;
+    current = (current as Readonly<Record<string, unknown>>)[step];
+  }
+  return current;
+}
+
+const KEYS = 20;
+const DEPTH = 4;
+const LONG_TEXT = 200;
+
+/** What JSON is like, without what is in it: `{ orders: 5000 × { id: number, … }, total: number }`. */
+export function shapeOf(value: unknown, depth = 0): string {
+  if (Array.isArray(value)) {
+    if (value.length === 0) return 'an empty list';
+    return `a list of ${value.length} × ${depth >= DEPTH ? '…' : shapeOf(value[0], depth + 1)}`;
+  }
+  if (isRecord(value)) {
+    const entries = Object.entries(value);
+    if (depth >= DEPTH) return `an object of ${entries.length} fields`;
+    const told = entries
+      .slice(0, KEYS)
+      .map(([key, field]) => `${key.slice(0, 60).toWellFormed()}: ${shapeOf(field, depth + 1)}`);
+    const more = entries.length > KEYS ? `, and ${entries.length - KEYS} more` : '';
+    return `{ ${told.join(', ')}${more} }`;
+  }
+  if (typeof value === 'string' && value.length > LONG_TEXT) return `a text of ${value.length} characters`;
+  return value === null ? 'null' : typeof value;
+}

@@ -1,0 +1,86 @@
+import { Integer } from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { defineTool } from '../../tools/discovery/define-tool.js';
+import { ToolRegistry } from './tool-registry.js';
+
+/** The types a function's parameters may have. */
+export type FunctionParameterType =
+  | typeof Integer
+  | NumberConstructor
+  | BooleanConstructor
+  | StringConstructor;
+
+/** A parameter's name and type. */
+export type FunctionParameter = readonly [name: string, type: FunctionParameterType];
+
+const SCHEMAS: ReadonlyMap<unknown, JsonSchema> = new Map<unknown, JsonSchema>([
+  [Integer, { type: 'integer' }],
+  [Number, { type: 'number' }],
+  [Boolean, { type: 'boolean' }],
+  [String, { type: 'string' }],
+]);
+
+/**
+ * Registers any function as a tool; its schema follows from the parameters, all required, in order.
+ *
+ * @throws ToolwrightError `InvalidToolSignature` (502) where the number of parameters is not the function's
+ *   own, a type is not one of the four, or a name stands twice, all of it told at once; then nothing is registered.
+ *
+ * @example
+ * ```ts
+ * registerFunction(registry, 'add', 'Add two integers', [['a', Integer], ['b', Integer]], (a, b) => a + b);
+ * ```
+ */
+export function registerFunction(
+  registry: ToolRegistry,
+  name: string,
+  description: string,
+  params: readonly FunctionParameter[],
+  // biome-ignore lint/suspicious/noExplicitAny: any function can be registered
+  fn: (...args: any[]) => unknown,
+): void {
+  const problems = problemsOf({ registry, name, params, fn });
+  if (problems.length > 0) {
+    const place = typeof name === 'string' ? `registerFunction('${name}')` : 'registerFunction';
+    throw new ToolwrightError('InvalidToolSignature', `${place}: ${problems.join('; ')}.`);
+  }
+  const names = params.map(([parameter]) => parameter);
+  const properties = Object.fromEntries(
+    params.map(([parameter, type]) => [parameter, SCHEMAS.get(type) ?? {}]),
+  );
+  const tool = defineTool({
+    name,
+    description,
+    parameters: { type: 'object', properties, required: names },
+    execute: (args) => fn(...names.map((parameter) => args[parameter])),
+  });
+  registry.register(Object.freeze({ ...tool, ignoresContext: true }));
+}
+
+/** All that is wrong with what is given, whatever TypeScript would have said of it. */
+function problemsOf({
+  registry,
+  name,
+  params,
+  fn,
+}: Readonly<Record<'registry' | 'name' | 'params' | 'fn', unknown>>): readonly string[] {
+  const problems: string[] = [];
+  if (!(registry instanceof ToolRegistry)) problems.push('Its first argument is no ToolRegistry');
+  if (typeof name !== 'string') problems.push('Its name is no string');
+  if (typeof fn !== 'function') problems.push('Its last argument is no function');
+  if (!Array.isArray(params)) return [...problems, "Parameters are a list: [['a', Integer], ['b', String]]"];
+  if (typeof fn === 'function' && fn.length !== params.length)
+    problems.push(`Parameter name count (${params.length}) does not match function arity (${fn.length})`);
+  const pairs = params.filter(
+    (pair): pair is [string, unknown] => Array.isArray(pair) && typeof pair[0] === 'string',
+  );
+  if (pairs.length < params.length) problems.push("A parameter is a pair of name and type: ['a', Integer]");
+  const names = pairs.map(([parameter]) => parameter);
+  if (new Set(names).size !== names.length) problems.push(`Parameter names must differ: ${names.join(', ')}`);
+  const untyped = pairs.filter(([, type]) => !SCHEMAS.has(type));
+  problems.push(
+    ...untyped.map(([parameter]) => `Parameter '${parameter}' must be Integer, Number, Boolean or String`),
+  );
+  return problems;
+}

@@ -1,0 +1,260 @@
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { Tool, ToolDefinition } from '../../core/contract/tool.js';
+import { type AuthorFault, ToolDeclarationError, undescribed } from '../../core/errors/author-fault.js';
+import { callListener } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../../core/kernel/options.js';
+import { toolMethods } from '../../core/metadata/class-record.js';
+import { behaviourFaults } from '../../core/metadata/tool-option-faults.js';
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../../tools/checking/given-schema.js';
+import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../../tools/discovery/define-tool.js';
+import { objectFaults, textInputFaults } from '../../tools/discovery/tool-schemas.js';
+import { isStandardSchema, unloadedParts } from '../../tools/schema/schema-source.js';
+import { ToolIndex, type ToolQuery } from '../../tools/search/tool-index.js';
+import type { CallWatcher } from './invocation.js';
+import type { ToolEntry } from './plan.js';
+
+/** What can be registered: a tool, or a function that makes a new one for each call. */
+export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
+
+/** Names and the tools behind them, in order of registration. */
+export interface ToolTable {
+  /** What is written, and what all views of it share. */
+  readonly root: WritableToolTable;
+  get(name: string): ToolEntry | undefined;
+  entries(): Iterable<readonly [string, ToolEntry]>;
+  /** Names of the tools that fit what is asked for, the best first. */
+  search(query: string, options: ToolQuery): readonly string[];
+}
+
+/** A table that can be written. A `Map`, so that a model's `constructor` is just not found. */
+export class WritableToolTable implements ToolTable {
+  readonly root = this;
+  readonly #entries = new Map<string, ToolEntry>();
+  readonly #listeners = new Set<() => void>();
+  /** Sees the calls of all who share the table. */
+  watcher: CallWatcher | undefined;
+  /** Grows whenever something changes. */
+  revision = 0;
+  /** Absent as long as nobody searches. */
+  #index: ToolIndex | undefined;
+
+  get(name: string): ToolEntry | undefined {
+    return this.#entries.get(name);
+  }
+
+  entries(): Iterable<readonly [string, ToolEntry]> {
+    return this.#entries;
+  }
+
+  set(name: string, entry: ToolEntry): void {
+    this.#entries.set(name, entry);
+    this.#index?.add(entry.offered);
+    this.#changed();
+  }
+
+  delete(name: string): void {
+    if (!this.#entries.delete(name)) return;
+    this.#index?.remove(name);
+    this.#changed();
+  }
+
+  /** Tells a listener of every change, of what views hide, too; what it returns ends that. */
+  onChange(listener: () => void): () => void {
+    // The same function may listen twice.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  search(query: string, options: ToolQuery): readonly string[] {
+    if (this.#index === undefined) {
+      this.#index = new ToolIndex();
+      for (const { offered } of this.#entries.values()) this.#index.add(offered);
+    }
+    return this.#index.search(query, options);
+  }
+
+  #changed(): void {
+    this.revision += 1;
+    // A listener that throws must not keep the rest from being registered.
+    for (const listener of this.#listeners) callListener(listener, () => {});
+  }
+}
+
+/** A part of another table, always as that table is now. What it hides can neither be seen nor called. */
+export function tableView(source: ToolTable, isVisible: (name: string) => boolean): ToolTable {
+  return {
+    root: source.root,
+    get: (name) => (isVisible(name) ? source.get(name) : undefined),
+    entries: () => [...source.entries()].filter(([name]) => isVisible(name)),
+    search: (query, { accepts, ...options }) =>
+      source.search(query, { ...options, accepts: (name) => isVisible(name) && accepts?.(name) !== false }),
+  };
+}
+
+/** What was given to be registered, understood; or why it cannot be. */
+type ReadTool =
+  | { readonly name: string; readonly entry: ToolEntry; readonly doubts: readonly AuthorFault[] }
+  | { readonly faults: readonly AuthorFault[] };
+
+/** Checks what is to be registered. A function is asked for one tool, to learn what it offers. */
+export function readTool(registered: RegisteredTool): ReadTool {
+  if (isFinishedTool(registered)) {
+    const entry = { open: () => registered, offered: registered, fixed: registered };
+    return { name: registered.name, entry, doubts: [] };
+  }
+  const isFactory = typeof registered === 'function';
+  let offered: unknown = registered;
+  try {
+    if (isFactory) offered = registered();
+  } catch (error) {
+    return { faults: [factoryFault(registered.name, error)] };
+  }
+  try {
+    offered = adaptAgentTool(offered);
+  } catch (error) {
+    if (error instanceof ToolDeclarationError) return { faults: error.faults };
+    throw error;
+  }
+  const faults = faultsOf(offered);
+  if (faults.length > 0) return { faults };
+  const tool = offered as ToolDefinition;
+  const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
+  // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
+  const doubts = Object.isFrozen(tool) ? [] : doubtsAbout(tool);
+  return { name: tool.name, entry: { open, offered: tool }, doubts };
+}
+
+function doubtsAbout({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
+  const where = placeOf(name);
+  const doubts = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
+    schema ? schemaDoubts(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
+  );
+  return [
+    ...(description?.trim() ? [] : [undescribed(where, 'a `description` that says what it does, and when')]),
+    ...doubts.map((doubt) => ({ where, ...doubt })),
+  ];
+}
+
+function factoryFault(name: string, error: unknown): AuthorFault {
+  return {
+    where: `register(${name || 'a function'})`,
+    problem: `as a function it must return a tool, and it threw: ${errorMessage(error)}`,
+    causes: ['it is a class; a toolset class is discovered'],
+    fix: '`() => tool`, or `...discoverTools({ toolsets: [TheClass] })`',
+  };
+}
+
+type Fault = Omit<AuthorFault, 'where'>;
+
+function faultsOf(tool: unknown): readonly AuthorFault[] {
+  const mistaken = mistakenFor(tool);
+  if (mistaken !== undefined) return [mistaken];
+  const { name, description, parameters, execute, input } = tool as Partial<ToolDefinition>;
+  const faults: Fault[] = [];
+  const must = (holds: boolean, problem: string, fix: string) => holds || faults.push({ problem, fix });
+  if (typeof name === 'string' && !TOOL_NAME.test(name)) faults.push(illegalName(name));
+  must(typeof name === 'string', 'it has no name', 'a `name` that is a string');
+  must(
+    description === undefined || typeof description === 'string',
+    'its description is no text',
+    'a `description` that is a string',
+  );
+  must(parameters !== undefined && parameters !== null, 'it has no parameters', PARAMETERS);
+  must(typeof execute === 'function', 'it cannot be executed', 'an `execute(args, context)` method');
+  faults.push(...behaviourFaults(tool as object), ...malformedSchemas(tool as Partial<ToolDefinition>));
+  if (input === 'text' && isRecord(parameters)) faults.push(...textInputFaults(parameters));
+  return faults.map((fault) => ({ where: placeOf(name), ...fault }));
+}
+
+function placeOf(name: unknown): string {
+  return `register(${typeof name === 'string' ? JSON.stringify(name) : 'a tool without a name'})`;
+}
+
+/** Of two tools of one name that are given together, nobody says which is meant. */
+export function sameNameFaults(names: readonly string[]): readonly AuthorFault[] {
+  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  return Array.from(new Set(twice), (name) => ({
+    where: placeOf(name),
+    problem: 'several tools that are given together have this name',
+    fix: 'a name of its own for each; or register one of them later, which replaces the other',
+  }));
+}
+
+const PARAMETERS = '`parameters` as a JSON Schema object';
+
+function malformedSchemas({ parameters, output }: Partial<ToolDefinition>): readonly Fault[] {
+  return Object.entries({ parameters, output }).flatMap(([what, schema]): Fault | readonly Fault[] => {
+    if (schema === undefined || schema === null) return [];
+    // The members of a schema of a library would be taken for keywords.
+    if (isStandardSchema(schema))
+      return {
+        problem: `its \`${what}\` are a schema of ${schema['~standard'].vendor}, which only defineTool writes as JSON Schema`,
+        fix: 'register(defineTool({ name, description, parameters, execute }))',
+      };
+    if (!isRecord(schema)) return { problem: `its \`${what}\` are no JSON Schema object`, fix: PARAMETERS };
+    const unloaded = unloadedParts(schema);
+    if (unloaded !== undefined) return { ...unloaded, problem: `its \`${what}\` ${unloaded.problem}` };
+    const faults = authorSchemaFaults(schema).map((fault) => describeSchemaFault(fault, what));
+    return faults.length === 0 && what === 'parameters' ? objectFaults(schema) : faults;
+  });
+}
+
+/** What is no tool at all: often something else that is given instead of one. */
+function mistakenFor(tool: unknown): AuthorFault | undefined {
+  if (Array.isArray(tool))
+    return { where: 'register([…])', problem: 'it is a list of tools', fix: 'register(...tools)' };
+  if (typeof tool !== 'object' || tool === null)
+    return {
+      where: `register(${String(tool)})`,
+      problem: 'it is no tool',
+      fix: 'an object with name, description, parameters and execute',
+    };
+  if ('execute' in tool) return undefined;
+  if ('function' in tool)
+    return {
+      where: 'register({ type, function })',
+      problem: 'it is a definition for a provider',
+      fix: 'the tool itself',
+    };
+  if (toolMethods(tool.constructor as ClassType).length === 0) return undefined;
+  const { name } = tool.constructor;
+  return {
+    where: `register(new ${name}())`,
+    problem: 'it is an instance of a toolset class',
+    fix: `register(...discoverTools({ toolsets: [${name}] }))`,
+  };
+}
+
+/** Which tools a view shows: names, or globs with `*`. What is denied is hidden even where it is allowed. */
+export interface NameFilter {
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+const NAMES = listOf({ ...FILLED_TEXT, fix: "'billing_*'" }, "['billing_*', …]");
+
+/** A list that somebody forgot to load must not show everything. */
+export const NAME_FILTER_RULES: RulesOf<NameFilter> = { allow: protecting(NAMES), deny: protecting(NAMES) };
+
+export const NAME_FILTER = optionTable<NameFilter>('a view', NAME_FILTER_RULES);
+
+/** Whether a filter lets a name through; without `allow`, all that is not denied. */
+export function createNameFilter({ allow, deny = [] }: NameFilter): (name: string) => boolean {
+  const isAllowed = allow === undefined ? () => true : matcher(allow);
+  const isDenied = matcher(deny);
+  return (name) => isAllowed(name) && !isDenied(name);
+}
+
+function matcher(patterns: readonly string[]): (name: string) => boolean {
+  const names = new Set(patterns);
+  const expressions = patterns
+    .filter((pattern) => pattern.includes('*'))
+    .map((glob) => new RegExp(`^${glob.split('*').map(escapePattern).join('.*')}$`));
+  // Most views name their tools, and every call looks its own up.
+  if (expressions.length === 0) return (name) => names.has(name);
+  return (name) => names.has(name) || expressions.some((expression) => expression.test(name));
+}

@@ -1,0 +1,588 @@
+import types from 'node:util/types';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import {
+  type Content,
+  type ContentPart,
+  ToolResult,
+  type ToolResultFields,
+  toolResult,
+} from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isAsyncIterable, isThenable } from '../../core/kernel/async.js';
+import { errorMessage, unreadableResult } from '../../core/kernel/error-message.js';
+import { isPlainData, textOfJson } from '../../core/kernel/json.js';
+import type { CallEnvironment } from './invocation.js';
+import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
+
+/** Whose work it is. */
+export interface WorkOf {
+  readonly tool: ToolDefinition;
+  readonly environment: CallEnvironment;
+  readonly context: Reporter;
+}
+
+/** Runs work of a tool and writes whatever comes of it; never rejects. */
+export async function settleWork(
+  { tool, environment, context }: WorkOf,
+  work: () => unknown,
+): Promise<ToolResult> {
+  const { describeError } = environment;
+  try {
+    return writeResult(tool, await runWork(work, { tool, environment, context }), describeError);
+  } catch (error) {
+    return writeFailure(tool.name, error, describeError);
+  }
+}
+
+/** What work gives, settled; what a generator yields meanwhile is progress, as where it is the tool's own body. */
+export async function runWork(work: () => unknown, of: WorkOf): Promise<unknown> {
+  return settled(await work(), of);
+}
+
+/**
+ * What a tool returned, ready to be written: what is still to come of it has been awaited, generators have been
+ * drained, and what JSON does not show has a form that it does. Most results are ready as they are.
+ */
+export function settled(value: unknown, of: WorkOf): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const { tool, environment } = of;
+  try {
+    if (isPlainData(value) || isToolResultLike(value, tool)) return value;
+    if (value instanceof Error || types.isNativeError(value)) return value;
+  } catch (error) {
+    throw unreadableResult(error);
+  }
+  if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
+    return settled(drainNow(value as unknown as Iterable<unknown>, of.context), of);
+  if (Symbol.asyncIterator in value && streamOf(value) === undefined)
+    return drain(value as AsyncIterable<unknown>, of.context).then((last) => settled(last, of));
+  return new ResultForm(of.context, (error) =>
+    describeThrown(tool.name, error, environment.describeError),
+  ).of(value);
+}
+
+/** Whether a value can be written as it is. What cannot be looked at is looked at again, where that may fail. */
+export function isReady(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ToolResult) return true;
+  try {
+    return isPlainData(value);
+  } catch {
+    return false;
+  }
+}
+
+/** An object and those around it: one that comes again within itself has no form. */
+interface Around {
+  readonly value: object;
+  readonly outer: Around | undefined;
+}
+
+const FIX = 'Return plain data';
+
+/**
+ * What a tool returned, in the form of JSON: promises awaited, `Map` and `Set` as the parameters that take them
+ * are written, bytes and files as parts with their names in their place.
+ */
+export class ResultForm {
+  json: unknown;
+  /** What of it has no form: a sentence without its full stop. */
+  problem: string | undefined;
+  readonly #reporter: Reporter;
+  readonly #describe: (error: unknown) => string;
+  readonly #files: (ContentPart | undefined)[] = [];
+
+  /** `reporter` stops reading when nobody waits any more; `describe` writes an error within the result. */
+  constructor(reporter: Reporter, describe: (error: unknown) => string) {
+    this.#reporter = reporter;
+    this.#describe = describe;
+  }
+
+  /** Takes the value. Rejects with what the tool's own objects throw. */
+  async of(value: object): Promise<ResultForm> {
+    this.json = await this.#form(value);
+    return this;
+  }
+
+  get files(): readonly ContentPart[] {
+    return this.#files.filter((part) => part !== undefined);
+  }
+
+  /** A value in the form of JSON, or a promise of it. Never throws. */
+  #form(value: unknown, around?: Around): unknown {
+    switch (typeof value) {
+      case 'number':
+        return Number.isFinite(value) ? value : String(value);
+      case 'bigint':
+      case 'symbol':
+        return String(value);
+      case 'function':
+        return this.#fail(
+          `it has the function ${value.name || 'without a name'} in it. Return what it gives`,
+        );
+      case 'object':
+        return value === null ? null : this.#within(value, around);
+      default:
+        return value;
+    }
+  }
+
+  #within(value: object, around: Around | undefined): unknown {
+    for (let outer = around; outer !== undefined; outer = outer.outer)
+      if (outer.value === value) return this.#fail(`it contains itself (circular). ${FIX}`);
+    let formed: unknown;
+    try {
+      formed = this.#object(value, { value, outer: around });
+    } catch (error) {
+      formed = Promise.reject(error instanceof RangeError ? new Error(TOO_DEEP) : unreadableResult(error));
+    }
+    // A rejection without a handler, because the value around it failed first, would end the process.
+    if (formed instanceof Promise) formed.catch(() => {});
+    return formed;
+  }
+
+  #object(value: object, around: Around): unknown {
+    const bytes = bytesOf(value);
+    if (bytes !== undefined) return this.#attach({ bytes });
+    if (Array.isArray(value) || ArrayBuffer.isView(value))
+      return this.#list(Array.from(value as unknown as Iterable<unknown>), around);
+    if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+    if (isThenable(value)) return this.#later(Promise.resolve(value), around);
+    if ('toJSON' in value && typeof value.toJSON === 'function') {
+      const shown: unknown = value.toJSON('');
+      if (shown !== value) return this.#form(shown, around);
+    }
+    if (value instanceof Error || types.isNativeError(value)) return this.#error(value, around);
+    if (value instanceof Map || types.isMap(value)) return this.#map([...value], around);
+    if (value instanceof Set || types.isSet(value)) return this.#list([...value], around);
+    return this.#source(value, around) ?? this.#fields(value, around);
+  }
+
+  /** What has to be read first; `undefined` for all else. */
+  #source(value: object, around: Around): unknown {
+    if (isResponse(value)) return this.#later(this.#response(value), around);
+    if (isBlob(value)) return this.#later(this.#blob(value), around);
+    const stream = streamOf(value);
+    if (stream !== undefined) return this.#later(this.#stream(stream), around);
+    if (types.isRegExp(value)) return String(value);
+    if (types.isBoxedPrimitive(value)) return this.#form(value.valueOf(), around);
+    if ('next' in value && typeof value.next === 'function' && Symbol.iterator in value)
+      return this.#list(toList(value as Iterable<unknown>), around);
+    if (Symbol.asyncIterator in value)
+      return this.#later(toListLater(value as AsyncIterable<unknown>, this.#reporter), around);
+    return undefined;
+  }
+
+  /** Of an object that JSON shows as `{}`, something else where there is anything else. */
+  #fields(value: object, around: Around): unknown {
+    const fields = Object.entries(value);
+    const data = fields.filter(isData);
+    if (data.length > 0) return this.#entries(data, around);
+    if (fields.some(([, field]) => field === undefined)) return {};
+    if (fields.length === 0) {
+      if (Symbol.iterator in value) {
+        const list = toList(value as Iterable<unknown>);
+        return isPairs(value, list) ? this.#map(list, around) : this.#list(list, around);
+      }
+      if (value.toString !== Object.prototype.toString && typeof value.toString === 'function')
+        return String(value);
+      if (hasNoMembers(value)) return {};
+    }
+    const name = value.constructor?.name;
+    const what = name === undefined || name === 'Object' ? 'an object' : `an object of the class ${name}`;
+    return this.#fail(`of ${what} JSON shows nothing. ${FIX}, or give it a toJSON()`);
+  }
+
+  #list(items: readonly unknown[], around: Around): Promise<readonly unknown[]> {
+    return Promise.all(items.map((item) => this.#form(item, around)));
+  }
+
+  async #entries(entries: readonly (readonly [string, unknown])[], around: Around): Promise<object> {
+    const values = await this.#list(
+      entries.map(([, field]) => field),
+      around,
+    );
+    return Object.fromEntries(entries.map(([key], index) => [key, values[index]] as const));
+  }
+
+  /** An object, as parameters that are a `Map` take it; pairs where the keys are no names. */
+  #map(pairs: readonly (readonly [unknown, unknown])[], around: Around): unknown {
+    const names = pairs.map(([key]) => (NAMES.has(typeof key) ? String(key) : undefined));
+    const isObject = names.every((name) => name !== undefined) && new Set(names).size === names.length;
+    if (!isObject) return this.#list(pairs, around);
+    return this.#entries(
+      pairs.map(([, field], index) => [names[index] ?? '', field] as const),
+      around,
+    );
+  }
+
+  async #error(error: Error, around: Around): Promise<unknown> {
+    const message = this.#describe(error);
+    if (message !== errorMessage(error)) return { message };
+    const fields = await this.#entries(Object.entries(error).filter(isData), around);
+    return { name: error.name, message, ...fields };
+  }
+
+  async #later(promise: Promise<unknown>, around: Around): Promise<unknown> {
+    return this.#form(await promise, around);
+  }
+
+  /** Bytes as a part for the model, and its name in their place. `number` names one that has no name. */
+  #attach({ bytes, mimeType, filename }: NamedBytes, number = this.#files.push(undefined)): string | null {
+    if (bytes.byteLength > MAX_BYTES) return this.#fail(TOO_LARGE);
+    const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+    const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
+    const known = TYPES.find(({ beginning }) => beginning !== undefined && head.startsWith(beginning));
+    const sniffed = isWebp ? 'image/webp' : (known?.type ?? UNKNOWN);
+    const type = (mimeType || sniffed).split(';', 1)[0] ?? UNKNOWN;
+    const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+    const isImage = type.startsWith('image/');
+    const { extension = 'bin' } = TYPES.find((other) => other.type === type) ?? {};
+    const name = isImage ? `image-${number}` : filename || `file-${number}.${extension}`;
+    this.#files[number - 1] = isImage
+      ? { type: 'image', data, mimeType: type }
+      : { type: 'file', data, mimeType: type, filename: name };
+    return `[${name}: ${type}, ${bytes.byteLength} bytes]`;
+  }
+
+  async #blob(blob: Blob & { readonly name?: string }): Promise<unknown> {
+    // It has its place among the files before it is read.
+    const number = this.#files.push(undefined);
+    if (blob.size > MAX_BYTES) return this.#fail(TOO_LARGE);
+    const bytes = new Uint8Array(await blob.arrayBuffer());
+    return this.#attach({ bytes, mimeType: blob.type, filename: blob.name }, number);
+  }
+
+  async #response(response: Response): Promise<unknown> {
+    const { status, statusText, bodyUsed, body } = response;
+    if (bodyUsed) return this.#fail('the body of its Response was read before. Return what was read');
+    const state = `HTTP ${status} ${statusText}`.trimEnd();
+    const mimeType = response.headers.get('content-type') ?? '';
+    const read = body === null ? '' : await this.#stream({ chunks: body as never, mimeType });
+    if (!response.ok) throw new Error(read === '' ? state : `${state}: ${read}`);
+    return read === '' ? state : read;
+  }
+
+  /** Texts as one text, bytes as a file, and anything else as a list. */
+  async #stream({ chunks, mimeType, filename }: ByteStream): Promise<unknown> {
+    const items = await toListLater(chunks, this.#reporter, MAX_BYTES);
+    if (items.every((item) => typeof item === 'string')) return items.join('');
+    const pieces = items.map((item) => bytesOf(Object(item)));
+    if (!pieces.every((piece) => piece !== undefined)) return items;
+    const bytes = Buffer.concat(pieces);
+    const isText = filename === undefined && mimeType !== undefined && TEXTUAL.test(mimeType);
+    return isText ? bytes.toString() : this.#attach({ bytes, mimeType, filename });
+  }
+
+  #fail(problem: string): null {
+    this.problem ??= problem;
+    return null;
+  }
+}
+
+/** More than this is no answer for a model. */
+const MAX_BYTES = 32 * 2 ** 20;
+const TOO_DEEP = 'The tool ran, but its result is nested too deep to be written as JSON. Return less of it.';
+const TOO_LARGE = `it has a file of more than ${MAX_BYTES / 2 ** 20} MB in it. Return a link to it`;
+
+function isData([, field]: readonly [string, unknown]): boolean {
+  return typeof field !== 'function' && field !== undefined;
+}
+
+/** Types of keys that are names in JSON. */
+const NAMES = new Set(['string', 'number', 'boolean', 'bigint']);
+
+/** What is gone through by key and value, as `Headers` and `FormData` are. */
+function isPairs(value: object, list: readonly unknown[]): list is readonly (readonly [unknown, unknown])[] {
+  const { entries, get } = value as Readonly<Record<string, unknown>>;
+  return (
+    typeof entries === 'function' &&
+    typeof get === 'function' &&
+    list.every((item) => Array.isArray(item) && item.length === 2)
+  );
+}
+
+/** Whether an object shows nothing: no symbols, and no methods or getters of a class. */
+function hasNoMembers(value: object): boolean {
+  if (Reflect.ownKeys(value).length > 0) return false;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  const isPlainClass = Object.getPrototypeOf(prototype) === Object.prototype;
+  return isPlainClass && Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');
+}
+
+/** Bytes with what is known of them. */
+interface NamedBytes {
+  readonly bytes: Uint8Array;
+  readonly mimeType?: string;
+  readonly filename?: string;
+}
+
+/** Where bytes or texts come from, one after the other. */
+interface ByteStream extends Omit<NamedBytes, 'bytes'> {
+  readonly chunks: AsyncIterable<unknown>;
+}
+
+type Known = Readonly<Record<string, unknown>>;
+
+/** The bytes that an object is; nothing where it is something else. */
+function bytesOf(value: object): Uint8Array | undefined {
+  if (types.isUint8Array(value)) return value;
+  if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
+  const isBytes = value instanceof Uint8ClampedArray || types.isDataView(value);
+  return isBytes ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : undefined;
+}
+
+/** A `Response` of `fetch`. */
+function isResponse(value: object): value is Response {
+  const { arrayBuffer, status, headers } = value as Known;
+  return typeof arrayBuffer === 'function' && typeof status === 'number' && typeof headers === 'object';
+}
+
+function isBlob(value: object): value is Blob & { readonly name?: string } {
+  const { arrayBuffer, size, type } = value as Known;
+  return typeof arrayBuffer === 'function' && typeof size === 'number' && typeof type === 'string';
+}
+
+/** A stream of Node or of the web, or an object around one, as NestJS's `StreamableFile` is. */
+function streamOf(value: object): ByteStream | undefined {
+  const { getStream, getHeaders, pipe, pipeTo } = value as Known;
+  if (typeof getStream === 'function') {
+    const headers: unknown = typeof getHeaders === 'function' ? getHeaders.call(value) : undefined;
+    const inner: unknown = getStream.call(value);
+    // What a `StreamableFile` says of its content; Nest's defaults say nothing.
+    const { type, disposition } = (headers ?? {}) as Known;
+    const mimeType = typeof type === 'string' && type !== UNKNOWN ? type : undefined;
+    const [, filename] =
+      /filename="?([^";]+)/i.exec(typeof disposition === 'string' ? disposition : '') ?? [];
+    return isAsyncIterable(inner) ? { chunks: inner, mimeType, filename } : undefined;
+  }
+  const isStream = typeof pipe === 'function' || typeof pipeTo === 'function';
+  return isStream && isAsyncIterable(value) ? { chunks: value } : undefined;
+}
+
+const UNKNOWN = 'application/octet-stream';
+
+/** Content types that say that bytes are text. */
+const TEXTUAL = /^text\/|[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b/i;
+
+/** How files of some types begin, and what their names end with. */
+const TYPES: readonly { readonly type: string; readonly beginning?: string; readonly extension?: string }[] =
+  [
+    { type: 'image/png', beginning: '\x89PNG\r\n\x1a\n' },
+    { type: 'image/jpeg', beginning: '\xff\xd8\xff' },
+    { type: 'image/gif', beginning: 'GIF8' },
+    { type: 'application/pdf', beginning: '%PDF-', extension: 'pdf' },
+    { type: 'application/zip', beginning: 'PK\x03\x04', extension: 'zip' },
+    { type: 'application/json', extension: 'json' },
+    { type: 'text/plain', extension: 'txt' },
+    { type: 'text/csv', extension: 'csv' },
+    { type: 'text/html', extension: 'html' },
+  ];
+
+/** Hears what a call has to report, as long as anybody waits for it: its context. */
+interface Reporter {
+  /** The call was answered before its tool had ended. */
+  readonly isStopped: boolean;
+  progress(update: unknown): void;
+}
+
+/** Each value of an async iterable is progress; what the generator returns is the result. */
+export async function drain(values: AsyncIterable<unknown>, context: Reporter): Promise<unknown> {
+  const iterator = values[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await iterator.next();
+    if (next.done) return next.value;
+    // Nobody waits for it any more; `return` lets the generator's `finally` run.
+    if (context.isStopped) return (await iterator.return?.())?.value;
+    context.progress(next.value);
+  }
+}
+
+/** The same of an iterator that waits for nothing. What it yields is the result where it returns nothing. */
+function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
+  const yielded: unknown[] = [];
+  const iterator = values[Symbol.iterator]();
+  for (;;) {
+    const next = iterator.next();
+    if (next.done) return next.value === undefined ? yielded : next.value;
+    context.progress(next.value);
+    keep(yielded, next.value, iterator);
+  }
+}
+
+/** More values than this are no answer for a model; an iterator may have no end. */
+const MAX_VALUES = 100_000;
+
+/** All values of an iterator. */
+function toList(values: Iterable<unknown>): readonly unknown[] {
+  const list: unknown[] = [];
+  const iterator = values[Symbol.iterator]();
+  for (;;) {
+    const next = iterator.next();
+    if (next.done) return list;
+    keep(list, next.value, iterator);
+  }
+}
+
+function keep(list: unknown[], value: unknown, iterator: Iterator<unknown>): void {
+  list.push(value);
+  if (list.length <= MAX_VALUES) return;
+  iterator.return?.();
+  throw tooMuch(`${MAX_VALUES} values`);
+}
+
+/** All values of an async iterable, as long as anybody waits for them; `maxBytes` limits texts and bytes. */
+async function toListLater(
+  values: AsyncIterable<unknown>,
+  reporter: Reporter,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<readonly unknown[]> {
+  const list: unknown[] = [];
+  let bytes = 0;
+  for await (const value of values) {
+    list.push(value);
+    if (typeof value === 'string') bytes += value.length;
+    else if (ArrayBuffer.isView(value)) bytes += value.byteLength;
+    if (reporter.isStopped) break;
+    if (list.length > MAX_VALUES || bytes > maxBytes)
+      throw tooMuch(`${MAX_VALUES} values or ${maxBytes} bytes`);
+  }
+  return list;
+}
+
+function tooMuch(limit: string): ToolwrightError {
+  return new ToolwrightError(
+    'ToolExecutionFailed',
+    `The tool ran, but its result goes on after ${limit}. Return a part of it, or a link.`,
+  );
+}
+
+/** What a method returned, settled (`settled`), as a result. Never throws. */
+export function writeResult(tool: WritingTool, value: unknown, describe?: DescribeError): ToolResult {
+  try {
+    const result = write(tool, value, describe);
+    const lack = result.content?.map(lackOf).find((found) => found !== undefined);
+    if (lack === undefined) return result;
+    return failedResult('ToolExecutionFailed', `The tool ran, but its result cannot be sent: ${lack}.`);
+  } catch (error) {
+    return writeFailure(tool.name, unreadableResult(error), describe);
+  }
+}
+
+/** What the wording of a result depends on. */
+type WritingTool = Pick<ToolDefinition, 'name' | 'returnsContent'>;
+
+function write(tool: WritingTool, value: unknown, describe: DescribeError | undefined): ToolResult {
+  if (typeof value === 'string') return toolResult(value);
+  if (typeof value === 'number') return toolResult(`${value === 0 ? 0 : value}`);
+  if (value === undefined || value === null) return toolResult('ok');
+  if (typeof value === 'function' || typeof value === 'symbol')
+    return unwritable(`it is a ${typeof value}. Return data`);
+  // Plain objects, which most results are, need not be asked for their class.
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
+    if (value instanceof ResultForm) return writeForm(value);
+    if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool.name, value, describe);
+  }
+  if (isResultFields(value)) return saneResult(value);
+  if (hasContent(value, tool))
+    return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
+  return toolResult(textOfJson(value) as string);
+}
+
+function writeForm({ json, files, problem }: ResultForm): ToolResult {
+  if (problem !== undefined) return unwritable(problem);
+  const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
+  if (files.length === 0) return toolResult(text);
+  return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
+}
+
+function unwritable(problem: string): ToolResult {
+  return failedResult(
+    'ToolExecutionFailed',
+    `The tool ran, but its result cannot be written as JSON: ${problem}.`,
+  );
+}
+
+/** Whether a method returned a result for the model, instead of plain data. */
+export function isToolResultLike(value: unknown, tool?: WritingTool): boolean {
+  return ToolResult.is(value) || isResultFields(value) || hasContent(value, tool);
+}
+
+/** Types of results are not checked where their authors write no TypeScript. */
+function isSane({ forLLM, forUser, silent, isError, async, content }: ToolResult): boolean {
+  return (
+    typeof forLLM === 'string' &&
+    (forUser === undefined || typeof forUser === 'string') &&
+    typeof silent === 'boolean' &&
+    typeof isError === 'boolean' &&
+    typeof async === 'boolean' &&
+    (content === undefined || (Array.isArray(content) && content.every(isPart)))
+  );
+}
+
+/** A message's content must be text, parts are parts, and a flag is set or not. */
+function saneResult(result: ToolResultFields): ToolResult {
+  const { forLLM, forUser } = result as { readonly forLLM: unknown; readonly forUser: unknown };
+  const { error, content: given, details } = result;
+  const content = Array.isArray(given) ? given.filter(isPart) : undefined;
+  return new ToolResult({
+    ...{ error, content, details },
+    forLLM: forLLM === undefined || forLLM === null ? '' : String(forLLM),
+    forUser: forUser === undefined || forUser === null ? undefined : String(forUser),
+    silent: Boolean(result.silent),
+    isError: Boolean(result.isError),
+    async: Boolean(result.async),
+  });
+}
+
+/** The text of parts, one line for each. */
+export function textOf(content: Content): string {
+  return content.flatMap((part) => (part.type === 'text' ? [part.content] : [])).join('\n');
+}
+
+const RESULT_FIELDS: ReadonlySet<string> = new Set([
+  ...['forLLM', 'forUser', 'silent', 'isError', 'async', 'error', 'content', 'details'],
+]);
+
+/** Anything else beside them would be lost: then it is data. */
+function isResultFields(value: unknown): value is ToolResultFields {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'forLLM' in value &&
+    typeof value.forLLM === 'string' &&
+    Object.keys(value).every((key) => RESULT_FIELDS.has(key))
+  );
+}
+
+/** Parts, where nothing is lost by taking them for the result, or where the tool's form says that they are it. */
+function hasContent(
+  value: unknown,
+  tool: WritingTool | undefined,
+): value is { readonly content: Content; readonly details?: unknown } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'content' in value &&
+    Array.isArray(value.content) &&
+    value.content.every(isPart) &&
+    (tool?.returnsContent === true ||
+      (value.content.length > 0 && Object.keys(value).every((key) => key === 'content' || key === 'details')))
+  );
+}
+
+/** What a part lacks without which no model and no client can be sent it. */
+function lackOf(part: ContentPart): string | undefined {
+  if (part.type === 'text') return undefined;
+  const what = part.type === 'image' ? 'an image' : 'a file';
+  if (typeof part.mimeType !== 'string') return `${what} part needs \`mimeType\``;
+  const isNamed = part.type === 'image' || typeof part.filename === 'string';
+  return isNamed ? undefined : `${what} part needs \`filename\``;
+}
+
+function isPart(part: unknown): part is ContentPart {
+  if (typeof part !== 'object' || part === null || !('type' in part)) return false;
+  if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
+  return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
+}

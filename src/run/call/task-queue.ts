@@ -1,0 +1,245 @@
+import type { CallScope } from '../../core/contract/call.js';
+import type { BackgroundTask, TaskEvent, TaskListener } from '../../core/contract/tool-context.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
+import { callListener } from '../../core/kernel/async.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
+import { COUNT_LIMIT, FUNCTION, optionTable } from '../../core/kernel/options.js';
+
+/** Options of a {@link TaskQueue}. */
+export interface TaskQueueOptions {
+  /** Tasks that run at the same time at most; default: all. */
+  readonly maxRunning?: number;
+}
+
+const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_LIMIT });
+
+/** What a queue knows of a task. For the framework. */
+interface QueuedWork {
+  readonly id: string;
+  readonly call: {
+    readonly request: { readonly id: string };
+    readonly tool: { readonly name: string };
+    readonly scope: CallScope;
+    readonly log: { failed(what: string, error: unknown): void };
+  };
+  /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
+  readonly run?: () => void;
+  /** A job of an engine: it goes on without this process. */
+  readonly isJob?: boolean;
+  /** Whether it may begin now; ends it where it may not any more. */
+  mayRun(): boolean;
+  /** Ends the work as cancelled; whether it had no result yet. */
+  cancel(reason: string | undefined): boolean;
+}
+
+interface Entry {
+  readonly work: QueuedWork;
+  /** Whose turns it takes: those who wait are served in turn. */
+  readonly line: string;
+  status: BackgroundTask['status'];
+  /** It has its result, which may not be delivered yet. */
+  isSettled: boolean;
+}
+
+/**
+ * The work that calls have started: `context.background`, `@Tool({ background: true })` and tools with
+ * `setCallback`. It lists what waits and runs, cancels, and limits how much runs at the same time. Slots are
+ * given to the conversations in turn (`conversationId`, otherwise `channel` and `chatId`, otherwise all that
+ * have neither together), so that one with 1,000 tasks does not hold up another. A `setCallback` tool does its
+ * work outside, and it has begun when the queue hears of it: it is listed and can be cancelled, but takes no
+ * slot. Work that waits for another task of the same limited queue may wait for ever.
+ *
+ * @example
+ * ```ts
+ * const tasks = new TaskQueue({ maxRunning: 4 });
+ * const end = tasks.subscribe((event) => console.log(event.type, event.task.tool));
+ * await runToolLoop({ provider, model, tools, tasks, onAsyncResult: console.log }, messages, {
+ *   conversationId: 'c1',
+ * });
+ * for (const { id } of tasks.tasks) tasks.cancel(id, 'the shop is closing');
+ * await tasks.idle();
+ * end();
+ * ```
+ *
+ * @throws InvalidOptionsError (521) where `maxRunning` is no whole number of at least 1, or `Infinity`.
+ */
+export class TaskQueue {
+  readonly #maxRunning: number;
+  readonly #entries = new Map<string, Entry>();
+  /** Those who wait, by whose turns they take; the first line is the next one to be served. */
+  readonly #lines = new Map<string, Set<Entry>>();
+  readonly #listeners = new Set<{ readonly hear: TaskListener }>();
+  #idlers: (() => void)[] = [];
+  #running = 0;
+  #isServing = false;
+  #listsJobs = true;
+
+  constructor(options: TaskQueueOptions = {}) {
+    checkOptions(options, OPTIONS);
+    this.#maxRunning = options.maxRunning ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** All that wait or run, in the order in which they were started. */
+  get tasks(): readonly BackgroundTask[] {
+    return Array.from(this.#entries.values(), taskOf);
+  }
+
+  /**
+   * Ends a task: its call completes with the error `TaskCancelled` (519), its `context.signal` is aborted.
+   * The model receives `reason`. `false` if there is no such task, or if it already has its result.
+   */
+  cancel(taskId: string, reason?: string): boolean {
+    return this.#entries.get(taskId)?.work.cancel(reason) ?? false;
+  }
+
+  /** Tells a listener of every task from now on; what it returns ends that. */
+  subscribe(listener: TaskListener): () => void {
+    checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
+    const subscription = { hear: listener };
+    this.#listeners.add(subscription);
+    return () => {
+      this.#listeners.delete(subscription);
+    };
+  }
+
+  /** Resolves when no task waits or runs and all completions are delivered; at once where none does. */
+  idle(): Promise<void> {
+    if (this.#entries.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idlers.push(resolve);
+    });
+  }
+
+  /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
+  enter(work: QueuedWork): void {
+    const entry: Entry = { work, line: lineOf(work.call.scope), status: 'waiting', isSettled: false };
+    if (work.isJob && !this.#listsJobs) return;
+    this.#entries.set(work.id, entry);
+    if (work.run === undefined) {
+      this.#start(entry);
+      return;
+    }
+    const line = this.#lines.get(entry.line);
+    if (line === undefined) this.#lines.set(entry.line, new Set([entry]));
+    else line.add(entry);
+    this.#serve();
+  }
+
+  /** Tells of news from a task. For the framework. */
+  report(taskId: string, update: unknown): void {
+    const entry = this.#entries.get(taskId);
+    if (entry?.status === 'running')
+      this.#tell(entry, { type: 'task-progress', task: taskOf(entry), update });
+  }
+
+  /**
+   * The work has its result, which cannot be delivered yet: its slot is free, whatever it still does. For the
+   * framework.
+   */
+  settle(taskId: string): void {
+    const entry = this.#entries.get(taskId);
+    if (entry !== undefined) this.#free(entry);
+  }
+
+  /** Takes a task off the list, has its completion delivered, tells of it, and serves the next. For the framework. */
+  end(taskId: string, result: ToolResult, deliver: () => void): void {
+    const entry = this.#entries.get(taskId);
+    this.#entries.delete(taskId);
+    deliver();
+    if (entry !== undefined) {
+      this.#tell(entry, { type: 'task-end', task: taskOf(entry), result });
+      this.#free(entry);
+    }
+    this.#tellIdlers();
+  }
+
+  /** Lists no jobs of engines any more: a process that ends neither waits for them nor ends them. For the framework. */
+  leaveJobs(): void {
+    this.#listsJobs = false;
+    for (const [id, { work }] of this.#entries) if (work.isJob) this.leave(id);
+  }
+
+  /** Lists a job no more, which goes on elsewhere. For the framework. */
+  leave(jobId: string): void {
+    this.#entries.delete(jobId);
+    this.#tellIdlers();
+  }
+
+  #tellIdlers(): void {
+    if (this.#entries.size > 0) return;
+    const idlers = this.#idlers;
+    this.#idlers = [];
+    for (const resolve of idlers) resolve();
+  }
+
+  #free(entry: Entry): void {
+    if (entry.isSettled) return;
+    entry.isSettled = true;
+    if (entry.status === 'waiting') this.#leaveLine(entry);
+    else if (entry.work.run !== undefined) this.#running -= 1;
+    this.#serve();
+  }
+
+  /** Gives the free slots away, one to each line in turn. What is run may end, and come back here, at once. */
+  #serve(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    try {
+      for (const entry of this.#turns()) if (entry.work.mayRun()) this.#run(entry);
+    } finally {
+      this.#isServing = false;
+    }
+  }
+
+  #run(entry: Entry): void {
+    this.#running += 1;
+    this.#start(entry);
+    // Whoever heard that it begins may have cancelled it.
+    if (!entry.isSettled) entry.work.run?.();
+  }
+
+  *#turns(): Generator<Entry> {
+    for (;;) {
+      const [next] = this.#lines;
+      const [entry] = next?.[1] ?? [];
+      if (next === undefined || entry === undefined || this.#running >= this.#maxRunning) return;
+      const [name, line] = next;
+      this.#leaveLine(entry);
+      // Its turn is over: the other lines come first now.
+      if (this.#lines.delete(name)) this.#lines.set(name, line);
+      yield entry;
+    }
+  }
+
+  #leaveLine(entry: Entry): void {
+    const line = this.#lines.get(entry.line);
+    line?.delete(entry);
+    if (line?.size === 0) this.#lines.delete(entry.line);
+  }
+
+  #start(entry: Entry): void {
+    entry.status = 'running';
+    this.#tell(entry, { type: 'task-start', task: taskOf(entry) });
+  }
+
+  #tell(entry: Entry, event: TaskEvent): void {
+    for (const { hear } of [...this.#listeners])
+      callListener(
+        () => hear(event),
+        (error) => entry.work.call.log.failed('A listener for tasks threw', error),
+      );
+  }
+}
+
+function taskOf({ work: { id, call }, status }: Entry): BackgroundTask {
+  const { request, tool, scope } = call;
+  const { conversationId } = scope;
+  return withoutUndefined({ id, callId: request.id, tool: tool.name, conversationId, status });
+}
+
+/** The line in which the work of a call waits for its turn: that of its conversation. */
+function lineOf({ conversationId, channel, chatId }: CallScope): string {
+  if (conversationId !== undefined) return `conversation ${conversationId}`;
+  return channel === undefined && chatId === undefined ? '' : JSON.stringify([channel, chatId]);
+}

@@ -1,0 +1,514 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Trace } from '../../core/contract/telemetry.js';
+import type { AsyncCallback, AsyncTool, ContextualTool, ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { asyncResult, ToolResult } from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { andThen, nextTurn, onAbort, unlessAborted } from '../../core/kernel/async.js';
+import { writeOutcome } from './call-outcome.js';
+import { type Call, type CallWork, contextOf } from './context.js';
+import type { BodyOutcome, CallOutcome } from './invocation.js';
+import { cancelledResult } from './job-dispatch.js';
+import { runWork, settled, settleWork, type WorkOf } from './result-form.js';
+import { failedResult, writeFailure } from './result-text.js';
+import { cancelDeadline, type Deadline, startDeadline } from './run-body.js';
+import { handOver, judged } from './start-job.js';
+import { TaskQueue } from './task-queue.js';
+
+/** The task whose work runs here, so that work which it starts is known to be a part of it. */
+const currentTask = new AsyncLocalStorage<CallTask>();
+
+/**
+ * What outlives the answer of one call: work in the background, or a callback that is waited for. However it
+ * ends (it settles, throws, is called back, takes too long, is cancelled, is aborted with its run), the first
+ * end completes the call, and all later ones are only logged. The completion is delivered once, and never before
+ * the call itself was answered.
+ */
+export class CallTask implements CallWork {
+  readonly #call: Call;
+  readonly #queue: TaskQueue;
+  #id: string | undefined;
+  #state: 'open' | 'completed' | 'delivered' | 'discarded' = 'open';
+  #completion: ToolResult | undefined;
+  #isAcknowledged = false;
+  #hasBegun = false;
+  #deadline: Deadline | undefined;
+  #unfollow: (() => void) | undefined;
+  #trace: Trace<ToolResult> | undefined;
+  /** Whoever makes room in the queue, or cancels, must not lend its own async context to this call. */
+  #inContextOfCall: <Value>(run: () => Value) => Value = (run) => run();
+
+  constructor(call: Call) {
+    this.#call = call;
+    this.#queue = call.environment.tasks ?? new TaskQueue();
+    tasksByContext.set(contextOf(call), this);
+  }
+
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /** It is decided what the call completes with, or that it does not. */
+  get isSettled(): boolean {
+    return this.#state !== 'open';
+  }
+
+  get isOver(): boolean {
+    return this.#id !== undefined && this.isSettled;
+  }
+
+  /** `context.background`. What the work itself starts is a part of it. */
+  begin(
+    work: () => unknown,
+    acknowledgement = 'Started; the result will follow.',
+  ): ToolResult | Promise<ToolResult> {
+    if (currentTask.getStore() === this) return settleWork(this.#workOf, work);
+    const { tool, context, environment, log } = this.#call;
+    const why =
+      this.#id === undefined ? this.#state === 'discarded' && 'is answered' : 'has started its work';
+    // Two pieces of work would need two completions, and a call has one.
+    if (why)
+      throw new ToolwrightError(
+        'ToolExecutionFailed',
+        `context.background: the call of '${tool.name}' ${why} already; start one piece of work, e.g. context.background(() => Promise.all([one(), two()])).`,
+      );
+    // A function cannot go to another process.
+    if (!tool.background && environment.jobs?.isFirstClosure)
+      log.ignored(
+        `context.background of '${tool.name}' runs in this process and ends with it; on the engine run tools with @Tool({ background: true })`,
+      );
+    // A method that asked something runs again with the answer, and starts its work then.
+    if (!context?.replay?.isSuspended) this.#enter(() => this.#run(work));
+    return asyncResult(acknowledgement);
+  }
+
+  report(update: unknown): void {
+    if (this.#id !== undefined) this.#queue.report(this.#id, update);
+  }
+
+  /** What a tool with `setCallback` gives its callback. */
+  callBack(value: unknown): void {
+    try {
+      const ready = settled(value, this.#workOf);
+      if (ready instanceof Promise) this.#completeWith(ready);
+      else this.#complete({ type: 'returned', value: ready });
+    } catch (error) {
+      this.#complete({ type: 'error', error });
+    }
+  }
+
+  /** A success with a completion to come is a start, also where the tool worded its own acknowledgement. */
+  outlive(end: CallOutcome): CallOutcome {
+    const { status, result } = end;
+    // What was stopped together with its call has no other end than that.
+    if (status === 'timed_out' || status === 'aborted') return end;
+    if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool)) {
+      // It completes through its callback, or has done so already.
+      this.#enter();
+      if (this.isSettled) this.#letGo();
+      else this.#begun();
+    }
+    if (this.#id === undefined) return end;
+    // The method may have failed after it had begun its work, which completes all the same.
+    if (status !== 'success') return { ...end, taskId: this.#id };
+    return {
+      status: 'started',
+      result: result.async ? result : new ToolResult({ ...result, async: true }),
+      taskId: this.#id,
+    };
+  }
+
+  answered({ taskId, result }: CallOutcome): void {
+    // After the answer has reached its caller, not before.
+    if (taskId !== undefined) {
+      setImmediate(() => {
+        this.#isAcknowledged = true;
+        if (this.#state === 'completed') this.#deliver();
+      });
+      return;
+    }
+    // Answered for good: a tool keeps its callback, and must not complete with it what was aborted long ago.
+    this.#state = 'discarded';
+    this.#letGo();
+    this.#trace?.end(result);
+    if (this.#id !== undefined) this.#queue.end(this.#id, result, () => {});
+  }
+
+  #enter(run?: () => void): void {
+    const { signal } = this.#call.scope;
+    this.#id = `task_${crypto.randomUUID()}`;
+    const inContext = AsyncLocalStorage.snapshot();
+    this.#inContextOfCall = inContext;
+    if (signal !== undefined && !signal.aborted) this.#unfollow = onAbort(signal, this.#abort);
+    this.#queue.enter({
+      id: this.#id,
+      call: this.#call,
+      run: run && (() => inContext(run)),
+      mayRun: () => !this.#isAborted(),
+      cancel: (reason) => {
+        const result = cancelledResult(this.#call.tool.name, reason);
+        return this.#stop(result.error, () => result);
+      },
+    });
+    this.#isAborted();
+  }
+
+  /** An abort that this call has not heard of yet, or was too late to hear of, ends its work here. */
+  #isAborted(): boolean {
+    const isAborted = this.#call.scope.signal?.aborted ?? false;
+    if (isAborted) this.#abort();
+    return isAborted;
+  }
+
+  #run(work: () => unknown): void {
+    this.#begun();
+    const run = () => currentTask.run(this, () => runWork(work, this.#workOf));
+    this.#completeWith(this.#trace === undefined ? run() : this.#trace.within(run));
+  }
+
+  /** The limit counts from here; the run's own limit is for calls, and this outlives the run. */
+  #begun(): void {
+    const { tool, environment, request, trace } = this.#call;
+    const { timeoutMs } = tool;
+    this.#hasBegun = true;
+    if (timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY)
+      this.#deadline = startDeadline(timeoutMs, () => {
+        const reason = new DOMException(`The work took longer than ${timeoutMs} ms`, 'TimeoutError');
+        this.#stop(reason, () => this.#write({ type: 'timed_out', timeoutMs, hasBegun: true }));
+      });
+    const { telemetry } = environment;
+    if (!telemetry?.isOn) return;
+    // A trace of its own: it outlives that of the call.
+    const [taskId, startedBy] = [this.#id ?? '', trace?.place];
+    this.#trace = telemetry.startTask({ taskId, callId: request.id, tool: tool.name, startedBy });
+  }
+
+  #completeWith(value: Promise<unknown>): void {
+    value.then(
+      (settledValue) => this.#complete({ type: 'returned', value: settledValue }),
+      (error) => this.#complete({ type: 'error', error }),
+    );
+  }
+
+  get #workOf(): WorkOf {
+    const { tool, environment } = this.#call;
+    return { tool, environment, context: contextOf(this.#call) };
+  }
+
+  readonly #abort = (): void => {
+    this.#stop(this.#call.scope.signal?.reason, () =>
+      this.#write({ type: 'aborted', hasBegun: this.#hasBegun }),
+    );
+  };
+
+  /**
+   * Decides first, so that what the tool does when its signal is aborted comes too late to be its result.
+   * `false` where that was decided already.
+   */
+  #stop(reason: unknown, write: () => ToolResult): boolean {
+    if (this.isSettled) return false;
+    this.#settle(() => {
+      this.#inContextOfCall(() => contextOf(this.#call).stop(reason));
+      return write();
+    });
+    return true;
+  }
+
+  #complete(end: BodyOutcome): void {
+    this.#settle(() => judged(this.#call, this.#write(end), this.#inContextOfCall));
+  }
+
+  #settle(write: () => ToolResult): void {
+    if (this.#state !== 'open') {
+      const why = this.#state === 'discarded' ? 'has its answer' : 'was completed or aborted before';
+      this.#call.log.ignored(`A completion came for a call that ${why}; it is ignored`);
+      return;
+    }
+    this.#state = 'completed';
+    this.#completion = write();
+    this.#trace?.end(this.#completion);
+    if (this.#isAcknowledged) this.#deliver();
+    this.#letGo();
+  }
+
+  /** What was thrown or returned may throw again when it is looked at, and the call completes all the same. */
+  #write(end: BodyOutcome): ToolResult {
+    const { tool, environment } = this.#call;
+    try {
+      if (end.type === 'error' && isUnanswerable(end.error))
+        return failedResult('NotExecutableHere', end.error.message);
+      const { result } = writeOutcome(this.#call, end);
+      // Nothing follows a completion.
+      return result.async ? new ToolResult({ ...result, async: false }) : result;
+    } catch (error) {
+      return writeFailure(tool.name, error, environment.describeError);
+    }
+  }
+
+  /** Nothing is waited for any more: neither the limit, nor an abort, nor a slot in the queue. */
+  #letGo(): void {
+    if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
+    this.#unfollow?.();
+    if (this.#id !== undefined) this.#queue.settle(this.#id);
+  }
+
+  #deliver(): void {
+    const [result, id] = [this.#completion, this.#id];
+    this.#state = 'delivered';
+    if (result === undefined || id === undefined) return;
+    void andThen(this.#call.hooked?.completed(result) ?? result, (heard) =>
+      this.#queue.end(id, heard, () => handOver(this.#call, heard, this.#inContextOfCall)),
+    );
+  }
+}
+
+/** A question in work that goes on after the answer (`context.ask`). */
+function isUnanswerable(error: unknown): error is ToolwrightError {
+  try {
+    return ToolwrightError.is(error) && error.name === 'NotExecutableHere';
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a whole method as work in the background and gives the acknowledgement. */
+export function startMethod(call: Call): ToolResult | Promise<ToolResult> {
+  const { tool, args } = call;
+  const context = contextOf(call);
+  return context.background(async () => {
+    // The acknowledgement goes first, however long the method takes until it first waits for something.
+    await nextTurn();
+    return context.isStopped ? undefined : runInTurn(call, () => tool.execute(args, context));
+  });
+}
+
+/**
+ * Runs the body of a call. A shared object has its turn for that, and is told of this call first; `undefined` where
+ * an abort ended the wait for it, and an error where that would never have ended.
+ */
+export async function runInTurn<Value>(
+  call: Call,
+  body: () => Value | Promise<Value>,
+): Promise<Value | ToolResult | undefined> {
+  const { tool, task, scope, log } = call;
+  if (!isContextual(tool) && !isAsync(tool)) return body();
+  const callback: AsyncCallback = (context, result) => calledBack(call, callback, context)?.callBack(result);
+  const turn = new ExclusiveTurn({
+    shared: tool,
+    enter: () => tellOfCall(call, callback),
+    onError: (error) => log.failed('A tool threw when it was told again of its call', error),
+  });
+  if (task instanceof CallTask) tasksByTurn.set(turn, task);
+  const beginning = await turn.begin(scope.signal);
+  if (beginning === 'begun' && !contextOf(call).isStopped) return turn.run(body);
+  turn.end();
+  if (beginning !== 'stuck') return undefined;
+  return failedResult(
+    'ToolDeadlock',
+    `The tool '${tool.name}' was not run: a call of it is under way that waits for the tool which made this call.`,
+  );
+}
+
+function tellOfCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
+  const { channel, chatId } = scope;
+  if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
+  if (!isAsync(tool) || task === undefined || tool.background) return;
+  latest.set(tool, callback);
+  tool.setCallback(callback);
+}
+
+/**
+ * Whose completion it is. A tool that keeps its callback in a field gives every call the latest: then the
+ * context that it passes on, or the turn in which it began to work, says which call is meant.
+ */
+function calledBack(
+  { tool, task }: Call,
+  callback: AsyncCallback,
+  context: ToolContext | undefined,
+): CallTask | undefined {
+  const named = context && tasksByContext.get(context);
+  if (named !== undefined) return named;
+  const began = latest.get(tool) === callback ? ExclusiveTurn.on(tool) : undefined;
+  const other = began && tasksByTurn.get(began);
+  if (other !== undefined && !other.isSettled) return other;
+  return task instanceof CallTask ? task : undefined;
+}
+
+/** The callback that a shared object has now. */
+const latest = new WeakMap<object, AsyncCallback>();
+/** What completes the call of a turn, and of a context. */
+const tasksByTurn = new WeakMap<ExclusiveTurn, CallTask>();
+const tasksByContext = new WeakMap<ToolContext, CallTask>();
+
+function isContextual(tool: ToolDefinition): tool is ToolDefinition & ContextualTool {
+  return 'setContext' in tool && typeof tool.setContext === 'function';
+}
+
+function isAsync(tool: ToolDefinition): tool is ToolDefinition & AsyncTool {
+  return 'setCallback' in tool && typeof tool.setCallback === 'function';
+}
+
+/** Whose turn it is. */
+interface TurnOptions {
+  readonly shared: object;
+  /** Tells the shared object of the call whose turn this is. */
+  readonly enter: () => void;
+  /** Hears what the shared object throws when it is told again of an outer call. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Who waits for an object, or for a turn on it within another. */
+interface Line {
+  /** Ends when all of its turns have. */
+  tail?: Promise<void> | undefined;
+  last?: ExclusiveTurn | undefined;
+}
+
+const lines = new WeakMap<object, Line>();
+
+/** The turn in which code runs. Only shared objects have turns, so that no other call pays for this. */
+const currentTurn = new AsyncLocalStorage<ExclusiveTurn>();
+
+/**
+ * A call's turn on a shared object. `setContext` and `setCallback` store on it, so that calls of such an object
+ * must not overlap. A call that is made within a turn on the same object does not wait for that turn, which waits
+ * for it: such calls have a line of their own, and when they end, the object is told of the outer call again.
+ */
+class ExclusiveTurn {
+  readonly #options: TurnOptions;
+  readonly #outer: ExclusiveTurn | undefined;
+  readonly #line: Line = {};
+  #release: () => void = () => {};
+  /** The turn on the same object that this one is a part of. */
+  readonly #within: ExclusiveTurn | undefined;
+  #isOver = false;
+  /** Where it stands, and behind whom. */
+  #place: Line | undefined;
+  #previous: ExclusiveTurn | undefined;
+  /** Turns on other objects that calls made within this one wait for. */
+  readonly #awaited = new Set<ExclusiveTurn>();
+
+  constructor(options: TurnOptions) {
+    this.#options = options;
+    // What is over is let go: work that starts work would make a chain without an end.
+    this.#outer = ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => !turn.#isOver);
+    this.#within = ExclusiveTurn.#nearest(
+      this.#outer,
+      (turn) => !turn.#isOver && turn.#options.shared === options.shared,
+    );
+  }
+
+  /** The turn in which the code that runs now was started, whether it is over or not. */
+  static on(shared: object): ExclusiveTurn | undefined {
+    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#options.shared === shared);
+  }
+
+  static #nearest(
+    from: ExclusiveTurn | undefined,
+    isWanted: (turn: ExclusiveTurn) => boolean,
+  ): ExclusiveTurn | undefined {
+    let turn = from;
+    while (turn !== undefined && !isWanted(turn)) turn = turn.#outer;
+    return turn;
+  }
+
+  /** Waits until all earlier turns have ended, and begins; an abort ends the wait. `stuck`: it would never end. */
+  async begin(signal: AbortSignal | undefined): Promise<'begun' | 'aborted' | 'stuck'> {
+    const { shared } = this.#options;
+    const line = this.#within === undefined ? (lines.get(shared) ?? {}) : this.#within.#line;
+    if (this.#within === undefined) lines.set(shared, line);
+    const { tail: before, last } = line;
+    const { promise: turn, resolve } = Promise.withResolvers<void>();
+    this.#release = resolve;
+    line.tail = before ? before.then(() => turn) : turn;
+    line.last = this;
+    this.#place = line;
+    this.#previous = last;
+    // Turns only end, they never fail: what rejects here is the abort, which ends the wait like a turn's end.
+    const wait = before && signal ? unlessAborted(before, signal).catch(() => {}) : before;
+    if (wait !== undefined && (await this.#waitOrStick(wait))) return 'stuck';
+    if (signal?.aborted) return 'aborted';
+    this.#previous = undefined;
+    return 'begun';
+  }
+
+  /** Waits; `true` where that would never end. Only what is called within another turn can close a ring. */
+  async #waitOrStick(wait: Promise<void>): Promise<boolean> {
+    const holding = this.#held();
+    for (const turn of holding) turn.#awaited.add(this);
+    try {
+      if (holding.size > 0) {
+        // A body that does not wait for what it calls may end by then.
+        const isOver = await Promise.race([wait.then(() => true), nextTurn().then(() => false)]);
+        if (!isOver && this.#isInRing(holding)) return true;
+      }
+      await wait;
+      return false;
+    } finally {
+      for (const turn of holding) turn.#awaited.delete(this);
+    }
+  }
+
+  /** The turns that cannot end before this one does. */
+  #held(): ReadonlySet<ExclusiveTurn> {
+    const held = new Set<ExclusiveTurn>();
+    for (let turn = this.#outer; turn !== undefined; turn = turn.#outer) {
+      if (turn.#isOver) continue;
+      for (let kept: ExclusiveTurn | undefined = turn; kept !== undefined; kept = kept.#within)
+        held.add(kept);
+    }
+    return held;
+  }
+
+  /** Whether a turn that this one waits for, directly or not, waits for one of those. */
+  #isInRing(held: ReadonlySet<ExclusiveTurn>): boolean {
+    const open = new Set([this.#previous]);
+    // What is added while it is gone through is gone through, too.
+    for (const turn of open) {
+      if (turn === undefined) continue;
+      if (held.has(turn)) return true;
+      open.add(turn.#previous);
+      for (const awaited of turn.#awaited) open.add(awaited.#previous);
+    }
+    return false;
+  }
+
+  /** Does the work of the turn, and ends it when that is done. */
+  async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
+    try {
+      return await currentTurn.run(this, () => {
+        this.#options.enter();
+        return work();
+      });
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Ends the turn, once those within it have ended too. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { tail } = this.#line;
+    if (tail === undefined) this.#leave();
+    else void tail.then(() => this.#leave());
+  }
+
+  #leave(): void {
+    if (this.#within !== undefined && !this.#within.#isOver) this.#within.#enterAgain();
+    this.#release();
+    const line = this.#place;
+    // Nobody is left to wait for; one whose wait was cut short may have others before it.
+    if (line?.last !== this || this.#previous !== undefined) return;
+    line.tail = undefined;
+    line.last = undefined;
+  }
+
+  #enterAgain(): void {
+    try {
+      this.#options.enter();
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+}

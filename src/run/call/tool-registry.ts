@@ -1,0 +1,531 @@
+import type { CallScope, ToolPolicy } from '../../core/contract/call.js';
+import { HOOKS, type Hooks } from '../../core/contract/hooks.js';
+import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
+import type { ToolSchema } from '../../core/contract/llm-provider.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { RUN_STORE, type RunStore } from '../../core/contract/run-state.js';
+import { TELEMETRY, type Telemetry } from '../../core/contract/telemetry.js';
+import type { AsyncCallback, ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import {
+  type AuthorFault,
+  checkArguments,
+  checkOptions,
+  ToolDeclarationError,
+  warnAuthor,
+} from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import {
+  BOOLEAN,
+  either,
+  FUNCTION,
+  instanceOf,
+  LIMIT,
+  LOGGER,
+  listOf,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  type RulesOf,
+  TEXT,
+  withMethods,
+} from '../../core/kernel/options.js';
+import type { ToolQuery } from '../../tools/search/tool-index.js';
+import { type AskedScope, allowedTools, bothPolicies } from './allow.js';
+import { redactionIn } from './call-log.js';
+import { makeCall } from './call-pipeline.js';
+import { type CheckedArguments, checkOnly } from './check-call.js';
+import type {
+  CallEnvironment,
+  CallRequest,
+  CallSource,
+  CallWatcher,
+  Invocation,
+  InvokeOptions,
+  Invoker,
+  RecordedEnvironment,
+  WatchedCall,
+  WatcherAdditions,
+} from './invocation.js';
+import { jobsOf } from './job-dispatch.js';
+import { SafeLog } from './log.js';
+import { createRedaction, type Redaction } from './redact.js';
+import {
+  createNameFilter,
+  NAME_FILTER,
+  type NameFilter,
+  type RegisteredTool,
+  readTool,
+  sameNameFaults,
+  type ToolTable,
+  tableView,
+  WritableToolTable,
+} from './registration.js';
+import { answerText, type DescribeError } from './result-text.js';
+import { TaskQueue } from './task-queue.js';
+import { toolToSchema } from './tool-to-schema.js';
+
+/** Options of a `ToolRegistry`. */
+export interface ToolRegistryOptions {
+  readonly logger?: Logger;
+  /** Records every call: `openTelemetry()`, from `toolwright/opentelemetry`. */
+  readonly telemetry?: Telemetry;
+  /** Whether arguments are logged, at level `debug`, with their secrets hidden; default: `true`. */
+  readonly logArguments?: boolean;
+  /** Keys of arguments that are hidden in the log as `password` and the like are: `['customerNo']`. */
+  readonly redact?: readonly string[];
+  /** Milliseconds for tools that set no `timeoutMs`; default: no limit (the loop brings its own). */
+  readonly toolTimeoutMs?: number;
+  /** The text that the model receives for an error of a tool; default: its message. Masks what it must not see. */
+  readonly describeError?: DescribeError;
+  /** Decides about every call; a run may bring another, and then both must allow it. */
+  readonly policy?: ToolPolicy;
+  /**
+   * Surround every call, whoever makes it, and every request of a run that is given this registry; those of the run
+   * come behind them.
+   */
+  readonly hooks?: readonly Hooks[];
+  /** `false`: arguments are taken as they were sent, and types are not coerced; default `true`. */
+  readonly coerce?: boolean;
+  /** Characters of a result that the model sees at most; the rest is kept in `details`; default: 100,000. */
+  readonly maxResultChars?: number;
+  /** What the work that tools start goes through; default: one without a limit. */
+  readonly tasks?: TaskQueue;
+  /** Where the work of background tools goes, in place of this process; needs a `store`. */
+  readonly engine?: JobEngine;
+  /** Keeps what was started, so that nothing of it is lost: a `SqliteRunStore`, for example. */
+  readonly store?: RunStore | StoreWithJobs;
+}
+
+/** What each of them may be. */
+export const REGISTRY_RULES: RulesOf<ToolRegistryOptions> = {
+  logger: LOGGER,
+  telemetry: TELEMETRY,
+  logArguments: BOOLEAN,
+  redact: protecting(listOf(TEXT, "an array of names: ['customerNo']")),
+  toolTimeoutMs: MILLISECONDS,
+  describeError: protecting(FUNCTION),
+  policy: protecting(FUNCTION),
+  hooks: HOOKS,
+  coerce: BOOLEAN,
+  maxResultChars: LIMIT,
+  tasks: instanceOf(TaskQueue, 'new TaskQueue({ maxRunning: 4 })'),
+  engine: JOB_ENGINE,
+  store: either(RUN_STORE, { accepts: keepsJobs, fix: 'a store that keeps jobs' }),
+};
+
+const REGISTRY_OPTIONS = optionTable<ToolRegistryOptions>('ToolRegistry', REGISTRY_RULES, {
+  timeoutMs: 'toolTimeoutMs: …',
+  tools: 'new ToolRegistry().register(...tools)',
+});
+
+/** What watches a registry. */
+const WATCHER = withMethods(['aroundCall'], 'createInspector(registry)');
+
+const WATCHED: AuthorFault = {
+  where: 'ToolRegistry.watch',
+  problem: 'the registry is watched already',
+  fix: 'one inspector for each registry, and inspector.close() before the next',
+};
+
+/** The answer to {@link ToolRegistry.call}. */
+export interface ToolCallResult {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly content: string;
+  readonly isError: boolean;
+}
+
+/**
+ * Tools by name: registers them, offers them to models and runs them. No method
+ * that runs a tool throws: what goes wrong is a result.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry();
+ * tools.register(...discoverTools({ toolsets: [ShopTools] }), calculateTool);
+ * const result = await tools.execute('find_orders', { customerId: 'cus_123' });
+ * ```
+ */
+export class ToolRegistry {
+  /** Milliseconds for tools that set no `timeoutMs`, where the registry was given any. */
+  readonly toolTimeoutMs: number | undefined;
+  /** Characters of a result that a model sees at most, where the registry was given any. */
+  readonly maxResultChars: number | undefined;
+  /** What the work that tools start goes through, where a run brings no queue of its own. */
+  readonly tasks: TaskQueue;
+  /** Where it logs, and runs that are given it, where it was given that. */
+  readonly logger: Logger | undefined;
+  /** Records the calls of the registry, where it was given one. */
+  readonly telemetry: Telemetry | undefined;
+  /** What surrounds its calls, and the requests of runs that are given it. */
+  readonly hooks: readonly Hooks[];
+  readonly #options: ToolRegistryOptions;
+  readonly #log: SafeLog;
+  readonly #table: ToolTable;
+  #definitions: { readonly revision: number; readonly schemas: readonly ToolSchema[] } | undefined;
+  /** What surrounds a call that brings nothing of its own. */
+  readonly #environment: CallEnvironment;
+  /** The same for calls of which the record is wanted. */
+  #recorded: RecordedEnvironment | undefined;
+  #lastInvoker: { readonly options: InvokeOptions; readonly invoke: Invoker } | undefined;
+  #calls = 0;
+
+  constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
+    this.#options = options;
+    this.#table = table;
+    checkOptions(options, REGISTRY_OPTIONS);
+    this.logger = options.logger;
+    this.#log = new SafeLog(options.logger);
+    this.toolTimeoutMs = options.toolTimeoutMs;
+    this.maxResultChars = options.maxResultChars;
+    this.telemetry = options.telemetry;
+    const { policy, tasks, redact, engine, store, hooks = [], ...others } = options;
+    this.hooks = hooks;
+    this.tasks = tasks ?? new TaskQueue();
+    this.#environment = {
+      ...others,
+      ...(policy ? { policies: [policy] } : {}),
+      ...(hooks.length > 0 ? { hooks } : {}),
+      ...(redact ? { redact: createRedaction(redact) } : {}),
+      ...(engine ? { jobs: jobsOf({ engine, store }, 'ToolRegistry') } : {}),
+      find: (name) => this.#table.get(name),
+      names: () => this.list(),
+    };
+  }
+
+  /** Whether the work of background tools goes to an engine where a run names none. For the framework. */
+  get hasEngine(): boolean {
+    return this.#environment.jobs !== undefined;
+  }
+
+  /**
+   * Adds tools; one of the same name that was there before is replaced in its place. A function makes a new tool for
+   * each call.
+   *
+   * @throws ToolDeclarationError (502) naming every value that is not a tool, and every name that several of these
+   * tools have; then nothing is registered.
+   */
+  register(...tools: readonly RegisteredTool[]): this {
+    const table = this.#writable();
+    const read = Array.from(new Set(tools), readTool);
+    const names = read.flatMap((item) => ('name' in item ? item.name : []));
+    const faults = read.flatMap((item) => ('faults' in item ? item.faults : []));
+    const all = [...faults, ...sameNameFaults(names)];
+    if (all.length > 0) throw new ToolDeclarationError(all);
+    for (const item of read) {
+      if ('faults' in item) continue;
+      for (const doubt of item.doubts) warnAuthor(doubt, this.#options.logger);
+      const known = table.get(item.name);
+      if (known !== undefined && known.offered !== item.entry.offered)
+        this.#log.debug('Tool replaced', { tool: item.name });
+      table.set(item.name, item.entry);
+    }
+    return this;
+  }
+
+  /** Takes tools away by their names. */
+  unregister(...names: readonly string[]): this {
+    for (const name of names) this.#writable().delete(name);
+    return this;
+  }
+
+  /** Copies the other's tools in; the other's win, and the other stays as it is. */
+  merge(other: ToolRegistry): this {
+    checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
+    const table = this.#writable();
+    for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
+    return this;
+  }
+
+  /**
+   * A part of this registry, by names or globs: what it hides can neither be seen nor called.
+   *
+   * @throws InvalidOptionsError (521), also for a list that is `undefined` and for an empty name.
+   */
+  view(filter: NameFilter = {}): ToolRegistry {
+    checkOptions(filter, NAME_FILTER);
+    const { tasks } = this;
+    return new ToolRegistry({ ...this.#options, tasks }, tableView(this.#table, createNameFilter(filter)));
+  }
+
+  /** The same tools, behind what is around another registry, too: where they are called within its calls. */
+  within(outer: ToolRegistry): ToolRegistry {
+    const { policy, hooks = [], redact = [], logArguments } = outer.#options;
+    const addsNothing = !policy && hooks.length + redact.length === 0 && logArguments !== false;
+    if (outer.#options === this.#options || addsNothing) return this;
+    const own = this.#options;
+    const both = bothPolicies(policy, own.policy);
+    const options = {
+      ...own,
+      ...(both ? { policy: both } : {}),
+      hooks: [...new Set([...hooks, ...(own.hooks ?? [])])],
+      redact: [...redact, ...(own.redact ?? [])],
+      ...(logArguments === false ? { logArguments } : {}),
+      tasks: this.tasks,
+    };
+    return new ToolRegistry(options, this.#table);
+  }
+
+  /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */
+  onChange(listener: () => void): () => void {
+    checkArguments({ of: 'ToolRegistry.onChange', given: { listener }, rules: { listener: FUNCTION } });
+    return this.#table.root.onChange(listener);
+  }
+
+  /** Those who decide about every call, beside a run's own. */
+  get policies(): readonly ToolPolicy[] {
+    return this.#environment.policies ?? [];
+  }
+
+  /** The watcher of the calls, if there is one. */
+  get watcher(): CallWatcher | undefined {
+    return this.#table.root.watcher;
+  }
+
+  /**
+   * Lets a watcher see and hold the calls of this registry and of its views; returns a function that ends that.
+   *
+   * @throws ToolDeclarationError (502) if there is a watcher already.
+   */
+  watch(watcher: CallWatcher): () => void {
+    checkArguments({ of: 'ToolRegistry.watch', given: { watcher }, rules: { watcher: WATCHER } });
+    if (this.#table.root.watcher !== undefined) throw new ToolDeclarationError([WATCHED]);
+    this.#table.root.watcher = watcher;
+    return () => {
+      if (this.#table.root.watcher === watcher) this.#table.root.watcher = undefined;
+    };
+  }
+
+  /** The tool for the next call: of one that a function makes, a new instance each time. */
+  get(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.open();
+  }
+
+  /** The tool as it is offered, for its options: one that a function makes is not made anew. */
+  offered(name: string): ToolDefinition | undefined {
+    return this.#table.get(name)?.offered;
+  }
+
+  tools(): ToolDefinition[] {
+    return Array.from(this.#table.entries(), ([, { offered }]) => offered);
+  }
+
+  list(): string[] {
+    return Array.from(this.#table.entries(), ([name]) => name);
+  }
+
+  count(): number {
+    return this.list().length;
+  }
+
+  /** One line for people per tool. */
+  getSummaries(): string[] {
+    return this.tools().map(({ name, description }) => `- \`${name}\` - ${description ?? ''}`);
+  }
+
+  /** The definitions for a provider; the same array until something is registered. */
+  toProviderDefs(): readonly ToolSchema[] {
+    const { revision } = this.#table.root;
+    if (this.#definitions?.revision !== revision) {
+      this.#definitions = {
+        revision,
+        schemas: Object.freeze(this.tools().map((tool) => toolToSchema(tool))),
+      };
+    }
+    return this.#definitions.schemas;
+  }
+
+  /** The same as {@link toProviderDefs}. */
+  getDefinitions(): readonly ToolSchema[] {
+    return this.toProviderDefs();
+  }
+
+  /**
+   * The tools that fit what is asked for, in anybody's words, the best first; default: five. What a view hides is not
+   * found.
+   */
+  search(query: string, options: ToolQuery = {}): ToolDefinition[] {
+    return this.#table.search(query, options).flatMap((name) => this.offered(name) ?? []);
+  }
+
+  /** Which of these tools the policies do not forbid, in a scope. For the framework. */
+  async allowed(names: readonly string[], origin: AskedScope): Promise<readonly string[]> {
+    return allowedTools(this.#environment, names, origin);
+  }
+
+  /** What keeps secrets out of what is recorded; `undefined` if arguments are not recorded at all. For the framework. */
+  get redaction(): Redaction | undefined {
+    return redactionIn(this.#environment);
+  }
+
+  /** Makes a call, as the loop and the bridges do: a call that has to wait is suspended. Never throws. */
+  async invoke(call: CallRequest, scope: CallScope = {}, options = NO_OPTIONS): Promise<Invocation> {
+    return this.invoker(options)(recordOrNone(call), scope ?? {}, options.attempt);
+  }
+
+  /**
+   * What makes the calls of a run: the same as {@link invoke}, with what they share worked out once; the same again for
+   * the same frozen options.
+   */
+  invoker(options = NO_OPTIONS): Invoker {
+    if (this.#lastInvoker?.options === options) return this.#lastInvoker.invoke;
+    const invoke = this.#newInvoker(options);
+    if (Object.isFrozen(options)) this.#lastInvoker = { options, invoke };
+    return invoke;
+  }
+
+  #newInvoker({ policy, hooks = [], tasks = this.tasks, ...options }: InvokeOptions): Invoker {
+    // One that a run has from its registry as well decides once.
+    const policies = policy && [...new Set([...(this.#environment.policies ?? []), policy])];
+    const shared = {
+      ...this.#environment,
+      ...options,
+      ...(policies ? { policies } : {}),
+      ...(hooks.length > 0 ? { hooks: [...this.hooks, ...hooks] } : {}),
+      ...(options.onAsyncResult ? { tasks } : {}),
+      isRecorded: true as const,
+      canSuspend: true,
+    };
+    const { root } = this.#table;
+    return (request, scope, attempt) =>
+      root.watcher === undefined
+        ? makeCall(shared, request, { scope, attempt })
+        : makeWatched(root.watcher, { environment: shared, request, scope, attempt });
+  }
+
+  /** Runs a tool; `args` is an object or raw JSON text. Never throws. */
+  execute(name: string, args?: unknown): Promise<ToolResult> {
+    return this.#answer(this.#environment, this.#numbered(name, args), ANYWHERE);
+  }
+
+  /** Runs a tool in a scope; with a listener, it may answer now and complete later. */
+  executeWithContext(
+    name: string,
+    args: unknown,
+    scope: CallScope = {},
+    onAsyncResult?: AsyncCallback,
+  ): Promise<ToolResult> {
+    const { callId: id } = scope ?? {};
+    const request = id === undefined ? this.#numbered(name, args) : { id, name, arguments: args };
+    const environment =
+      typeof onAsyncResult === 'function'
+        ? { ...this.#environment, onAsyncResult, tasks: this.tasks }
+        : this.#environment;
+    return this.#answer(environment, request, { scope: scope ?? {} });
+  }
+
+  /** Runs a call and gives its answer as text. Never throws. */
+  async call(
+    call: Partial<CallRequest> & Pick<CallRequest, 'name'>,
+    scope: CallScope = {},
+  ): Promise<ToolCallResult> {
+    const { name, arguments: args, id: given } = recordOrNone(call);
+    const id = given ?? scope?.callId ?? this.#numbered(name, args).id;
+    this.#recorded ??= { ...this.#environment, isRecorded: true };
+    const parts = { environment: this.#recorded, request: { id, name, arguments: args }, scope: scope ?? {} };
+    const { record } = await makeWatched(this.#table.root.watcher, parts);
+    return { toolCallId: id, name, content: answerText(record), isError: record.result.isError };
+  }
+
+  #answer(environment: CallEnvironment, request: CallRequest, origin: CallSource): Promise<ToolResult> {
+    const { watcher } = this.#table.root;
+    if (watcher === undefined) return Promise.resolve(makeCall(environment, request, origin));
+    const recorded = { ...environment, isRecorded: true as const };
+    return makeWatched(watcher, { environment: recorded, request, ...origin }).then(({ result }) => result);
+  }
+
+  /**
+   * Reads and checks the arguments of a call without making it. Policies are not asked. Never throws. Where they are
+   * those of a pending call, `transformed: true` keeps `@Transform` of class-transformer from changing them again.
+   *
+   * @example
+   * ```ts
+   * const checked = await tools.check('find_orders', { customerId: 'cus_123' });
+   * console.log(checked.ok ? checked.arguments : checked.problem);
+   * ```
+   */
+  check(
+    name: string,
+    args: unknown,
+    options: { readonly transformed?: boolean } = {},
+  ): Promise<CheckedArguments> {
+    return checkOnly(this.#environment, {
+      id: '',
+      name,
+      arguments: args,
+      isTransformed: options.transformed === true,
+    });
+  }
+
+  #numbered(name: string, args: unknown): NumberedCall {
+    this.#calls += 1;
+    return new NumberedCall(this.#calls, name, args);
+  }
+
+  #writable(): WritableToolTable {
+    const { root } = this.#table;
+    if (this.#table === root) return root;
+    throw new ToolDeclarationError([
+      {
+        where: 'ToolRegistry.view',
+        problem: 'a view cannot be changed',
+        fix: 'register the tool in the registry itself',
+      },
+    ]);
+  }
+}
+
+const REGISTRY = instanceOf(ToolRegistry, 'a ToolRegistry');
+
+/** Tools as a registry, which they may be already. */
+export function registryOf(tools: ToolRegistry | readonly RegisteredTool[] | undefined): ToolRegistry {
+  return tools instanceof ToolRegistry ? tools : new ToolRegistry().register(...(tools ?? []));
+}
+
+/** From JavaScript, a call may be anything: then there is no such tool. */
+function recordOrNone<Call>(call: Call): Call {
+  return isRecord(call) ? call : ({} as Call);
+}
+
+/** Always the same object, so that a registry makes one invoker for all who say nothing. */
+const NO_OPTIONS: InvokeOptions = Object.freeze({});
+
+/** A call without a scope. */
+const ANYWHERE: CallSource = { scope: {} };
+
+/** A call that came without an id. Its number is written out only for those who ask. */
+class NumberedCall implements CallRequest {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly number: number;
+
+  constructor(number: number, name: string, args: unknown) {
+    this.number = number;
+    this.name = name;
+    this.arguments = args;
+  }
+
+  get id(): string {
+    return `call_${this.number}`;
+  }
+}
+
+/** A call with what it would be made with if nobody watched. */
+interface CallParts extends Pick<WatchedCall, 'request' | 'scope'>, Partial<Pick<WatchedCall, 'attempt'>> {
+  readonly environment: RecordedEnvironment;
+}
+
+/** Makes a call through the watcher of its registry, where it has one. */
+async function makeWatched(
+  watcher: CallWatcher | undefined,
+  { environment, request, scope, attempt }: CallParts,
+): Promise<Invocation> {
+  const make = ({ policy, onStep }: WatcherAdditions = {}): Invocation | Promise<Invocation> => {
+    const { policies = [] } = environment;
+    const asked = policy === undefined ? {} : { policies: [...policies, policy] };
+    return makeCall({ ...environment, ...asked, ...(onStep ? { onStep } : {}) }, request, { scope, attempt });
+  };
+  return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
+}

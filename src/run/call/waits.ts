@@ -1,0 +1,358 @@
+import { type CallJournal, isNobody, type PendingKind, type Wait } from '../../core/contract/call.js';
+import type {
+  Approval,
+  ApprovalDecision,
+  ApprovalNeed,
+  Approver,
+  ApproverRequest,
+} from '../../core/contract/declaration.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { Remember } from '../../core/contract/standing-approvals.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { checkArguments } from '../../core/errors/author-fault.js';
+import { canonicalJson, copyOfJson, isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  mistakenNames,
+  type OptionRule,
+  oneOf,
+  optionTable,
+  TEXT,
+} from '../../core/kernel/options.js';
+import { createResultChecker } from '../../tools/checking/checker.js';
+import { summarizeFaults } from '../../tools/checking/faults.js';
+
+/** Whether an approval is needed, as the author declared it. */
+export function approvalNeed(approval: Approval | undefined): ApprovalNeed {
+  return typeof approval === 'object' ? (approval.when ?? true) : (approval ?? false);
+}
+
+/** Who alone may approve calls of a tool; `undefined` where everybody may who may answer. */
+export function approverOf(approval: Approval | undefined): Exclude<Approver, 'may-answer'> | undefined {
+  const approver = typeof approval === 'object' ? approval.approver : undefined;
+  return approver === 'may-answer' ? undefined : approver;
+}
+
+/** The same as it stands in a question. */
+export function toldApprover(approval: Approval | undefined): Pick<Wait, 'approver'> {
+  const approver = approverOf(approval);
+  if (approver === undefined) return {};
+  return { approver: typeof approver === 'function' ? 'function' : approver };
+}
+
+/** Whether an answer lets its call run (again), which needs the rights of an approver. */
+export function letsCallRun(answer: object): boolean {
+  return (
+    ('approved' in answer && answer.approved === true) ||
+    ('outcome' in answer && answer.outcome === 'not-done')
+  );
+}
+
+/**
+ * Whether whoever gave an approval may give it. Fails closed: only a plain `true` of a function counts, and of a run
+ * without an owner nobody can be told apart from the owner.
+ */
+export function mayApprove(
+  approver: Exclude<Approver, 'may-answer'> | undefined,
+  { answeredBy, owner, call }: ApproverRequest,
+  onError: (error: unknown) => void,
+): boolean {
+  if (approver === undefined) return true;
+  if (owner === undefined) return false;
+  // Whoever says nothing of themselves is the owner.
+  const by = isNobody(answeredBy) ? owner : answeredBy;
+  if (approver === 'not-the-owner')
+    return formOf(by) === formOf(owner) && canonicalJson(by) !== canonicalJson(owner);
+  try {
+    const decision: unknown = approver(copyOfJson({ answeredBy: by, owner, call }) as ApproverRequest);
+    // A promise is no decision, and must not end the process either.
+    if (decision instanceof Promise) decision.catch(() => {});
+    return decision === true;
+  } catch (error) {
+    onError(error);
+    return false;
+  }
+}
+
+/**
+ * How a person is written, as `{ user: string }`. Two can be compared only in one form: `'alice'` and
+ * `{ user: 'alice', role: 'clerk' }` may be one person.
+ */
+export function formOf(person: unknown): string {
+  if (Array.isArray(person)) return `[${person.map(formOf).join(', ')}]`;
+  if (!isRecord(person)) return person === null ? 'null' : typeof person;
+  const fields = Object.keys(person).filter((name) => person[name] !== undefined);
+  return `{ ${fields
+    .sort()
+    .map((name) => `${name}: ${formOf(person[name])}`)
+    .join(', ')} }`;
+}
+
+/** When an answer comes too late. Waits of longer than any date are none. */
+export function expiryIn(milliseconds = Number.POSITIVE_INFINITY): Pick<Wait, 'expiresAt'> {
+  const at = new Date(Date.now() + milliseconds);
+  return Number.isNaN(at.getTime()) ? {} : { expiresAt: at.toISOString() };
+}
+
+/** Why a call whose tool is missing cannot be approved. */
+export const GONE = 'it was renamed or removed, or is not offered any more';
+
+/** The message for a call whose tool has changed since the approval was requested. */
+export function changedSince(tool: string, problem: string): string {
+  return `The tool '${tool}' has changed since an approval of this call was asked for: ${problem}.`;
+}
+
+/** How the arguments that would run differ from those that were asked about; `undefined` if they do not. */
+export function changeOfArguments(asked: JsonObject, now: JsonObject): string | undefined {
+  const names = Object.keys({ ...asked, ...now });
+  const changes = names.flatMap((name) => {
+    if (!Object.hasOwn(now, name)) return `without '${name}'`;
+    if (!Object.hasOwn(asked, name)) return `with '${name}' added`;
+    return canonicalJson(asked[name]) === canonicalJson(now[name]) ? [] : `with another '${name}'`;
+  });
+  return changes.length === 0 ? undefined : `it would now run ${changes.join(', ')}`;
+}
+
+/** A question that says what has changed. Not as its message, by which policies say why they ask. */
+export function askedAgain(wait: Wait, change: string, index: number): Wait {
+  const { description } = wait;
+  if (description?.startsWith(change)) return { ...wait, index };
+  return { ...wait, index, description: description === undefined ? change : `${change}\n${description}` };
+}
+
+/** What is known of a call whose approval counts no more, and that is asked about anew. */
+export function withoutApproval(journal: CallJournal): CallJournal {
+  const { approved: _1, remember: _2, standing: _3, given, ...known } = journal;
+  const others = given?.filter(({ kind }) => kind !== 'approval') ?? [];
+  return others.length === 0 ? known : { ...known, given: others };
+}
+
+/** What the approver sees, and what they may decide. */
+export function approvalWait(
+  approval: Approval | undefined,
+  {
+    args,
+    answerWithinMs,
+    onError,
+  }: {
+    readonly args: JsonObject;
+    readonly answerWithinMs?: number | undefined;
+    readonly onError: (error: unknown) => void;
+  },
+): Wait {
+  const own = typeof approval === 'object' ? approval : {};
+  const { title, description: given, risk, decisions, remember, expiresInMs = answerWithinMs } = own;
+  const { scopes = [], maxMs } = remember ?? {};
+  const mayRemember = scopes.length === 0 ? undefined : withoutUndefined({ scopes, maxMs });
+  let description = typeof given === 'string' ? given : undefined;
+  try {
+    if (typeof given === 'function') description = String(given(args));
+  } catch (error) {
+    onError(error);
+  }
+  const told = { title, description, risk, decisions, mayRemember, ...toldApprover(approval) };
+  return { kind: 'approval', index: 0, ...withoutUndefined(told), ...expiryIn(expiresInMs) };
+}
+
+/** Whether an answer to this would come too late. */
+export function isExpired({ expiresAt }: Pick<Wait, 'expiresAt'>, now = Date.now()): boolean {
+  return expiresAt !== undefined && Date.parse(expiresAt) <= now;
+}
+
+/** An answer without the id that says which wait it is for. */
+export type WaitAnswer =
+  | { readonly result: unknown }
+  | {
+      readonly approved: boolean;
+      readonly reason?: string;
+      readonly arguments?: JsonObject;
+      readonly remember?: Remember;
+    }
+  | { readonly value: unknown }
+  | { readonly outcome: 'done'; readonly result?: unknown }
+  | { readonly outcome: 'not-done' };
+
+/** The journal with the answer in it, or why the answer does not fit; `problem` is a sentence without its full stop. */
+export type AnsweredWait =
+  | { readonly ok: true; readonly journal: CallJournal }
+  | { readonly ok: false; readonly problem: string };
+
+/** A suspended call and the one of its waits that is answered. */
+export interface WaitInCall {
+  readonly wait: Wait;
+  readonly journal: CallJournal;
+}
+
+const EXPECTED: Readonly<Record<PendingKind, Readonly<Record<'noun' | 'field' | 'form', string>>>> = {
+  client: { noun: 'a call of the client', field: 'result', form: '{ id, result }' },
+  approval: {
+    noun: 'an approval',
+    field: 'approved',
+    form: '{ id, approved: true }, { id, approved: true, arguments } or { id, approved: false, reason }',
+  },
+  question: { noun: 'a question', field: 'value', form: '{ id, value }' },
+  outcome: {
+    noun: 'an outcome',
+    field: 'outcome',
+    form: "{ id, outcome: 'done', result } or { id, outcome: 'not-done' }",
+  },
+};
+
+const CALL: OptionRule = {
+  accepts: (value) =>
+    isRecord(value) &&
+    isRecord(value.wait) &&
+    Object.hasOwn(EXPECTED, String(value.wait.kind)) &&
+    isRecord(value.journal),
+  fix: '{ wait, journal } of a suspension: suspension.waits[0], suspension.journal',
+};
+
+/** Other keys may stand beside these: those of what was pending. */
+const ANSWER = optionTable<
+  Readonly<
+    Record<'id' | 'result' | 'approved' | 'reason' | 'value' | 'outcome' | 'arguments' | 'remember', unknown>
+  >
+>(
+  'an answer',
+  {
+    id: TEXT,
+    result: ANYTHING,
+    approved: BOOLEAN,
+    reason: TEXT,
+    value: ANYTHING,
+    outcome: oneOf('done', 'not-done'),
+    arguments: ANYTHING,
+    remember: ANYTHING,
+  },
+  { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
+);
+
+/**
+ * Writes an answer into the journal of its call; the call is made again with it. A refusal answers any wait.
+ * The given journal stays as it is. Arguments that come with a yes are checked when the call is made again; to know
+ * before, ask `registry.check`.
+ *
+ * @example
+ * ```ts
+ * const first = await registry.invoke(call, scope);
+ * if (first.status === 'suspended') {
+ *   const { waits: [wait], journal } = first.suspension;
+ *   const answered = wait && answerWait({ wait, journal }, { approved: true });
+ *   if (answered?.ok) await registry.invoke({ ...call, journal: answered.journal }, scope);
+ * }
+ * ```
+ */
+export function answerWait(call: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  checkArguments({ of: 'answerWait', given: { call }, rules: { call: CALL } });
+  return withAnswer(call, answer);
+}
+
+/** The same of a wait that is the framework's own. */
+export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): AnsweredWait {
+  const { kind } = wait;
+  const { noun, field, form } = EXPECTED[kind];
+  if (!isRecord(answer)) return unfit(`it is answered by ${form}`);
+  const [slip] = mistakenNames(answer, ANSWER);
+  if (slip !== undefined) return unfit(`${slip.problem}; write ${slip.fix}`);
+  if (isExpired(wait)) return unfit(`it could be answered until ${wait.expiresAt}`);
+  const given: Readonly<Record<string, unknown>> = answer;
+  const { remember } = given;
+  const isEdited = isEdit(given, journal);
+  // Checked as it is: as JSON, another value may look like an approval.
+  if (Object.hasOwn(given, 'approved')) {
+    const { approved, reason } = given;
+    if (typeof approved !== 'boolean') return unfit('`approved` is neither true nor false');
+    if (!approved && isEdited) return unfit(NO_EDIT);
+    if (!approved && 'remember' in given) return unfit(NOT_REMEMBERED);
+    const decision: ApprovalDecision = approved ? (isEdited ? 'edit' : 'approve') : 'refuse';
+    const { decisions } = wait;
+    if (kind === 'approval' && decisions !== undefined && !decisions.includes(decision))
+      return unfit(`its tool takes ${decisions.join(' or ')}, and this is ${decision}`);
+    if (!approved) {
+      if (reason !== undefined && typeof reason !== 'string') return unfit('`reason` is no text');
+      return answered({ ...journal, refused: withoutUndefined({ reason }) });
+    }
+  }
+  if (!Object.hasOwn(given, field)) return unfit(`${noun} is answered by ${form}`);
+  const problem = remember === undefined ? undefined : unrememberable(wait, remember);
+  if (problem !== undefined) return unfit(problem);
+  if (kind === 'approval') return approve({ wait, journal }, given);
+  if (isEdited) return unfit(NO_EDIT);
+  if (kind === 'outcome') return tellOutcome(journal, given);
+  const known = asJson(given[field]);
+  if (known === undefined) return unfit(`\`${field}\` cannot be written as JSON`);
+  if (kind === 'client') return answered({ ...journal, result: known });
+  const { index, message = '', schema } = wait;
+  const { value } = known;
+  if (value === undefined) return unfit('it has no value');
+  const faults = schema === undefined ? [] : createResultChecker(schema)(value);
+  if (faults.length > 0) return unfit(`its value does not fit: ${summarizeFaults(faults)}`);
+  return answered({ ...journal, answers: [...journal.answers, { index, message, value }] });
+}
+
+function answered(journal: CallJournal): AnsweredWait {
+  return { ok: true, journal };
+}
+
+function unfit(problem: string): AnsweredWait {
+  return { ok: false, problem };
+}
+
+/**
+ * What is given, as JSON shows it: the method must not see something else where the state was kept meanwhile.
+ * JSON shows nothing of errors, and they would pass for successes.
+ */
+function asJson(given: unknown): { readonly value: unknown } | undefined {
+  if (given === undefined) return { value: undefined };
+  if (given instanceof Error) return undefined;
+  const value = plainJson(ToolResult.is(given) ? { ...given, error: undefined } : given);
+  return value === undefined ? undefined : { value };
+}
+
+/** Why an approval cannot be remembered for later calls: their tool states how far it may. */
+function unrememberable({ kind, mayRemember }: Wait, remember: unknown): string | undefined {
+  if (kind !== 'approval') return NOT_REMEMBERED;
+  const { scope, expires } = Object(remember) as { readonly scope?: unknown; readonly expires?: unknown };
+  const scopes: readonly unknown[] = mayRemember?.scopes ?? [];
+  if (scopes.length === 0) return 'its tool lets no yes stand for later calls';
+  if (!scopes.includes(scope))
+    return `its tool lets a yes stand for ${scopes.join(' or ')}, and \`remember.scope\` is ${JSON.stringify(scope)}`;
+  if (expires === undefined) return undefined;
+  const at = typeof expires === 'string' ? Date.parse(expires) : Number.NaN;
+  if (!(at > Date.now())) return '`remember.expires` is no time to come (ISO 8601)';
+  const { maxMs = Number.POSITIVE_INFINITY } = mayRemember ?? {};
+  return at - Date.now() > maxMs ? `its tool lets a yes stand for ${maxMs} ms at most` : undefined;
+}
+
+const NOT_REMEMBERED = 'only a yes to an approval is remembered';
+const NO_EDIT = 'only a yes to an approval changes the arguments';
+
+/** What is pending may stand beside an answer, its arguments included: the same ones are no edit. */
+function isEdit({ arguments: given }: Readonly<Record<string, unknown>>, { arguments: asked }: CallJournal) {
+  return given !== undefined && canonicalJson(plainJson(given)) !== canonicalJson(asked);
+}
+
+function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, unknown>>): AnsweredWait {
+  const { scope, expires } = Object(answer.remember) as Remember;
+  const kept = withoutUndefined({ scope, expires, by: wait.mayRemember?.by });
+  const remember = answer.remember === undefined ? {} : { remember: kept };
+  if (!isEdit(answer, journal)) return answered({ ...journal, approved: true, ...remember });
+  const args: unknown = plainJson(answer.arguments);
+  if (!isRecord(args)) return unfit('`arguments` is no object that JSON can say');
+  // Answers and work of `once` were about other arguments: they do not count for edited ones.
+  const edited = { arguments: args, approved: true, edited: { original: journal.arguments } } as const;
+  return answered({ ...journal, ...edited, answers: [], once: [], ...remember });
+}
+
+/** What the tool has given is as the client's: JSON, or a `ToolResult` as JSON. */
+function tellOutcome(
+  journal: CallJournal,
+  { outcome, result }: Readonly<Record<string, unknown>>,
+): AnsweredWait {
+  if (outcome === 'not-done') return answered({ ...journal, outcome: { status: outcome } });
+  if (outcome !== 'done') return unfit(`\`outcome\` is neither 'done' nor 'not-done'`);
+  const given = asJson(result);
+  if (given === undefined) return unfit('`result` cannot be written as JSON');
+  return answered({ ...journal, outcome: { status: outcome, ...given } });
+}

@@ -1,0 +1,394 @@
+import type {
+  ConversationCommit,
+  ConversationHold,
+  ConversationLog,
+  HoldRenewal,
+  KeptConversation,
+  ConversationLease as LeaseRequest,
+  OpenTurn,
+} from '../../core/contract/conversation-log.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { KeptRun } from '../../core/contract/run-checkpoint.js';
+import type { RunState, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { LeaseRenewal } from '../loop/claimed-run.js';
+import type { LoopEvent } from '../loop/events.js';
+import { openWaits, restoredRecord } from '../loop/suspend.js';
+import { eventJson, type KeptEvent } from './events.js';
+
+/**
+ * The events that readers of a turn have missed: what its run had stored and its process, which crashed, had not written
+ * to the log. A process writes them in order, so that only the last can be missing. `told`: the events of the turn, as
+ * far as the log still has them.
+ */
+function missedEvents(told: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
+  const steps = stepsOf(run);
+  const replay = new EventReplay();
+  for (const event of told) replay.apply(event);
+  const isWhole = told[0]?.type === 'turn-start';
+  if (isWhole) steps.unshift(...stepsBefore(run.state, replay.unreported(run.state.toolCalls, steps[0])));
+  // Events that a store has removed were reported long ago.
+  else replay.iteration ||= steps[0]?.iteration ?? 0;
+  for (const step of steps) {
+    const isNew = step.iteration > replay.iteration;
+    if (isNew) replay.emit({ type: 'step-start', iteration: step.iteration });
+    if (isNew || isWhole) replay.emitText(step);
+    for (const call of step.calls) {
+      const id = call.status === 'settled' ? call.record.id : call.id;
+      if (!isNew && !isWhole && !replay.begun.has(id)) continue;
+      if (call.status === 'settled' && !replay.hasEnd(step, call.record)) replay.emitEnd(call.record);
+      if (call.status === 'waiting' && run.status !== 'ended') replay.emitWaits(run, step, call);
+    }
+  }
+  return replay.missed;
+}
+
+/** A reply that was stored, and its calls as they stand. */
+interface StoredStep {
+  readonly iteration: number;
+  readonly content: string;
+  readonly reasoning?: string | undefined;
+  readonly calls: StoredCall[];
+}
+
+/** The steps that a run has stored since it began, or last went on. */
+function stepsOf({ state, entries }: KeptRun): StoredStep[] {
+  const steps = state.open === undefined ? [] : [stepOf(state.iterations, state.open)];
+  for (const entry of entries) {
+    const last = steps.at(-1);
+    const lastIteration = last?.iteration ?? state.iterations;
+    if (entry.type === 'calls') for (const { index, call } of entry.calls) last?.calls.splice(index, 1, call);
+    // A step that was written twice counts once.
+    if (entry.type === 'step' && entry.iterations > lastIteration)
+      steps.push(stepOf(entry.iterations, entry.open));
+    if (entry.type !== 'end' || entry.iterations <= lastIteration) continue;
+    const said = entry.messages.at(-1);
+    if (said?.role === 'assistant' && said.tool_calls === undefined)
+      steps.push(stepOf(entry.iterations, { ...said, content: said.content ?? '', calls: [] }));
+  }
+  return steps;
+}
+
+/**
+ * The steps before those that have a call whose end was not reported. An empty reply is in no history: what came before
+ * it may be reported as part of the step after it.
+ */
+function stepsBefore(
+  { messages, toolCalls, iterations, open }: KeptRun['state'],
+  unreported: ReadonlySet<StoredCallRecord>,
+): readonly StoredStep[] {
+  const records = [...toolCalls];
+  const steps: StoredStep[] = [];
+  let iteration = open === undefined ? iterations + 1 : iterations;
+  for (const message of messages.toReversed()) {
+    if (records.length === 0) break;
+    if (message.role !== 'assistant') continue;
+    const { content, reasoning, tool_calls: { length } = [] } = message;
+    iteration -= 1;
+    const calls = records
+      .splice(-length, length)
+      .flatMap((record) => (unreported.has(record) ? [{ status: 'settled' as const, record }] : []));
+    if (calls.length > 0) steps.unshift({ iteration, content: content ?? '', reasoning, calls });
+  }
+  return steps;
+}
+
+function stepOf(iteration: number, { content, reasoning, calls }: RunState['open']): StoredStep {
+  return { iteration, content, reasoning, calls: [...calls] };
+}
+
+/** Which events of a turn its readers have received, and which are emitted now. */
+class EventReplay {
+  /** Of the step at which they are. */
+  iteration = 0;
+  /** Ids of its calls. */
+  readonly begun = new Set<unknown>();
+  readonly missed: KeptEvent[] = [];
+  readonly #text = { 'reasoning-delta': '', 'text-delta': '' };
+  readonly #ended: { readonly iteration: number; readonly id: unknown }[] = [];
+  /** Ids of what calls wait for. */
+  readonly #asked = new Set<unknown>();
+
+  apply(event: JsonObject): void {
+    switch (event.type) {
+      case 'run-start':
+        // A step without calls is forgotten with the reply that was not stored.
+        if (this.begun.size === 0) this.#forgetStep();
+        return;
+      case 'step-start':
+        this.iteration = Number(event.iteration);
+        this.#forgetStep();
+        return;
+      case 'request-retry':
+        this.#forgetStep();
+        return;
+      case 'reasoning-delta':
+      case 'text-delta':
+        this.#text[event.type] += event.text;
+        return;
+      case 'call-suspended':
+        for (const { id } of event.pending as readonly JsonObject[]) this.#asked.add(id);
+        break;
+      case 'call-end':
+        this.#ended.push({ iteration: this.iteration, id: event.callId });
+        break;
+      case 'call-start':
+        break;
+      default:
+        return;
+    }
+    this.begun.add(event.callId);
+  }
+
+  emit(event: LoopEvent): void {
+    const stored = eventJson(event);
+    this.apply(stored);
+    this.missed.push(stored);
+  }
+
+  /** The rest of the text of a step. */
+  emitText({ iteration, content, reasoning = '' }: StoredStep): void {
+    // Calls come after the text of their step.
+    if (iteration !== this.iteration || this.begun.size > 0) return;
+    const whole = { 'reasoning-delta': reasoning, 'text-delta': content };
+    for (const type of ['reasoning-delta', 'text-delta'] as const) {
+      const said = this.#text[type];
+      const text = whole[type].startsWith(said) ? whole[type].slice(said.length) : '';
+      if (text !== '') this.emit({ type, text });
+    }
+  }
+
+  emitEnd(stored: StoredCallRecord): void {
+    const record = restoredRecord(stored);
+    const { id: callId, name: tool, rawArguments, result } = record;
+    if (!this.begun.has(callId)) this.emit({ type: 'call-start', callId, tool, arguments: rawArguments });
+    this.emit({ type: 'call-end', callId, tool, result, record });
+  }
+
+  emitWaits(
+    { runId }: Pick<KeptRun, 'runId'>,
+    { iteration }: StoredStep,
+    call: Extract<StoredCall, { readonly status: 'waiting' }>,
+  ): void {
+    const open = { content: '', calls: [call] };
+    const pending = openWaits({ runId, iterations: iteration, open }).map((wait) => wait.pending);
+    if (pending.every(({ id }) => this.#asked.has(id))) return;
+    const { id: callId, name: tool, arguments: args } = call;
+    if (!this.begun.has(callId)) this.emit({ type: 'call-start', callId, tool, arguments: args });
+    this.emit({ type: 'call-suspended', callId, tool, pending });
+  }
+
+  hasEnd({ iteration }: StoredStep, { id }: StoredCallRecord): boolean {
+    return this.#ended.some((ended) => ended.id === id && ended.iteration === iteration);
+  }
+
+  /** Of calls before a step, in the order of their steps, those whose ends were not reported: models use ids again. */
+  unreported(
+    records: readonly StoredCallRecord[],
+    before: StoredStep | undefined,
+  ): ReadonlySet<StoredCallRecord> {
+    const reported = this.#ended.filter(({ iteration }) => iteration < (before?.iteration ?? Infinity));
+    return new Set(
+      records.filter(({ id }) => {
+        const index = reported.findIndex((ended) => ended.id === id);
+        if (index >= 0) reported.splice(index, 1);
+        return index < 0;
+      }),
+    );
+  }
+
+  #forgetStep(): void {
+    this.#text['reasoning-delta'] = '';
+    this.#text['text-delta'] = '';
+    this.begun.clear();
+  }
+}
+
+/** Events that are read at once. */
+const EVENTS = 500;
+
+/** This many events may wait to be written before the run waits for the log. */
+const MAX_WAITING = 64;
+
+/** A conversation that belongs to this process while it renews its lease, which it does at every third of it. */
+export class ConversationClaim {
+  /** As it was when it was last read. */
+  conversation: KeptConversation;
+  readonly #log: ConversationLog;
+  readonly #hold: ConversationHold;
+  readonly #lost = new AbortController();
+  readonly #unwatch: () => void;
+  readonly #renewal: LeaseRenewal<HoldRenewal>;
+  /** Aborts the turn that runs. */
+  #stop = new AbortController();
+  #unwritten: JsonObject[] = [];
+  #writing: Promise<void> | undefined;
+  /** Number of the last event that was written here; 0 before the first. */
+  #lastEvent = 0;
+
+  private constructor(log: ConversationLog, request: LeaseRequest, conversation: KeptConversation) {
+    const { conversationId, claim, leaseMs } = request;
+    this.#log = log;
+    this.#hold = { conversationId, claim };
+    this.conversation = conversation;
+    this.#unwatch = log.watch((news) => {
+      if (news.about === 'inbox' && news.conversationId === conversationId) void this.#renewal.renew();
+    });
+    this.#renewal = new LeaseRenewal({
+      leaseMs,
+      renew: () => log.renew(request),
+      take: (renewal: HoldRenewal) => {
+        if (!renewal.holds) this.#lose();
+        else if (renewal.isAbortAsked) this.#stop.abort(abortAsked());
+        return renewal.holds;
+      },
+      fail: (cause) => this.#lose(cause),
+    });
+  }
+
+  /** `undefined` if another process holds the conversation, or if it does not exist. */
+  static async acquire(
+    log: ConversationLog,
+    { conversationId, leaseMs }: Pick<LeaseRequest, 'conversationId' | 'leaseMs'>,
+  ): Promise<ConversationClaim | undefined> {
+    const request = { conversationId, claim: crypto.randomUUID(), leaseMs };
+    const since = performance.now();
+    const outcome = await log.hold(request);
+    if (outcome.status !== 'held') return undefined;
+    const lease = new ConversationClaim(log, request, outcome.conversation);
+    lease.#renewal.begin(since);
+    return lease;
+  }
+
+  /** Aborted when the conversation no longer belongs to this process; the reason is the error that says why. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** Ends the turn that begins to run now when its abort is asked for. A turn of a `lost` lease has not ended. */
+  turnSignal(): AbortSignal {
+    this.#stop = new AbortController();
+    if (this.conversation.isAbortAsked) this.#stop.abort(abortAsked());
+    return this.#stop.signal;
+  }
+
+  /** Commits, and reads the conversation again. Events that were written before are read before. */
+  async commit(commit: ConversationCommit): Promise<void> {
+    await this.#flush();
+    this.lost.throwIfAborted();
+    if (!(await this.#log.commit(this.#hold, commit))) throw this.#lose();
+    this.conversation = (await this.#log.read(this.#hold.conversationId)) ?? this.conversation;
+  }
+
+  /** Writes an event after those before it; pieces of text are joined. A promise only if too many wait already. */
+  write(event: JsonObject): void | Promise<void> {
+    if (this.lost.aborted) return;
+    const last = this.#unwritten.at(-1);
+    if (last && last.type === event.type && (event.type === 'text-delta' || event.type === 'reasoning-delta'))
+      this.#unwritten[this.#unwritten.length - 1] = { ...last, text: `${last.text}${event.text}` };
+    else this.#unwritten.push(event);
+    this.#writing ??= this.#writeAll();
+    if (this.#unwritten.length > MAX_WAITING) return this.#writing;
+  }
+
+  /** Writes the events that are missing of a run that waits or has ended. */
+  async emitMissedEvents(turn: OpenTurn, run: KeptRun): Promise<void> {
+    for (const event of missedEvents(await this.eventsSince('turn-start', turn), run)) void this.write(event);
+  }
+
+  /** The events that are missing of a run that goes on, to be written right after its `run-start`. */
+  async missedBy(turn: OpenTurn, run: KeptRun): Promise<readonly KeptEvent[]> {
+    return missedEvents([...(await this.eventsSince('turn-start', turn)), { type: 'run-start' }], run);
+  }
+
+  /** The last event of a turn that has this type and all after it; all events of the turn if none has it. */
+  async eventsSince(type: string, { firstEvent = 1 }: OpenTurn): Promise<readonly JsonObject[]> {
+    const { conversationId } = this.#hold;
+    await this.#flush();
+    const pages: (readonly JsonObject[])[] = [];
+    let last = Math.max(this.conversation.lastEvent, this.#lastEvent);
+    // From the end, where it nearly always is.
+    for (let limit = 1; last >= firstEvent; limit = EVENTS) {
+      const after = Math.max(last - limit, firstEvent - 1);
+      const page = await this.#log.events({ conversationId, after, limit: last - after });
+      const found = page.findLastIndex(({ event }) => event.type === type);
+      pages.unshift(page.slice(Math.max(found, 0)).map(({ event }) => event));
+      // Events before may have been removed.
+      if (found >= 0 || page[0]?.number !== after + 1) break;
+      last = after;
+    }
+    return pages.flat();
+  }
+
+  /** Gives the conversation back. `seen`: its revision up to which nothing is left to do. */
+  async release(seen: number): Promise<void> {
+    await this.#flush();
+    this.#end();
+    if (!this.lost.aborted) await this.#log.letGo(this.#hold, seen);
+  }
+
+  /** Deletes the conversation; false if the lease was lost. */
+  async remove(how: 'hide' | 'erase'): Promise<boolean> {
+    await this.#flush();
+    this.lost.throwIfAborted();
+    if (!(await this.#log.remove?.(this.#hold, how))) return false;
+    this.#end();
+    return true;
+  }
+
+  /** Leaves the conversation and its run as they are; another process takes over when their leases have ended. */
+  abandon(): void {
+    if (this.#renewal.isOver) return;
+    const message = `Conversation '${this.#hold.conversationId}' was left to others: no time was left for its turn.`;
+    this.#endLost(new ToolwrightError('RunClaimed', message));
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    // Events of the same turn of the event loop are written together.
+    await Promise.resolve();
+    try {
+      while (this.#unwritten.length > 0) {
+        const events = this.#unwritten;
+        this.#unwritten = [];
+        const last = await this.#log.tell(this.#hold, events);
+        if (last === undefined) this.#lose();
+        else this.#lastEvent = last;
+      }
+    } catch (error) {
+      this.#lose(error);
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+
+  #lose(cause?: unknown): ToolwrightError {
+    const what = `Conversation '${this.#hold.conversationId}'`;
+    const error =
+      cause === undefined
+        ? new ToolwrightError('RunClaimed', `${what} is held by somebody else.`)
+        : new ToolwrightError('RunStoreFailed', `${what} was lost: ${errorMessage(cause)}`, { cause });
+    return this.#endLost(error);
+  }
+
+  /** Events that were not written by now are written by the next process. */
+  #endLost(error: ToolwrightError): ToolwrightError {
+    this.#end();
+    this.#unwritten = [];
+    this.#lost.abort(error);
+    return error;
+  }
+
+  #end(): void {
+    this.#renewal.end();
+    this.#unwatch();
+  }
+}
+
+function abortAsked(): DOMException {
+  return new DOMException('Somebody asked for the end of the turn.', 'AbortError');
+}

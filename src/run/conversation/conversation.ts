@@ -1,0 +1,288 @@
+import type { Spending } from '../../core/contract/budget.js';
+import type { Answer, PendingCall } from '../../core/contract/call.js';
+import type { Message, UserMessage } from '../../core/contract/llm-provider.js';
+import type { BackgroundTask } from '../../core/contract/tool-context.js';
+import {
+  checkArguments,
+  checkOptions,
+  type InvalidOption,
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+} from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { FUNCTION, type OptionTable } from '../../core/kernel/options.js';
+import { registryOf } from '../call/tool-registry.js';
+import type { ToolLoopResult } from '../loop/events.js';
+import { givenHistory, historyFaults } from '../loop/given-history.js';
+import { ownerFaults } from '../loop/run-owner.js';
+import type { ConversationListener } from './events.js';
+import { MemoryTurns } from './memory-turns.js';
+import {
+  ANSWER_OPTIONS,
+  type AnswerOptions,
+  CHANGES,
+  CONTENT,
+  CONVERSATION_OPTIONS,
+  type ConversationChanges,
+  type ConversationConfig,
+  IDLE_OPTIONS,
+  type IdleOptions,
+  TURN_OPTIONS,
+  type TurnOptions,
+} from './options.js';
+import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
+
+/**
+ * A conversation with a model: it owns the history, the system prompt, the tools and an inbox. Prompts and
+ * completions of work that tools have started are handled in order of arrival, one turn at a time. While a run is
+ * suspended, they wait until it is answered or aborted.
+ *
+ * `subscribe` reports everything that happens; without a listener, the model's text is not streamed.
+ *
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) for mistakes of its author, as `runToolLoop` does.
+ *
+ * @example
+ * ```ts
+ * const conversation = new Conversation({ provider, model, tools, systemPrompt: 'Be brief.' });
+ * conversation.subscribe((event) => {
+ *   if (event.type === 'text-delta') process.stdout.write(event.text);
+ *   if (event.type === 'user-message') console.log(`${event.tool}: ${event.text}`);
+ * });
+ * const { status } = await conversation.prompt('Which orders are open?');
+ * if (status === 'suspended') {
+ *   await conversation.answer(conversation.pending.map(({ id }) => ({ id, approved: true })));
+ * }
+ * await conversation.idle({ tasks: true });
+ * ```
+ */
+export class Conversation {
+  /** Also the `conversationId` that tools see. */
+  readonly id: string;
+  readonly #turns: MemoryTurns;
+  /** What was left of it when it was closed. */
+  #closed: ConversationSnapshot | undefined;
+
+  constructor(config: ConversationConfig) {
+    const care = config?.history === 'refuse' ? 'refuse' : 'mend';
+    refuseOptions([
+      ...invalidOptions(config, CONVERSATION_OPTIONS),
+      ...ownerFaults(config?.scope),
+      ...(Array.isArray(config?.messages) ? historyFaults(config.messages, care) : []),
+    ]);
+    const { id = crypto.randomUUID() } = config;
+    const messages = givenHistory({ messages: config.messages ?? [] }, config.logger);
+    this.id = id;
+    this.#turns = new MemoryTurns({ ...config, id, messages, tools: registryOf(config.tools) });
+  }
+
+  /**
+   * Goes on with a conversation from its snapshot, in this process or another. `config` is given again, except `id`
+   * and `messages`, which are the snapshot's. Everything begins with the next turn of the event loop, so that
+   * listeners can subscribe before.
+   *
+   * - Work that was waiting or running completes once, as the error `TaskInterrupted` (520), in a turn of its own.
+   * - A turn that was in the middle goes on after the last message whose calls all had their answers: calls after
+   *   that may be made a second time. `turn-end` reports what came of it.
+   * - What waited is handled in its order, in the scope of `config`: a turn of another owner ends with the error
+   *   `RunNotAllowed` (523) and leaves no trace except `turn-end`.
+   * - A suspended run can be answered by the ids that it had, and keeps its prompt.
+   *
+   * One snapshot is to be restored once; guard that if two processes may restore it. With `config.store`, of two that
+   * answer the same suspended run one goes on; the other's `answer` rejects with `RunClaimed` or `RunNotFound`.
+   *
+   * @throws ToolwrightError `InvalidState` (515) for a value that is no snapshot, was changed, or has another version.
+   *
+   * @example
+   * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
+   * const text = JSON.stringify(conversation);
+   * // Later, in another process:
+   * const restored = Conversation.restore({ provider, model, tools }, JSON.parse(text));
+   * restored.subscribe((event) => console.log(event.type));
+   * await restored.idle();
+   * ```
+   */
+  static restore(config: ConversationConfig, snapshot: ConversationSnapshot): Conversation {
+    checkOptions(config, CONVERSATION_OPTIONS);
+    const valid = validateSnapshot(snapshot, config.stateSecret);
+    const { id, messages } = valid.snapshot;
+    const conversation = new Conversation({ ...config, id, messages });
+    conversation.#turns.restore(valid);
+    return conversation;
+  }
+
+  /**
+   * The history, without the system prompt: at every moment each call in it has its answer, so that during a turn it
+   * ends with the last such message. Frozen, and a new array when it grows.
+   */
+  get messages(): readonly Message[] {
+    return this.#turns.messages;
+  }
+
+  /** What a suspended run waits for; otherwise empty. */
+  get pending(): readonly PendingCall[] {
+    return this.#turns.suspended?.state.pending ?? [];
+  }
+
+  /** What its turns have spent, and a suspended one so far; only if they have a budget. */
+  get spent(): Spending | undefined {
+    return this.#turns.spent;
+  }
+
+  /** Work that tools have started and that has not completed. */
+  get tasks(): readonly BackgroundTask[] {
+    return this.#turns.tasks;
+  }
+
+  /**
+   * Sends a message to the model: text, or parts as the provider takes them. Resolves with the result of its turn, as
+   * `runToolLoop` does, also if that is suspended. A tool that awaits a prompt of its own conversation waits for itself.
+   *
+   * @throws InvalidOptionsError (521) for content that is neither text nor a list of parts, and for wrong options.
+   */
+  async prompt(content: UserMessage['content'], options: TurnOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    const { of } = TURN_OPTIONS;
+    checkTurn(
+      options,
+      TURN_OPTIONS,
+      invalidArguments({ of, given: { content }, rules: { content: CONTENT } }),
+    );
+    const own = typeof content === 'string' ? content : [...content];
+    return this.#turns.enter({ kind: 'prompt', content: own }, options);
+  }
+
+  /**
+   * Goes on from the history as it is, without a new message: after a turn that failed, was aborted or came to its
+   * limit. Otherwise like `prompt`.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) if a turn runs, waits for answers or is about to begin, or if
+   *   the last message is the model's.
+   *
+   * @example
+   * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
+   * let run = await conversation.prompt('Which orders are open?');
+   * if (run.status === 'failed') run = await conversation.continue();
+   * ```
+   */
+  async continue(options: TurnOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    checkTurn(options, TURN_OPTIONS);
+    return this.#turns.continue(options);
+  }
+
+  /**
+   * Changes the provider, model, tools or system prompt from the next turn on. A suspended run keeps its model and its
+   * system prompt; its tools are looked up anew. A snapshot has none of this: `restore` is given it.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs; InvalidOptionsError (521) and
+   *   ToolDeclarationError (502) as the constructor does. Nothing is changed then.
+   *
+   * @example
+   * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
+   * conversation.update({ model: 'gpt-5-mini', systemPrompt: 'Answer in one sentence.' });
+   * ```
+   */
+  update(changes: ConversationChanges): void {
+    this.#checkOpen();
+    checkOptions(changes, CHANGES);
+    const { tools, systemPrompt } = changes;
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    this.#turns.update({
+      ...(Object.fromEntries(given) as Omit<ConversationChanges, 'tools'>),
+      ...(tools === undefined ? {} : { tools: registryOf(tools) }),
+      ...(systemPrompt === '' ? { systemPrompt: undefined } : {}),
+    });
+  }
+
+  /**
+   * Replaces the history by what `change` makes of a copy of it. It has to be valid as a whole: a call is edited
+   * together with its answers.
+   *
+   * @throws ToolwrightError `ConversationNotReady` (526) while a turn runs or waits for answers;
+   *   InvalidOptionsError (521), naming every place, for a history that is not valid. Nothing is changed then.
+   *
+   * @example
+   * ```ts
+   * const conversation = new Conversation({ provider, model, tools });
+   * conversation.editHistory((messages) => messages.slice(0, messages.findLastIndex(({ role }) => role === 'user')));
+   * ```
+   */
+  editHistory(change: (messages: Message[]) => readonly Message[]): void {
+    this.#checkOpen();
+    checkArguments({ of: 'Conversation.editHistory', given: { change }, rules: { change: FUNCTION } });
+    this.#turns.edit(change);
+  }
+
+  /**
+   * Answers what is pending; the run goes on, or stays suspended while answers are missing. Resolves with the result of
+   * the resumed run. `options.scope` overrides that of the turn and is its owner's; whoever answers for the owner is
+   * named in `options.answeredBy`.
+   *
+   * @throws ToolwrightError `InvalidAnswer` (514) if nothing is pending or an answer is wrong, `RunNotAllowed` (523) for
+   *   the scope of another owner, and with a `store` `RunClaimed` (517) and `RunNotFound` (516). Nothing is changed then.
+   */
+  async answer(answers: readonly Answer[], options: AnswerOptions = {}): Promise<ToolLoopResult> {
+    this.#checkOpen();
+    checkTurn(options, ANSWER_OPTIONS);
+    return this.#turns.answer(answers, options);
+  }
+
+  /**
+   * Calls a listener for everything that happens from now on, at once and in order; what it returns ends that. What a
+   * listener throws changes nothing.
+   */
+  subscribe(listener: ConversationListener): () => void {
+    checkArguments({ of: 'Conversation.subscribe', given: { listener }, rules: { listener: FUNCTION } });
+    return this.#turns.events.subscribe(listener);
+  }
+
+  /**
+   * Ends the turn that runs or is suspended with status `aborted`: its open calls are answered as aborted, and what waits
+   * is handled next. Work that a running turn has started is aborted too; that of a turn that is over or suspended goes
+   * on (`cancel`). Does nothing between turns.
+   */
+  abort(reason?: unknown): void {
+    this.#turns.abort(reason);
+  }
+
+  /** Ends work that a tool has started: it completes as the error `TaskCancelled` (519). `false` if there is no such work. */
+  cancel(taskId: string, reason?: string): boolean {
+    return this.#turns.cancel(taskId, reason);
+  }
+
+  /**
+   * Resolves when no turn runs and none could begin: while a run is suspended, what waits cannot. With
+   * `{ tasks: true }` also when all started work has completed, and the turns that led to are over.
+   */
+  async idle(options: IdleOptions = {}): Promise<void> {
+    checkOptions(options, IDLE_OPTIONS);
+    return this.#turns.idle(options.tasks ?? false);
+  }
+
+  /** The snapshot that `restore` takes: plain JSON that shares nothing with the conversation, which goes on. */
+  toJSON(): ConversationSnapshot {
+    return this.#closed ?? this.#turns.snapshot();
+  }
+
+  /**
+   * Ends the conversation in this process and gives the snapshot to restore it from: what runs is aborted and what waits
+   * is dropped, and neither shows in the snapshot. Listeners still receive what ends.
+   */
+  close(): ConversationSnapshot {
+    this.#closed ??= this.#turns.close();
+    return this.#closed;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed !== undefined)
+      throw new ToolwrightError('RunAborted', 'The conversation was closed in this process.');
+  }
+}
+
+function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {
+  refuseOptions([...others, ...invalidOptions(options, table), ...ownerFaults(options?.scope)]);
+}

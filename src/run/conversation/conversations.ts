@@ -1,0 +1,485 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Answer, PendingCall } from '../../core/contract/call.js';
+import {
+  type ConversationLog,
+  type EnteredEntry,
+  type InboxContent,
+  isNewsOf,
+} from '../../core/contract/conversation-log.js';
+import type { UserMessage } from '../../core/contract/llm-provider.js';
+import { STORED_ID } from '../../core/contract/run-state.js';
+import { keepsSchedules } from '../../core/contract/schedule-store.js';
+import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { closeWithin, MAX_TIMER_MS, onAbort, unlessAborted } from '../../core/kernel/async.js';
+import { plainJson } from '../../core/kernel/json.js';
+import { LIST } from '../../core/kernel/options.js';
+import { logFailure } from '../call/failure-log.js';
+import { BackgroundJobs } from '../jobs/background-jobs.js';
+import { isSameOwner, ownerOf } from '../loop/run-owner.js';
+import { ScheduleRunner } from '../schedules/schedule-runner.js';
+import { ConversationClaim } from './conversation-lease.js';
+import {
+  type AnswersOptions,
+  type ConversationDeleteOptions,
+  type ConversationIdleOptions,
+  type ConversationsCloseOptions,
+  type ConversationsOptions,
+  checkConversations,
+  type EventsOptions,
+  jobsOfOptions,
+  METHOD_OPTIONS,
+  type PromptOptions,
+} from './conversations-options.js';
+import type { NumberedEvent } from './events.js';
+import { CONTENT } from './options.js';
+import {
+  type ConversationView,
+  checkAnswers,
+  checkReplaced,
+  StoredTurns,
+  type TurnDeps,
+  viewOf,
+} from './stored-turns.js';
+import { processInbox } from './turn-queue.js';
+
+const DEFAULT_LEASE_MS = 30_000;
+const DEFAULT_CONCURRENCY = 16;
+
+/**
+ * Conversations in a store: any process can prompt, answer, abort and read them. One process at a time holds a
+ * conversation and takes its turns in order. Turns survive a crash at every step (see `checkpoint`): another process
+ * takes over.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5', tools } });
+ * await conversations.prompt('c1', 'Which orders are open?', { key: 'request-17' });
+ * const view = await conversations.idle('c1');
+ * console.log(view?.messages.at(-1)?.content);
+ * await conversations.close();
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export class Conversations {
+  readonly #options: ConversationsOptions;
+  readonly #log: ConversationLog;
+  readonly #deps: TurnDeps;
+  /** Conversations whose turns run in this process. */
+  readonly #active = new Map<string, Promise<void>>();
+  readonly #leases = new Set<ConversationClaim>();
+  /** Conversations to look at again, or as soon as there is room. */
+  readonly #wanted = new Set<string>();
+  /** Of conversations whose answers come too late from some time on. */
+  readonly #expiries = new Map<string, NodeJS.Timeout>();
+  readonly #unwatch: () => void = () => {};
+  readonly #jobs: BackgroundJobs | undefined;
+  readonly #schedules: ScheduleRunner | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #closing = new AbortController();
+  readonly #closed = new AbortController();
+
+  constructor(options: ConversationsOptions) {
+    checkConversations(options);
+    const { store, scope, logger, leaseMs = DEFAULT_LEASE_MS, pollMs = leaseMs / 3 } = options;
+    this.#options = options;
+    this.#log = store.conversations;
+    this.#deps = {
+      options,
+      leaseMs,
+      closing: this.#closing.signal,
+      followUntil: this.#closed.signal,
+      expect: (conversationId, pending) => this.#expect(conversationId, pending),
+      enter: (conversationId, key, content) => this.#enter(conversationId, key, content),
+    };
+    const jobs = jobsOfOptions(options);
+    if (options.takesTurns === false) return;
+    if (jobs !== undefined)
+      this.#jobs = new BackgroundJobs({
+        ...jobs,
+        ...(logger && { logger }),
+        jobScope: async ({ scope: { conversationId = '', owner } }) =>
+          (await scope?.({ conversationId, owner })) ?? {},
+      });
+    this.#unwatch = this.#log.watch(({ conversationId, about }) => {
+      if (about === 'inbox') this.#want(conversationId);
+    });
+    const lookMs = Math.min(pollMs, MAX_TIMER_MS);
+    void this.#look(lookMs);
+    if (keepsSchedules(store)) {
+      const { schedules, conversations } = store;
+      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs: lookMs, logger });
+    }
+  }
+
+  /**
+   * Puts a prompt into the conversation, which begins with its first one; its turn is taken after all that entered
+   * before. Resolves as soon as it is stored.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner,
+   *   `ConversationNotReady` (526) if the history has no turn that `replaces` began.
+   */
+  async prompt(
+    conversationId: string,
+    content: UserMessage['content'],
+    options: PromptOptions = {},
+  ): Promise<EnteredEntry> {
+    checkArguments({
+      of: 'Conversations.prompt',
+      given: { conversationId, content },
+      rules: { conversationId: STORED_ID, content: CONTENT },
+    });
+    checkOptions(options, METHOD_OPTIONS.prompt);
+    const { key = crypto.randomUUID(), onlyOwner = false, replaces } = options;
+    const prompt = plainJson({ kind: 'prompt', content, replaces, ...ownerIn(options) }) as InboxContent;
+    if (replaces !== undefined) checkReplaced(await this.#log.read(conversationId), { key, replaces });
+    const entered = await this.#log.enter({ conversationId, key, content: prompt, onlyOwner });
+    if (entered !== undefined) return entered;
+    throw new ToolwrightError(
+      'RunNotAllowed',
+      'The prompt was not taken: the conversation has another owner.',
+    );
+  }
+
+  /**
+   * Answers what the turn waits for, by the ids of `pending`; while some are missing, it waits on. Resolves as soon
+   * as the answers are stored. If other answers were quicker, the event `answers-refused` says so.
+   *
+   * @throws ToolwrightError `InvalidAnswer` (514) for ids that nothing waits for and for answers that do not fit,
+   *   `RunNotAllowed` (523) for another owner than that of the turn; nothing is stored then.
+   */
+  async answer(
+    conversationId: string,
+    answers: readonly Answer[],
+    options: AnswersOptions = {},
+  ): Promise<EnteredEntry> {
+    checkArguments({
+      of: 'Conversations.answer',
+      given: { conversationId, answers },
+      rules: { conversationId: STORED_ID, answers: LIST },
+    });
+    checkOptions(options, METHOD_OPTIONS.answer);
+    const { key = crypto.randomUUID(), answeredBy } = options;
+    const by = answeredBy === undefined ? {} : { answeredBy };
+    const content = { kind: 'answers' as const, answers, ...ownerIn(options), ...by };
+    const { store, config } = this.#options;
+    await checkAnswers({ conversationId, content, store, config });
+    return this.#enter(conversationId, key, content);
+  }
+
+  /** Ends the open turn in any process, even if it waits for answers; false without an open turn. */
+  async abort(conversationId: string): Promise<boolean> {
+    checkId('abort', conversationId);
+    return this.#log.askAbort(conversationId);
+  }
+
+  /**
+   * Deletes a conversation: its open turn is aborted first, wherever it runs, and what waits is dropped. False if
+   * there is no such conversation. Without `erase` it is hidden: the next prompt with its id begins a new conversation.
+   * With `erase` the store removes everything of it, and of those that were hidden under its id before.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523) with `onlyOwner` if the conversation has another owner;
+   *   InvalidOptionsError (521) if the store deletes no conversations.
+   *
+   * @example
+   * ```ts
+   * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+   * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5' } });
+   * await conversations.delete('c1', { erase: true, owner: 'ann', onlyOwner: true });
+   * ```
+   */
+  async delete(conversationId: string, options: ConversationDeleteOptions = {}): Promise<boolean> {
+    checkId('delete', conversationId);
+    checkOptions(options, METHOD_OPTIONS.delete);
+    const log = this.#log;
+    if (log.remove === undefined) {
+      const problem = 'store deletes no conversations: its conversations have no method remove';
+      const fix = 'a PostgresRunStore, SqliteRunStore or MemoryRunStore';
+      refuseOptions([{ where: 'Conversations.delete', option: 'store', problem, fix }]);
+    }
+    const { erase = false, onlyOwner = false } = options;
+    const { owner } = ownerIn(options);
+    const { leaseMs } = this.#deps;
+    const eraseHidden = async () =>
+      erase && ((await log.eraseHidden?.({ conversationId, owner, onlyOwner })) ?? false);
+    const news = new News(log, conversationId);
+    try {
+      for (;;) {
+        news.expect();
+        const kept = await log.read(conversationId);
+        if (kept === undefined) return await eraseHidden();
+        if (onlyOwner && !isSameOwner(kept.owner, owner)) {
+          const message = 'It was not deleted: the conversation has another owner.';
+          throw new ToolwrightError('RunNotAllowed', message);
+        }
+        // Asked again, it would be news by itself.
+        if (kept.turn !== undefined && !kept.isAbortAsked) await log.askAbort(conversationId);
+        const lease = await ConversationClaim.acquire(log, { conversationId, leaseMs });
+        if (lease !== undefined && (await this.#remove(lease, erase ? 'erase' : 'hide'))) {
+          await eraseHidden();
+          return true;
+        }
+        // Its holder releases it when the turn has ended, and there is no news if that process dies.
+        if (lease === undefined) await Promise.race([news.arrival, pause(LOOK_MS)]);
+      }
+    } finally {
+      news.close();
+    }
+  }
+
+  /** False if it has to be tried again: a turn has begun since its abort was asked for. */
+  async #remove(lease: ConversationClaim, how: 'hide' | 'erase'): Promise<boolean> {
+    let isRemoved = false;
+    try {
+      // What waits behind the aborted turn is left.
+      if (lease.conversation.isAbortAsked) await processInbox(new AbortedTurn(lease, this.#deps));
+      isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
+      return isRemoved;
+    } finally {
+      if (!isRemoved) await lease.release(NOTHING_SEEN);
+    }
+  }
+
+  /**
+   * The events of the conversation, in any process: first those that are stored after `after`, then those to come. It
+   * ends only with `signal`, with `upTo`, or when the reader leaves.
+   */
+  events(conversationId: string, options: EventsOptions = {}): AsyncIterable<NumberedEvent> {
+    checkId('events', conversationId);
+    checkOptions(options, METHOD_OPTIONS.events);
+    return readEvents(this.#log, conversationId, options);
+  }
+
+  /** The conversation as it is now; `undefined` if nothing ever entered it. */
+  async snapshot(conversationId: string): Promise<ConversationView | undefined> {
+    checkId('snapshot', conversationId);
+    const kept = await this.#log.read(conversationId);
+    return kept && viewOf(kept, this.#options.store);
+  }
+
+  /** Resolves with the conversation as soon as it is idle or suspended, wherever its turns are taken. */
+  async idle(
+    conversationId: string,
+    options: ConversationIdleOptions = {},
+  ): Promise<ConversationView | undefined> {
+    checkId('idle', conversationId);
+    checkOptions(options, METHOD_OPTIONS.idle);
+    const { signal } = options;
+    const news = new News(this.#log, conversationId);
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        news.expect();
+        const view = await this.snapshot(conversationId);
+        if (view?.status !== 'running') return view;
+        await (signal === undefined ? news.arrival : unlessAborted(news.arrival, signal));
+      }
+    } finally {
+      news.close();
+    }
+  }
+
+  /**
+   * Takes no more turns, and resolves when those that run here have ended or wait for answers, and the jobs that
+   * run here have ended. Until then, a process that takes turns out of a store that others write to does not exit.
+   *
+   * With `timeoutMs`, a turn that lasts longer is left as it is stored: its calls are aborted here, and another process
+   * goes on with it when the lease has ended.
+   *
+   * @example
+   * ```ts
+   * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+   * const conversations = new Conversations({ store, config: { provider, model: 'gpt-5' } });
+   * process.once('SIGTERM', () => void conversations.close({ timeoutMs: 10_000 }));
+   * ```
+   */
+  async close(options: ConversationsCloseOptions = {}): Promise<void> {
+    checkOptions(options, METHOD_OPTIONS.close);
+    const { timeoutMs } = options;
+    this.#closing.abort();
+    this.#unwatch();
+    clearTimeout(this.#timer);
+    for (const timer of this.#expiries.values()) clearTimeout(timer);
+    this.#wanted.clear();
+    const ending = Promise.all([...this.#active.values(), this.#jobs?.close(), this.#schedules?.close()]);
+    try {
+      await closeWithin(ending, { timeoutMs }, () => {
+        for (const lease of this.#leases) lease.abandon();
+        this.#jobs?.leave();
+        return closeWithin(ending, { timeoutMs: GRACE_MS }, () => {}).catch(() => {});
+      });
+    } finally {
+      this.#closed.abort();
+    }
+  }
+
+  async #enter(conversationId: string, key: string, content: InboxContent): Promise<EnteredEntry> {
+    const entry = { conversationId, key, content: plainJson(content) as InboxContent };
+    // Only prompts can be refused.
+    return (await this.#log.enter(entry)) as EnteredEntry;
+  }
+
+  #want(conversationId: string): void {
+    if (this.#closing.signal.aborted) return;
+    this.#wanted.add(conversationId);
+    this.#processWanted();
+  }
+
+  /** Begins with as many of the wanted conversations as there is room for. */
+  #processWanted(): void {
+    const { maxConcurrency = DEFAULT_CONCURRENCY } = this.#options;
+    for (const id of this.#wanted) {
+      if (this.#active.size >= maxConcurrency) return;
+      if (this.#active.has(id)) continue;
+      this.#wanted.delete(id);
+      const processing = this.#process(id).finally(() => {
+        this.#active.delete(id);
+        this.#processWanted();
+      });
+      this.#active.set(id, processing);
+    }
+  }
+
+  async #process(conversationId: string): Promise<void> {
+    try {
+      const { leaseMs } = this.#deps;
+      const lease = await ConversationClaim.acquire(this.#log, { conversationId, leaseMs });
+      // Another holder is notified of new entries, too.
+      if (lease === undefined) return;
+      // Until all is done, the conversation is due: if something fails, the next look finds it again.
+      let seen = NOTHING_SEEN;
+      this.#leases.add(lease);
+      try {
+        await processInbox(new StoredTurns(lease, this.#deps));
+        const { revision, turn, inbox } = lease.conversation;
+        const isLeft = this.#closing.signal.aborted && (turn !== undefined || inbox.length > 0);
+        seen = isLeft ? revision - 1 : revision;
+      } finally {
+        this.#leases.delete(lease);
+        await lease.release(seen);
+      }
+    } catch (error) {
+      const what = 'A conversation could not be gone on with';
+      logFailure(this.#options.logger, { what, error, at: { conversationId } });
+    }
+  }
+
+  /** Looks at a conversation again when the first of its answers comes too late. */
+  #expect(conversationId: string, pending: readonly PendingCall[]): void {
+    clearTimeout(this.#expiries.get(conversationId));
+    this.#expiries.delete(conversationId);
+    const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : Date.parse(expiresAt)));
+    if (times.length === 0 || this.#closing.signal.aborted) return;
+    const wait = Math.max(Math.min(...times) - Date.now() + 1, 1);
+    const look = (): void => {
+      this.#expiries.delete(conversationId);
+      this.#want(conversationId);
+    };
+    this.#expiries.set(conversationId, setTimeout(look, Math.min(wait, MAX_TIMER_MS)).unref());
+  }
+
+  /** Polls for conversations that no process handles: theirs crashed, or was too busy. */
+  async #look(pauseMs: number): Promise<void> {
+    try {
+      for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
+      // Suspended turns with an answer that is too late, whose process would have looked in time but is gone.
+      const expired = await this.#options.store.expiredRuns?.({ of: 'turns', limit: MAX_DUE });
+      for (const { conversationId = '' } of expired ?? []) this.#want(conversationId);
+    } catch (error) {
+      const what = 'The store could not be asked for conversations';
+      logFailure(this.#options.logger, { what, error });
+    }
+    if (!this.#closing.signal.aborted)
+      this.#timer = setTimeout(() => void this.#look(pauseMs), pauseMs).unref();
+  }
+}
+
+/** How often a deletion looks whether it has its turn, without news. */
+const LOOK_MS = 1_000;
+
+/** No revision of a conversation. */
+const NOTHING_SEEN = -1;
+
+/** Conversations that are looked for at once. */
+const MAX_DUE = 100;
+
+/** How long turns and jobs that are left may take to notice. */
+const GRACE_MS = 500;
+
+/** The open turn alone, which is to end: what waits behind it is left. */
+class AbortedTurn extends StoredTurns {
+  override get isStopped(): boolean {
+    return this.openTurn === undefined;
+  }
+}
+
+/** Events that are read at once. */
+const PAGE = 256;
+
+/** The events of a conversation in order: those that are stored, then those to come, until the reader leaves. */
+async function* readEvents(
+  log: ConversationLog,
+  conversationId: string,
+  { after = 0, upTo = Number.POSITIVE_INFINITY, signal }: EventsOptions,
+): AsyncGenerator<NumberedEvent, undefined> {
+  const news = new News(log, conversationId);
+  const unfollow = signal === undefined ? () => {} : onAbort(signal, () => news.arrive());
+  let last = after;
+  try {
+    while (!signal?.aborted && last < upTo) {
+      news.expect();
+      const page = await log.events({ conversationId, after: last, limit: PAGE });
+      for (const event of page) {
+        if (signal?.aborted || event.number > upTo) return undefined;
+        last = event.number;
+        yield event as NumberedEvent;
+      }
+      if (page.length > 0) continue;
+      if (upTo !== Number.POSITIVE_INFINITY) return undefined;
+      await news.arrival;
+    }
+    return undefined;
+  } finally {
+    news.close();
+    unfollow();
+  }
+}
+
+/** News of one conversation: whether something has come since it was last expected. */
+class News {
+  /** Ends the watching. */
+  readonly close: () => void;
+  #next = Promise.withResolvers<void>();
+
+  constructor(log: ConversationLog, conversationId: string) {
+    this.close = log.watch((news) => {
+      if (isNewsOf(conversationId, news)) this.arrive();
+    });
+  }
+
+  get arrival(): Promise<void> {
+    return this.#next.promise;
+  }
+
+  /** From now on, `arrival` resolves with what comes next. */
+  expect(): void {
+    this.#next = Promise.withResolvers<void>();
+  }
+
+  arrive(): void {
+    this.#next.resolve();
+  }
+}
+
+function checkId(method: string, conversationId: string): void {
+  const of = `Conversations.${method}`;
+  checkArguments({ of, given: { conversationId }, rules: { conversationId: STORED_ID } });
+}
+
+/** The owner that options name, as JSON. */
+function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
+  const named = ownerOf({ owner });
+  return named === undefined ? {} : { owner: named };
+}

@@ -1,0 +1,734 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { addSpending, type Spending } from '../../core/contract/budget.js';
+import type { Answer, CallScope } from '../../core/contract/call.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import type { BackgroundTask, ToolContext } from '../../core/contract/tool-context.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { refuseOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
+import { plainJson } from '../../core/kernel/json.js';
+import { logFailure } from '../call/failure-log.js';
+import { completionOf } from '../call/job-dispatch.js';
+import { interruptedResult } from '../call/result-text.js';
+import type { TaskQueue } from '../call/task-queue.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { driveLoop } from '../loop/drive.js';
+import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
+import { historyFaults } from '../loop/given-history.js';
+import { abortedBefore, type RunDeps, type RunStart } from '../loop/loop-run.js';
+import { askedAnew, resumeWith } from '../loop/resume.js';
+import { checkOwner } from '../loop/run-owner.js';
+import { driveStoredRun } from '../loop/stored-run.js';
+import { progressOf, signState } from '../loop/suspend.js';
+import {
+  callOfContext,
+  EventHub,
+  emitUserMessage,
+  type Turn,
+  type TurnOrigin,
+  turnMessage,
+} from './events.js';
+import type { AnswerOptions, ConversationConfig, TurnOptions } from './options.js';
+import type {
+  ConversationSnapshot,
+  StoredOrigin,
+  StoredTurn,
+  SuspendedStatus,
+  TurnStatus,
+  ValidSnapshot,
+} from './snapshot.js';
+import { processInbox, type TurnLog, type TurnReadiness } from './turn-queue.js';
+
+/** The config of a conversation with what it left out. */
+interface ReadyConfig extends ConversationConfig {
+  readonly id: string;
+  readonly tools: ToolRegistry;
+}
+
+/** What waits for a turn of its own. */
+interface InboxEntry {
+  readonly origin: TurnOrigin;
+  readonly scope: CallScope;
+  readonly signal?: AbortSignal | undefined;
+  /** Without it, only `turn-end` reports what came of the turn. */
+  readonly outcome?: Outcome;
+  /** Runs the turn in the `AsyncLocalStorage` of its caller, not in that of the turn before. */
+  readonly within: <Result>(run: () => Result) => Result;
+  /** Ends the listening to the signal. */
+  readonly unfollow: () => void;
+}
+
+/** Takes the turns of a conversation whose log is in the memory of this process. */
+export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResult> {
+  readonly events: EventHub;
+  readonly #taskQueue: TaskQueue;
+  #config: ReadyConfig;
+  /** In order of arrival. */
+  readonly #inbox = new Set<InboxEntry>();
+  /** What was said before the open turn. */
+  #history: HistoryView;
+  /** The turn that runs or is suspended. */
+  #turn: MemoryTurn | undefined;
+  #isRunning = false;
+  /** The engine is at work. */
+  #isProcessing = false;
+  /** Turns begun so far. */
+  #count = 0;
+  /** By turns that have ended. */
+  #spent: Spending | undefined;
+  /** No turn begins, because the conversation was restored just now. */
+  #isHeld = false;
+  #isClosed = false;
+  #idleWaiters: readonly { readonly tasks: boolean; readonly resolve: () => void }[] = [];
+  #unsubscribeTasks: (() => void) | undefined;
+
+  constructor(config: ReadyConfig) {
+    this.#config = config;
+    this.#history = new HistoryView([...(config.messages ?? [])]);
+    this.#taskQueue = config.tasks ?? config.tools.tasks;
+    this.events = new EventHub((error) => this.#logFailure('A listener of a conversation threw', error));
+  }
+
+  get messages(): readonly Message[] {
+    return (this.#turn?.history ?? this.#history).messages;
+  }
+
+  /** What the open turn waits for, if it is suspended. */
+  get suspended(): SuspendedStatus | undefined {
+    return this.#isRunning ? undefined : this.#turn?.suspended;
+  }
+
+  get spent(): Spending | undefined {
+    return addSpending(this.#spent, this.suspended?.state.spent);
+  }
+
+  /** The work of the conversation that waits or runs, in the order in which it was started. */
+  get tasks(): readonly BackgroundTask[] {
+    return this.#taskQueue.tasks.filter(({ conversationId }) => conversationId === this.#config.id);
+  }
+
+  cancel(taskId: string, reason: string | undefined): boolean {
+    return this.tasks.some(({ id }) => id === taskId) && this.#taskQueue.cancel(taskId, reason);
+  }
+
+  enter(origin: TurnOrigin, { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
+    const stop = anySignal(signal, scope?.signal);
+    if (stop?.aborted) return Promise.resolve(abortedBefore(this.messages, stop));
+    return new Promise((resolve, reject) => {
+      const outcome = { resolve, reject };
+      this.#add({ origin, scope: this.#scopeOf(this.#config.scope, scope), signal: stop, outcome });
+      this.#work();
+    });
+  }
+
+  /** A turn that begins with the last message of the history. */
+  continue(options: TurnOptions): Promise<ToolLoopResult> {
+    this.#checkFree('It was not continued');
+    if (this.#inbox.size > 0) throw notReady('It was not continued', 'what waits for a turn comes first');
+    const role = this.messages.at(-1)?.role;
+    if (role !== 'user' && role !== 'tool') {
+      const end = role === undefined ? 'nothing was said yet' : 'the model has said the last word';
+      throw notReady('It was not continued', `${end}: use \`prompt\``);
+    }
+    return this.enter({ kind: 'continue' }, options);
+  }
+
+  /** A suspended run keeps its model and its prompt; its tools are looked up anew. */
+  update(changes: Partial<ReadyConfig>): void {
+    if (this.#isRunning) throw notReady('It was not changed', RUNNING);
+    // Work that goes on stays visible, and can be cancelled.
+    this.#config = { ...this.#config, ...changes, tasks: this.#taskQueue };
+  }
+
+  edit(change: (messages: Message[]) => readonly Message[]): void {
+    this.#checkFree('Its history was not edited');
+    const edited = change([...this.messages]);
+    const where = 'Conversation.editHistory';
+    refuseOptions(historyFaults(edited, 'refuse').map((fault) => ({ ...fault, where })));
+    this.#history = new HistoryView([...edited]);
+  }
+
+  answer(answers: readonly Answer[], options: AnswerOptions): Promise<ToolLoopResult> {
+    const { signal, scope } = options;
+    const { suspended } = this;
+    const turn = this.#turn;
+    if (turn === undefined || suspended === undefined) throw nothingAsked();
+    const answeredBy = plainJson(options.answeredBy);
+    const checking = resumeWith(this.#config, suspended.state, {
+      answers,
+      answeredBy,
+      // A scope that is given must name the owner, too.
+      scope: scope ?? turn.scope,
+      // Of a run in the store, the store's state decides in the end.
+      isCertain: turn.isCertain || suspended.isKept,
+      isTrial: true,
+    });
+    const take = (): Promise<ToolLoopResult> => {
+      // The turn was answered or aborted while edited arguments were checked.
+      if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
+      return new Promise((resolve, reject) => {
+        const outcome = { resolve, reject };
+        const parts = { scope: this.#scopeOf(turn.scope, scope), signal: anySignal(signal, scope?.signal) };
+        this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome });
+        this.#start();
+      });
+    };
+    if (!(checking instanceof Promise)) return take();
+    const refuse = (error: unknown): never => {
+      const anew = askedAnew(error, this.#config.stateSecret);
+      // A run in the store is asked anew by whoever claims it there.
+      if (anew !== undefined && !suspended.isKept && this.suspended === suspended)
+        turn.status = { ...suspended, state: anew };
+      throw error;
+    };
+    return checking.then(take, refuse);
+  }
+
+  abort(reason: unknown): void {
+    const turn = this.#turn;
+    if (turn === undefined || this.suspended === undefined) {
+      turn?.abort(reason);
+      return;
+    }
+    this.#open(turn.resumedWith({ answers: [] }, 'abort')).abort(reason);
+    this.#start();
+  }
+
+  idle(tasks: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#idleWaiters = [...this.#idleWaiters, { tasks, resolve }];
+      this.#notifyIdle();
+    });
+  }
+
+  snapshot(turn: StoredTurn | undefined = this.#turn?.stored()): ConversationSnapshot {
+    const { id, scope, stateSecret: secret } = this.#config;
+    const inbox = Array.from(
+      this.#inbox,
+      ({ origin, scope: { owner } }): StoredOrigin => (owner === undefined ? origin : { ...origin, owner }),
+    );
+    const isOwned = [scope, this.#turn?.scope, ...inbox].some((named) => named?.owner !== undefined);
+    const { messages, tasks } = this;
+    const spent = this.#spent;
+    const snapshot: ConversationSnapshot = {
+      version: 2,
+      id,
+      messages,
+      turns: this.#count,
+      ...(turn === undefined ? {} : { turn }),
+      inbox,
+      tasks,
+      ...(spent === undefined ? {} : { spent }),
+    };
+    return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
+  }
+
+  /** Goes on from a snapshot, with the next turn of the event loop. */
+  restore({ snapshot: { turns, turn, inbox, tasks, spent }, isCertain }: ValidSnapshot): void {
+    this.#count = turns;
+    this.#spent = spent;
+    this.#isHeld = true;
+    const scope = this.#scopeOf(this.#config.scope);
+    const refused: { readonly origin: TurnOrigin; readonly error: unknown }[] = [];
+    for (const { owner, ...origin } of inbox) {
+      try {
+        checkOwner({ owner, isCertain }, scope);
+        this.#add({ origin, scope });
+      } catch (error) {
+        refused.push({ origin, error });
+      }
+    }
+    const lost = tasks.map((task) => ({ task, result: interruptedResult(task.tool) }));
+    for (const { task, result } of lost) {
+      const { tool, callId, id: taskId } = task;
+      this.#add({ origin: completionOf({ tool, callId, taskId }, result), scope });
+    }
+    if (turn !== undefined) {
+      const { number, origin, isAborted, standing: begin } = turn;
+      const resumedBy = begin.status === 'suspended' ? {} : { resumedBy: 'restore' as const };
+      const history = this.#history;
+      const restored = this.#open({
+        turn: { number, origin, ...resumedBy },
+        scope,
+        begin,
+        history,
+        isCertain,
+      });
+      if (isAborted) restored.abort(new DOMException('The turn was aborted.', 'AbortError'));
+    }
+    const restored = this.#turn;
+    setImmediate(() => {
+      this.#isHeld = false;
+      if (this.#isClosed) return this.#notifyIdle();
+      for (const ended of lost) this.events.emit({ type: 'task-end', ...ended });
+      for (const { origin, error } of refused) {
+        this.#count += 1;
+        this.#logFailure('Turn failed', error);
+        this.events.emit({ type: 'turn-end', turn: { number: this.#count, origin }, error });
+      }
+      if (restored !== undefined && restored === this.#turn && this.#isRunning) this.#start();
+      else this.#work();
+    });
+  }
+
+  /** Nothing begins any more, what waits is dropped, and what runs is aborted; the snapshot shows nothing of it. */
+  close(): ConversationSnapshot {
+    const stored = this.#turn?.stored();
+    // The aborted run takes itself out of the store when it ends.
+    const standing = stored?.standing.status === 'answered' && { ...stored.standing, isKept: false };
+    const snapshot = this.snapshot(stored && standing ? { ...stored, standing } : stored);
+    this.#isClosed = true;
+    const closed = new DOMException('The conversation was closed.', 'AbortError');
+    for (const entry of this.#inbox) {
+      entry.unfollow();
+      entry.outcome?.resolve(abortedBefore(this.messages, AbortSignal.abort(closed)));
+    }
+    this.#inbox.clear();
+    for (const { id } of this.tasks) this.cancel(id, 'the conversation was closed');
+    if (this.#isRunning && !this.#isHeld) this.#turn?.abort(closed);
+    else this.#endTurn();
+    this.#notifyIdle();
+    return snapshot;
+  }
+
+  get openTurn(): MemoryTurn | undefined {
+    return this.#turn;
+  }
+
+  get nextEntry(): InboxEntry | undefined {
+    const [entry] = this.#inbox;
+    return entry;
+  }
+
+  /** A turn that has started goes on: when the conversation is closed, it ends. */
+  get isStopped(): boolean {
+    return (this.#isHeld || this.#isClosed) && !this.#turn?.hasStarted;
+  }
+
+  begin(entry: InboxEntry): void {
+    const { origin, scope, signal, outcome, within, unfollow } = entry;
+    this.#inbox.delete(entry);
+    unfollow();
+    this.#count += 1;
+    const said = turnMessage(origin);
+    const history = this.#history.extended(this.#config.systemPrompt, said === undefined ? [] : [said]);
+    const { owner } = scope;
+    const begin = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
+    within(() => {
+      const turn = { number: this.#count, origin };
+      this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome });
+      this.#start();
+    });
+  }
+
+  inspect(): TurnReadiness {
+    return this.#isRunning ? 'ready' : 'waiting';
+  }
+
+  run(turn: MemoryTurn): Promise<ToolLoopResult> {
+    return turn.within(() => this.#run(turn));
+  }
+
+  commit(turn: MemoryTurn, result: ToolLoopResult): void {
+    if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
+    this.#leave(turn, () => {
+      this.events.emit({ type: 'turn-end', turn: turn.turn, result });
+      turn.outcome?.resolve(result);
+    });
+  }
+
+  /** Answers that were not taken leave the turn suspended; all else ends it. */
+  fail(turn: MemoryTurn, error: unknown): void {
+    turn.status = turn.untouched;
+    this.#leave(turn, () => {
+      this.events.emit({ type: 'turn-end', turn: turn.turn, error });
+      if (turn.outcome === undefined) this.#logFailure('Turn failed', error);
+      else turn.outcome.reject(error);
+    });
+  }
+
+  /** Lets turns be taken as long as one can run. */
+  #work(): void {
+    const { nextEntry } = this;
+    if (this.#turn === undefined && !this.isStopped && nextEntry !== undefined) {
+      this.begin(nextEntry);
+      return;
+    }
+    this.#notifyIdle();
+    if (this.#isProcessing || !this.#isRunning || this.isStopped) return;
+    this.#isProcessing = true;
+    void processInbox(this).then(() => {
+      this.#isProcessing = false;
+      this.#work();
+    });
+  }
+
+  #add(arrived: Omit<InboxEntry, 'within' | 'unfollow'>): void {
+    const { signal, outcome } = arrived;
+    const withdraw = (): void => {
+      this.#inbox.delete(entry);
+      outcome?.resolve(abortedBefore(this.messages, signal));
+      this.#notifyIdle();
+    };
+    const unfollow = signal === undefined ? () => {} : onAbort(signal, withdraw);
+    const entry: InboxEntry = { ...arrived, unfollow, within: AsyncLocalStorage.snapshot() };
+    this.#inbox.add(entry);
+  }
+
+  /** Makes a turn the open one, in place of the suspended one that it goes on from; it runs or is suspended. */
+  #open(parts: Omit<ConstructorParameters<typeof MemoryTurn>[0], 'hasStore'>): MemoryTurn {
+    const { signal, scope, store } = this.#config;
+    const joined = anySignal(signal, scope?.signal, parts.signal);
+    const turn = new MemoryTurn({ ...parts, signal: joined, hasStore: store !== undefined });
+    this.#turn = turn;
+    this.#isRunning = turn.suspended === undefined;
+    return turn;
+  }
+
+  /** The open turn runs from now on, and listeners are notified at once. */
+  #start(): void {
+    if (this.#turn === undefined) return;
+    this.#turn.hasStarted = true;
+    this.#unsubscribeTasks ??= this.#taskQueue.subscribe((event) => {
+      if (event.task.conversationId !== this.#config.id) return;
+      this.events.emit(event);
+      if (event.type !== 'task-end') return;
+      this.#restTasks();
+      this.#notifyIdle();
+    });
+    this.events.emit({ type: 'turn-start', turn: this.#turn.turn });
+    this.#work();
+  }
+
+  async #run(turn: MemoryTurn): Promise<ToolLoopResult> {
+    const { begin, signal, history, scope } = turn;
+    const { systemPrompt, store } = this.#config;
+    // A suspended run keeps the system prompt that it had.
+    const promptLength =
+      begin.status === 'running'
+        ? Number(systemPrompt !== undefined)
+        : begin.state.messages.length - history.messages.length;
+    const running = new Set<string>();
+    const sink = (event: LoopEvent): void => {
+      if (event.type === 'call-start') running.add(event.callId);
+      if (event.type === 'call-end' || event.type === 'call-suspended') running.delete(event.callId);
+      // Progress of work that outlives its call is reported as `task-progress`.
+      if (event.type === 'call-progress' && !running.has(event.callId)) return;
+      if (event.type === 'run-end') turn.end(event.result, promptLength);
+      this.events.emit(event);
+      if (event.type !== 'call-end') return;
+      const { callId, tool, result, record } = event;
+      emitUserMessage(this.events, result, { tool, callId, taskId: record.taskId });
+    };
+    const config: ConversationConfig = {
+      ...this.#config,
+      signal,
+      onAsyncResult: (context, completion) => this.#complete(scope, context, completion),
+    };
+    const deps = {
+      scope,
+      sink,
+      hasReader: () => this.events.hasListeners,
+      onStep: turn.stepListener(promptLength),
+    };
+    const drive = async (): Promise<ToolLoopResult> => {
+      // Of two processes that resume a run in the store, one claims it. An aborted turn ends here in any case.
+      if (begin.status === 'answered' && begin.isKept && store !== undefined) {
+        const { answers, answeredBy, state } = begin;
+        const resumption = { answers, answeredBy, scope };
+        try {
+          return await driveStoredRun(config, { store, runId: state.runId }, { resumption, deps });
+        } catch (error) {
+          if (!signal.aborted) throw error;
+        }
+      }
+      let start: RunStart;
+      try {
+        start = await startOf(turn, config);
+      } catch (error) {
+        // An abort ends a turn also if its run cannot be gone on with; then there is nothing to begin.
+        if (!signal.aborted) throw error;
+        return abortedBefore((begin.status === 'running' ? history : begin.state).messages, signal);
+      }
+      return driveLoop(config, start, deps);
+    };
+    const result = await drive();
+    turn.end(result, promptLength);
+    return result;
+  }
+
+  /** The run of a turn is over, as `report` says; the work that it has started goes on, whatever is aborted then. */
+  #leave(turn: MemoryTurn, report: () => void): void {
+    turn.leave();
+    this.#isRunning = false;
+    if (turn.suspended === undefined) this.#endTurn();
+    turn.within(() => {
+      report();
+      // A listener may have begun another turn.
+      this.#restTasks();
+      this.#work();
+    });
+  }
+
+  /** No turn is open any more, though its run may not have ended. */
+  #endTurn(): void {
+    this.#history = this.#turn?.history ?? this.#history;
+    this.#turn?.leave();
+    this.#turn = undefined;
+    this.#isRunning = false;
+  }
+
+  /** If nothing more is started and no work goes on, the queue has nothing to report. */
+  #restTasks(): void {
+    if (this.#isRunning || this.tasks.length > 0) return;
+    this.#unsubscribeTasks?.();
+    this.#unsubscribeTasks = undefined;
+  }
+
+  /** Work that a turn had started in this scope has completed. */
+  #complete(scope: CallScope, context: ToolContext | undefined, result: ToolResult): void {
+    if (this.#isClosed) return;
+    const call = callOfContext(context);
+    this.#add({ origin: completionOf(call, result), scope });
+    emitUserMessage(this.events, result, call);
+    const { onAsyncResult } = this.#config;
+    callListener(
+      () => onAsyncResult?.(context, result),
+      (error) => this.#logFailure('A listener for async results threw', error),
+    );
+    // After the end of the task has been reported.
+    queueMicrotask(() => this.#work());
+  }
+
+  /** The signal of a scope ends a turn, and not the work that the turn starts. */
+  #scopeOf(outer: CallScope | undefined, scope?: CallScope): CallScope {
+    const { signal: _, ...merged } = { ...outer, ...scope };
+    return { ...merged, conversationId: this.#config.id };
+  }
+
+  #notifyIdle(): void {
+    const isTurnAtRest =
+      !this.#isRunning && !this.#isHeld && (this.#turn !== undefined || this.#inbox.size === 0);
+    if (this.#idleWaiters.length === 0 || !isTurnAtRest) return;
+    const hasTasks = this.tasks.length > 0;
+    const over = this.#idleWaiters.filter(({ tasks }) => !tasks || !hasTasks);
+    this.#idleWaiters = this.#idleWaiters.filter((waiter) => !over.includes(waiter));
+    for (const { resolve } of over) resolve();
+  }
+
+  /** No turn runs or is suspended. */
+  #checkFree(what: string): void {
+    if (this.suspended !== undefined) throw notReady(what, 'a turn waits for answers: answer or abort it');
+    if (this.#turn !== undefined) throw notReady(what, RUNNING);
+  }
+
+  #logFailure(what: string, error: unknown): void {
+    const { logger, tools, id } = this.#config;
+    logFailure(logger ?? tools.logger, { what, error, at: { conversationId: id } });
+  }
+}
+
+/** Receives what came of a turn, as a promise does. */
+interface Outcome {
+  resolve(result: ToolLoopResult): void;
+  reject(error: unknown): void;
+}
+
+interface TurnParts {
+  readonly turn: Turn;
+  /** Without a signal: work that the turn starts outlives it. */
+  readonly scope: CallScope;
+  readonly signal?: AbortSignal | undefined;
+  /** What the turn goes on from, in this process. */
+  readonly begin: TurnStatus;
+  /** The history with what began the turn. */
+  readonly history: HistoryView;
+  /** Suspended runs of the turn are in a store. */
+  readonly hasStore: boolean;
+  /** Whose the turn is, is certain: it began in this process, or its snapshot is signed. */
+  readonly isCertain: boolean;
+  readonly outcome?: Outcome | undefined;
+}
+
+/** A turn that has begun in this process, how far it has come, and what a snapshot says of it. */
+class MemoryTurn {
+  readonly turn: Turn;
+  readonly scope: CallScope;
+  readonly begin: TurnStatus;
+  readonly isCertain: boolean;
+  readonly outcome: Outcome | undefined;
+  readonly within = AsyncLocalStorage.snapshot();
+  /** The history up to the last message whose calls all have their answers. */
+  history: HistoryView;
+  /** What a snapshot goes on from; `undefined` once the run has ended. */
+  status: TurnStatus | (() => TurnStatus) | undefined;
+  /** In this process. */
+  hasStarted = false;
+  readonly #stop = new AbortController();
+  #ended: ToolLoopResult | undefined;
+  readonly #hasStore: boolean;
+  readonly #unfollow: () => void;
+
+  constructor({ turn, scope, signal, begin, history, hasStore, isCertain, outcome }: TurnParts) {
+    this.turn = turn;
+    this.scope = scope;
+    this.begin = begin;
+    this.status = begin;
+    this.history = history;
+    this.isCertain = isCertain;
+    this.outcome = outcome;
+    this.#hasStore = hasStore;
+    this.#unfollow = signal ? onAbort(signal, () => this.abort(signal.reason)) : () => {};
+  }
+
+  /** Ends the turn. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#stop.abort(reason);
+  }
+
+  /** Ends the listening to the signals that it was given. */
+  leave(): void {
+    this.#unfollow();
+  }
+
+  /** What the run waits for, if it does. */
+  get suspended(): SuspendedStatus | undefined {
+    const { status } = this;
+    return typeof status === 'object' && status.status === 'suspended' ? status : undefined;
+  }
+
+  /** The suspended turn as it goes on with answers. */
+  resumedWith(
+    answered: { readonly answers: readonly Answer[]; readonly answeredBy?: unknown },
+    resumedBy: 'answer' | 'abort',
+  ): Omit<TurnParts, 'hasStore' | 'signal'> {
+    const { turn, scope, history, isCertain } = this;
+    const suspended = this.suspended as SuspendedStatus;
+    const begin = { ...suspended, status: 'answered', ...answered } as const;
+    return { turn: { ...turn, resumedBy }, scope, begin, history, isCertain };
+  }
+
+  /** What the turn was before its answers, if the run has not gone on with them. */
+  get untouched(): SuspendedStatus | undefined {
+    const { begin, status } = this;
+    if (status !== begin || begin.status !== 'answered') return undefined;
+    return { status: 'suspended', state: begin.state, isKept: begin.isKept };
+  }
+
+  /** Follows the steps of its run. `promptLength`: messages of the run that are no part of the history. */
+  stepListener(promptLength: number): NonNullable<RunDeps['onStep']> {
+    return (run, end) => {
+      if (end?.status !== 'suspended') {
+        this.history = new HistoryView(run.messages, promptLength);
+        const { toolCalls, iterations, usage } = run;
+        const { length } = toolCalls;
+        // Worked out when a snapshot asks. What the run counts after this step belongs to the next.
+        const progress = (): TurnStatus => {
+          const { messages: _, ...now } = progressOf(run);
+          const calls = now.toolCalls.slice(0, length);
+          return { status: 'running', progress: { ...now, toolCalls: calls, iterations, usage } };
+        };
+        this.status = end === undefined ? progress : undefined;
+      }
+      // With a store, the run is not safe there before it has ended.
+      else if (end.state !== undefined && !this.#hasStore)
+        this.status = { status: 'suspended', state: end.state, isKept: false };
+    };
+  }
+
+  /** The run has ended, or waits for answers. */
+  end(result: ToolLoopResult, promptLength: number): void {
+    if (result === this.#ended) return;
+    this.#ended = result;
+    const { state, status } = result;
+    const messages = result.messages as Message[];
+    this.history = new HistoryView(messages, promptLength);
+    const isKept = this.#hasStore && status === 'suspended';
+    this.status = state && { status: 'suspended', state, isKept };
+    // Later turns append to the array of the run: whoever reads the result gets a copy.
+    const { length } = messages;
+    let copy: Message[] | undefined;
+    const get = (): Message[] => {
+      copy ??= messages.slice(0, length);
+      return copy;
+    };
+    Object.defineProperty(result, 'messages', { get, enumerable: true, configurable: true });
+  }
+
+  /** As a snapshot has it; `undefined` once the run has ended. */
+  stored(): StoredTurn | undefined {
+    const status = typeof this.status === 'function' ? this.status() : this.status;
+    if (status === undefined) return undefined;
+    const { number, origin } = this.turn;
+    const isAborted = status.status !== 'suspended' && this.signal.aborted;
+    return { number, origin, isAborted, standing: status };
+  }
+}
+
+/** A part of an array that only grows; copied when it is asked for. */
+class HistoryView {
+  readonly #source: Message[];
+  readonly #from: number;
+  readonly #to: number;
+  #copy: readonly Message[] | undefined;
+
+  /** Messages before `from` are no part of the history. */
+  constructor(source: Message[], from = 0) {
+    this.#source = source;
+    this.#from = from;
+    this.#to = source.length;
+  }
+
+  get messages(): readonly Message[] {
+    this.#copy ??= Object.freeze(this.#source.slice(this.#from, this.#to));
+    return this.#copy;
+  }
+
+  /** The messages of a run that begins here, which appends to them. */
+  get forRun(): readonly Message[] {
+    return this.#source;
+  }
+
+  /**
+   * The history with messages after it, behind a system prompt. They are appended to the same array if it ends here and
+   * begins with that prompt: to copy a long history takes longer than a turn.
+   */
+  extended(systemPrompt: string | undefined, said: readonly Message[]): HistoryView {
+    const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+    const isAtEnd = this.#to === this.#source.length && this.#from === system.length;
+    const isSame = isAtEnd && (systemPrompt === undefined || this.#source[0]?.content === systemPrompt);
+    const source = isSame ? this.#source : system.concat(this.#source.slice(this.#from, this.#to));
+    source.push(...said);
+    return new HistoryView(source, system.length);
+  }
+}
+
+async function startOf(
+  { begin, history, scope, isCertain }: MemoryTurn,
+  config: ConversationConfig,
+): Promise<RunStart> {
+  if (begin.status !== 'running') {
+    const { answers, answeredBy } = begin.status === 'answered' ? begin : { answers: [] };
+    return { record: await resumeWith(config, begin.state, { answers, answeredBy, scope, isCertain }) };
+  }
+  checkOwner({ owner: begin.progress?.owner ?? begin.owner, isCertain }, scope);
+  const messages = history.extended(config.systemPrompt, []).forRun;
+  return begin.progress === undefined
+    ? { messages, isShared: true }
+    : { record: { ...begin.progress, messages } };
+}
+
+const RUNNING = 'a turn is running: wait for its end, or `idle()`';
+
+function notReady(what: string, why: string): ToolwrightError {
+  return new ToolwrightError('ConversationNotReady', `${what}, because ${why}.`);
+}
+
+function nothingAsked(): ToolwrightError {
+  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+}

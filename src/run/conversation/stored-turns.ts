@@ -1,0 +1,657 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { addSpending, type Spending } from '../../core/contract/budget.js';
+import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import type {
+  InboxContent,
+  InboxEntry,
+  KeptConversation,
+  KeptMessage,
+  KeptTurn,
+  OpenTurn,
+} from '../../core/contract/conversation-log.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import type { CheckpointStore, KeptRun } from '../../core/contract/run-checkpoint.js';
+import type { RunState } from '../../core/contract/run-state.js';
+import { checkOptions, InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { logFailure } from '../call/failure-log.js';
+import { completionContent, completionKey } from '../call/job-dispatch.js';
+import { SafeLog } from '../call/log.js';
+import { isExpired, letsCallRun } from '../call/waits.js';
+import { askingStep } from '../loop/budget-question.js';
+import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
+import { foldRun } from '../loop/fold-run.js';
+import { abortedBefore } from '../loop/loop-run.js';
+import { driveLostRun } from '../loop/recover-runs.js';
+import { resumeWith } from '../loop/resume.js';
+import { driveRun } from '../loop/run.js';
+import { isSameOwner } from '../loop/run-owner.js';
+import { driveStoredRun, endStoredRun, saveAskedAnew } from '../loop/stored-run.js';
+import { openWaits } from '../loop/suspend.js';
+import type { ConversationClaim } from './conversation-lease.js';
+import {
+  type ConversationsConfig,
+  type ConversationsOptions,
+  type ConversationsStore,
+  type NextTurn,
+  TURN_CONFIG,
+} from './conversations-options.js';
+import {
+  answersJson,
+  callOfContext,
+  errorJson,
+  eventJson,
+  type KeptEvent,
+  outcomeJson,
+  turnMessage,
+} from './events.js';
+import type { TurnLog, TurnReadiness } from './turn-queue.js';
+
+/** What turns are taken with, beside their conversation. */
+export interface TurnDeps {
+  readonly options: ConversationsOptions;
+  readonly leaseMs: number;
+  /** Aborted when no turn is to begin any more. */
+  readonly closing: AbortSignal;
+  /** Aborted once all is closed: other processes then report what became of jobs. */
+  readonly followUntil: AbortSignal;
+  /** A conversation waits for these. */
+  readonly expect: (conversationId: string, pending: readonly PendingCall[]) => void;
+  /** Enters a completion; of two with the same key, the first. */
+  readonly enter: (conversationId: string, key: string, content: InboxContent) => Promise<unknown>;
+}
+
+/** What a conversation stores of the outcome of a run, or reports. */
+type TurnResult = Pick<
+  ToolLoopResult,
+  'status' | 'content' | 'messages' | 'iterations' | 'usage' | 'spent' | 'output' | 'pending'
+> & { readonly error?: unknown };
+
+/** Entries that need no turn any more, and what is reported before the end of the turn. */
+interface SettledEntries {
+  readonly done: readonly number[];
+  readonly events?: readonly KeptEvent[];
+}
+
+/** Takes the turns of a conversation out of its log; their runs are in a store, so that any process goes on with them. */
+export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
+  readonly #lease: ConversationClaim;
+  readonly #deps: TurnDeps;
+  /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
+  #run: KeptRun | undefined;
+  /** The events that readers received since the turn last paused, that pause first. */
+  #told: readonly JsonObject[] = [];
+
+  constructor(lease: ConversationClaim, deps: TurnDeps) {
+    this.#lease = lease;
+    this.#deps = deps;
+  }
+
+  get openTurn(): OpenTurn | undefined {
+    return this.#lease.conversation.turn;
+  }
+
+  get nextEntry(): InboxEntry | undefined {
+    return this.#lease.conversation.inbox[0];
+  }
+
+  get isStopped(): boolean {
+    return this.#deps.closing.aborted;
+  }
+
+  async begin(entry: InboxEntry): Promise<void> {
+    const { position, content } = entry;
+    this.#run = undefined;
+    if (content.kind === 'answers') return this.#refuse(entry, nothingAsked());
+    const { conversationId, turns, lastEvent } = this.#lease.conversation;
+    const number = turns + 1;
+    const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
+    const turn: OpenTurn = { number, entry, ...place, isNamed: true };
+    const events: KeptEvent[] = [{ type: 'turn-start', turn: turnJson(turn) }];
+    if (content.kind === 'completion' && content.forUser) {
+      const { forUser: text, tool, callId, taskId } = content;
+      events.push({ type: 'user-message', text, tool, callId, ...(taskId ? { taskId } : {}) });
+    }
+    await this.#lease.commit({ turn, done: [position], events });
+  }
+
+  /** Also reports what a process that has crashed had stored of the run and not reported. */
+  async inspect(turn: OpenTurn): Promise<TurnReadiness> {
+    const run = await this.#deps.options.store.read(turn.runId);
+    this.#run = run;
+    this.#told = [];
+    if (run === undefined) return 'ready';
+    const fault = this.#faultOf(turn, run);
+    if (fault !== undefined) return this.#failTurn(turn, fault);
+    this.#told = await this.#lease.eventsSince('turn-suspended', turn);
+    if (run.status === 'running') return 'ready';
+    const isPaused = this.#told[0]?.type === 'turn-suspended' && !this.#wasTold('run-start');
+    if (!isPaused || run.status === 'ended') await this.#lease.emitMissedEvents(turn, run);
+    if (run.status === 'ended') return this.#commitEnded(turn, run, {});
+    const { pending } = run.state as RunState;
+    const { conversationId, isAbortAsked } = this.#lease.conversation;
+    // The turn goes on without answers that are too late.
+    if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
+    if (!isPaused) await this.#emitSuspended(turn, run);
+    this.#deps.expect(conversationId, pending);
+    return 'waiting';
+  }
+
+  async run(turn: OpenTurn): Promise<TurnResult | undefined> {
+    const lease = this.#lease;
+    const { options, leaseMs, followUntil, enter } = this.#deps;
+    const { store, engine, onUnknown, logger } = options;
+    const { conversationId } = lease.conversation;
+    const { content } = turn.entry;
+    const of = { conversationId, ...(content.owner === undefined ? {} : { owner: content.owner }) };
+    const next = { ...of, messages: messagesBefore(lease.conversation, content) };
+    const signal = lease.turnSignal();
+    const loaded = await loadTurnConfig(next, this.#deps, { signal, lost: lease.lost });
+    if (loaded.status === 'left') return undefined;
+    if (loaded.status === 'failed') this.#logFailed(loaded.error);
+    if (loaded.status !== 'loaded') return this.#endWithout(turn, loaded, { next, signal });
+    const { systemPrompt, checkpoint = 'step', ...given } = loaded.config;
+    const onAsyncResult: ConversationsConfig['onAsyncResult'] = (context, result) => {
+      const key = completionKey(context?.idempotencyKey ?? crypto.randomUUID());
+      enter(conversationId, key, completionContent(callOfContext(context), result, of.owner)).catch(
+        (error: unknown) => logFailure(logger, { what: 'A completion could not be kept', error }),
+      );
+      given.onAsyncResult?.(context, result);
+    };
+    const { runId } = turn;
+    const stored = { store, runId, leaseMs };
+    const config = { ...given, checkpoint, onAsyncResult, ...stored, signal, ...(engine && { engine }) };
+    const scope = { ...loaded.scope, ...of };
+    const run = this.#run;
+    const answers = this.#answers;
+    let missed: readonly KeptEvent[] = [];
+    const sink = (event: LoopEvent) => {
+      if (event.type !== 'run-start') return isPassing(event) ? undefined : lease.write(eventJson(event));
+      // Wrong answers are refused before.
+      if (answers !== undefined && !this.#wasTaken(answers)) void lease.write(answersJson(answers));
+      void lease.write(eventJson(event));
+      for (const event of missed) void lease.write(event);
+    };
+    const watched = { scope, sink, turnOf: conversationId, followUntil, left: lease.lost };
+    const deps = { ...watched, ...(onUnknown && { onUnknown }) };
+    if (run === undefined) {
+      const system: Message[] = systemPrompt === undefined ? [] : [{ role: 'system', content: systemPrompt }];
+      const messages = [...system, ...next.messages, ...promptOf(turn)];
+      return stillOpenIfLost(await driveRun(config, { messages }, deps));
+    }
+    if (run.status === 'running') {
+      const onTaken = async (lost: KeptRun) => {
+        missed = await lease.missedBy(turn, lost);
+      };
+      const result = await driveLostRun(config, { ...stored, deps, onTaken });
+      return result && stillOpenIfLost(result);
+    }
+    const resumption = { scope, ...answersOf(answers, of.owner) };
+    return stillOpenIfLost(await driveStoredRun(config, stored, { resumption, deps }));
+  }
+
+  commit(turn: OpenTurn, result: TurnResult): Promise<void> {
+    return this.#commit(turn, result, { done: this.#answers ? [this.#answers.position] : [] });
+  }
+
+  async fail(turn: OpenTurn, error: unknown): Promise<void> {
+    this.#lease.lost.throwIfAborted();
+    const answers = this.#answers;
+    if (answers !== undefined && isRefusal(error)) {
+      // Answers that an earlier process has taken have done what they could.
+      if (this.#wasTaken(answers)) await this.#lease.commit({ done: [answers.position], events: [] });
+      else await this.#refuse(answers, error);
+      return;
+    }
+    // The store, or what the application gives, may be right the next time.
+    if (!isFinal(error)) throw error;
+    if (this.#run !== undefined) await this.#lease.emitMissedEvents(turn, this.#run);
+    await this.#failTurn(turn, error);
+  }
+
+  /** Ends a turn whose config could not be loaded; its history is valid. */
+  async #endWithout(
+    turn: OpenTurn,
+    loaded: Extract<TurnConfig, { readonly status: 'aborted' | 'failed' }>,
+    { next, signal }: { readonly next: NextTurn; readonly signal: AbortSignal },
+  ): Promise<TurnResult | undefined> {
+    const { store } = this.#deps.options;
+    const { runId } = turn;
+    const failed = loaded.status === 'failed' ? { status: 'failed' as const, error: loaded.error } : {};
+    if (this.#run === undefined)
+      return { ...abortedBefore([...next.messages, ...promptOf(turn)], signal), ...failed };
+    const reason = errorMessage(loaded.status === 'failed' ? loaded.error : signal.reason);
+    await endStoredRun({ store, runId, reason, from: 'anybody' });
+    const ended = await store.read(runId);
+    if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+    await this.#lease.emitMissedEvents(turn, ended);
+    this.#told = await this.#lease.eventsSince('turn-suspended', turn);
+    await this.#commitEnded(turn, ended, failed);
+    return undefined;
+  }
+
+  /** Commits a run that ended before the conversation had its end, and what became of answers that still wait. */
+  async #commitEnded(turn: OpenTurn, run: KeptRun, failed: Partial<TurnResult>): Promise<'over'> {
+    const { messages, iterations, usage, end } = foldRun(run);
+    const result = { status: 'failed' as const, content: '', messages, iterations, usage, ...end, ...failed };
+    const { open } = run.state;
+    const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
+    const left = new Set(waits.map(({ pending }) => pending.id));
+    const entries = this.#lease.conversation.inbox.filter(({ content }) => content.kind === 'answers');
+    const events = entries.flatMap((entry, index) => {
+      if (index === 0 && this.#wasTaken(entry)) return [];
+      const isLate = answersIn(entry).some(({ id }) => left.has(id));
+      return [answersJson(entry, isLate ? { error: nothingAsked(), isLate } : undefined)];
+    });
+    await this.#commit(turn, result, { done: entries.map(({ position }) => position), events });
+    return 'over';
+  }
+
+  /** A turn waits whose process crashed after it had stored the run and before it reported so. */
+  async #emitSuspended(turn: OpenTurn, run: KeptRun): Promise<void> {
+    const { pending } = run.state as RunState;
+    const { messages, iterations, usage, spent, open } = foldRun(run);
+    const result = {
+      status: 'suspended' as const,
+      content: open?.content ?? '',
+      messages,
+      iterations,
+      usage,
+    };
+    await this.#commit(turn, { ...result, pending, ...(spent && { spent }) }, { done: [] });
+  }
+
+  async #commit(turn: OpenTurn, result: TurnResult, { done, events = [] }: SettledEntries): Promise<void> {
+    const { conversation } = this.#lease;
+    const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
+    if (result.status === 'suspended')
+      return this.#lease.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
+    const { number, firstEvent, entry } = turn;
+    const { length: keep } = messagesBefore(conversation, entry.content);
+    const isSystem = result.messages[0]?.role === 'system';
+    const said = result.messages.slice(keep + (isSystem ? 1 : 0));
+    const { spent } = result;
+    const { spent: spentSoFar } = spentIn(historyOf(conversation).turns, spent);
+    const kept = {
+      ...{ number, key: entry.key },
+      ...(firstEvent === undefined ? {} : { firstEvent }),
+      ...(spent === undefined ? {} : { spent }),
+      ...(spentSoFar === undefined ? {} : { spentSoFar }),
+    };
+    const history = { keep, messages: messagesOfTurn(said, kept) };
+    const ended: KeptEvent = { type: 'turn-end', ...outcome };
+    await this.#lease.commit({ turn: null, history, done, events: [...events, ended] });
+  }
+
+  /** Ends a turn that can never run as things are. */
+  async #failTurn(turn: OpenTurn, error: unknown): Promise<'over'> {
+    this.#logFailed(error);
+    const failed = { status: 'failed', error: errorJson(error) } as const;
+    await this.#lease.commit({ turn: null, events: [{ type: 'turn-end', turn: turnJson(turn), ...failed }] });
+    return 'over';
+  }
+
+  async #refuse(entry: InboxEntry, error: unknown): Promise<void> {
+    const pending = this.#run?.status === 'suspended' ? (this.#run.state as RunState).pending : [];
+    // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
+    const isLate = !answersIn(entry).every(({ id }) => pending.some((wait) => wait.id === id));
+    await this.#lease.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
+  }
+
+  /** The answers that the run gets next. */
+  get #answers(): InboxEntry | undefined {
+    if (this.#run === undefined) return undefined;
+    return this.#lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
+  }
+
+  /** Whether readers received that these answers were taken: from a process that crashed after that. */
+  #wasTaken({ key }: InboxEntry): boolean {
+    return this.#told.some((event) => event.type === 'answers-taken' && event.key === key);
+  }
+
+  #wasTold(type: KeptEvent['type']): boolean {
+    return this.#told.some((event) => event.type === type);
+  }
+
+  /** A client may choose the id of a conversation, and the id of another run may look like that of a turn. */
+  #faultOf({ runId, isNamed, entry }: OpenTurn, { state }: KeptRun): ToolwrightError | undefined {
+    const isOwn = !isNamed || state.turnOf === this.#lease.conversation.conversationId;
+    if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
+    const what = isOwn ? 'a run of another owner' : 'another run, which is no turn,';
+    const message = `The turn was not taken: the store has ${what} as '${runId}'.`;
+    return new ToolwrightError('RunNotAllowed', message);
+  }
+
+  #logFailed(error: unknown): void {
+    const { conversationId } = this.#lease.conversation;
+    logFailure(this.#deps.options.logger, { what: 'Turn failed', error, at: { conversationId } });
+  }
+}
+
+/** What an application gives for a turn, or why the turn cannot run here. */
+type TurnConfig =
+  | { readonly status: 'loaded'; readonly config: ConversationsConfig; readonly scope: CallScope }
+  /** The end of the turn was asked for. */
+  | { readonly status: 'aborted' }
+  /** This process closes; another one asks again. */
+  | { readonly status: 'left' }
+  | { readonly status: 'failed'; readonly error: Error };
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5_000;
+/** How long an aborted turn waits for its config: with the tools, more can be said about its calls. */
+const ABORTED_WITHIN_MS = 5_000;
+
+/**
+ * Asks the application for the config and the scope of a turn: again and again if that fails, because a database may be
+ * away for a moment, but no longer than a lease, because others wait behind the turn. An abort does not wait for them.
+ *
+ * @throws InvalidOptionsError, ToolDeclarationError: asked again, they would say the same; the reason of `lost`.
+ */
+async function loadTurnConfig(
+  next: NextTurn,
+  { options, leaseMs, closing }: TurnDeps,
+  { signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal },
+): Promise<TurnConfig> {
+  const { logger, config: configOf, scope: scopeOf } = options;
+  const limits = signal.aborted
+    ? { signal: lost, timeoutMs: ABORTED_WITHIN_MS }
+    : { signal: AbortSignal.any([signal, lost]), timeoutMs: undefined };
+  const since = performance.now();
+  for (let tries = 1, wait = FIRST_PAUSE_MS; ; tries += 1, wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+    let asked = 'config';
+    try {
+      const loading = (async () => (typeof configOf === 'function' ? configOf(next) : configOf))();
+      const given = await withinLimits(loading, limits);
+      checkOptions(given, TURN_CONFIG);
+      const config = logger === undefined ? given : { logger, ...given };
+      asked = 'scope';
+      const scope = await withinLimits((async () => (await scopeOf?.(next)) ?? {})(), limits);
+      return { status: 'loaded', config, scope };
+    } catch (error) {
+      lost.throwIfAborted();
+      if (signal.aborted) return { status: 'aborted' };
+      if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) throw error;
+      if (performance.now() - since + wait >= leaseMs) {
+        const often = `${tries} ${tries === 1 ? 'time' : 'times'} within ${leaseMs} ms`;
+        const message = `The turn was not run: \`${asked}\` of Conversations failed ${often}, at last with: ${errorMessage(error)}`;
+        return { status: 'failed', error: new Error(message, { cause: error }) };
+      }
+      const message = `\`${asked}\` of Conversations failed for a turn of '${next.conversationId}'; it is asked again`;
+      new SafeLog(logger).warn(message, { error, tries });
+    }
+    await pause(wait, undefined, { signal: AbortSignal.any([signal, lost, closing]) }).catch(() => {});
+    lost.throwIfAborted();
+    if (signal.aborted) return { status: 'aborted' };
+    if (closing.aborted) return { status: 'left' };
+  }
+}
+
+function answersIn({ content }: InboxEntry): readonly Answer[] {
+  return content.kind === 'answers' ? content.answers : [];
+}
+
+/** Without an entry, the turn is aborted: its calls need no answers. */
+function answersOf(entry: InboxEntry | undefined, owner: unknown) {
+  if (entry?.content.kind !== 'answers') return { answers: [] };
+  const { answers, answeredBy, owner: named } = entry.content;
+  if (!isSameOwner(owner, named))
+    throw new ToolwrightError('RunNotAllowed', 'The answers name another owner than the turn has.');
+  return { answers, answeredBy };
+}
+
+/** What an agent inside a call writes, piece by piece: its answer is the result of the call. */
+function isPassing(event: LoopEvent): boolean {
+  return event.type === 'call-event' && /-delta$|^call-event$/.test(event.event.type);
+}
+
+/** A run that its store could not keep is not over: the next holder of the conversation goes on with it. */
+function stillOpenIfLost(result: ToolLoopResult): ToolLoopResult {
+  const { error } = result;
+  if (ToolwrightError.is(error) && (error.name === 'RunStoreFailed' || error.name === 'RunClaimed'))
+    throw error;
+  return result;
+}
+
+function isRefusal(error: unknown): boolean {
+  const refusals: readonly string[] = ['InvalidAnswer', 'RunNotAllowed', 'DefinitionChanged'];
+  return ToolwrightError.is(error) && refusals.includes(error.name);
+}
+
+/** Whether the turn can never run: its author's options are wrong, or what it was to replace is gone. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof InvalidOptionsError || error instanceof ToolDeclarationError) return true;
+  return ToolwrightError.is(error) && error.name === 'ConversationNotReady';
+}
+
+function nothingAsked(): ToolwrightError {
+  return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+}
+
+function turnJson({ number, entry: { key, content } }: OpenTurn) {
+  return { number, key, kind: content.kind };
+}
+
+/** A turn of a history, and where in its messages it begins. */
+export interface HistoryTurn extends KeptTurn {
+  readonly begins: number;
+}
+
+/** A conversation as anybody may read it. */
+export interface ConversationView {
+  readonly conversationId: string;
+  /** The owner of what entered it first. */
+  readonly owner?: unknown;
+  /** `running`: a turn runs or will; `suspended`: it waits for answers; `idle`: nothing is left to be done. */
+  readonly status: 'idle' | 'running' | 'suspended';
+  /** The messages of turns that have ended, and what began the one that runs or waits. */
+  readonly messages: readonly Message[];
+  /** The turns that have ended, and where in `messages` each begins; those of older versions are missing. */
+  readonly history: readonly HistoryTurn[];
+  /** The turn that runs or waits, and where in `messages` it begins; turns that it replaces stand before it. */
+  readonly turn?: OpenTurn & Pick<HistoryTurn, 'begins'>;
+  /** What the turn waits for. */
+  readonly pending: readonly PendingCall[];
+  /** Number of the turn's request to the model that made the calls of `pending`. */
+  readonly iteration?: number;
+  /** What its turns have spent, also those that others have replaced; only if they have a budget. */
+  readonly spent?: Spending;
+  /** What waits for a turn. */
+  readonly inbox: KeptConversation['inbox'];
+  /** Turns begun so far. */
+  readonly turns: number;
+  /** Number of the last event: read on from here. */
+  readonly lastEvent: number;
+}
+
+/** A stored conversation with what the run of its turn waits for. */
+export async function viewOf(kept: KeptConversation, store: CheckpointStore): Promise<ConversationView> {
+  const { conversationId, owner, inbox, turns, turn, lastEvent } = kept;
+  const { messages, turns: history } = historyOf(kept);
+  const run = turn && (await store.load(turn.runId));
+  const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
+  const isOpen = turn !== undefined || inbox.length > 0;
+  return {
+    conversationId,
+    ...(owner === undefined ? {} : { owner }),
+    ...spentIn(history, run?.spent),
+    ...(turn && { turn: { ...turn, begins: messages.length } }),
+    ...(run && { iteration: askingStep(run) }),
+    status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
+    messages: turn ? [...messages, ...promptOf(turn)] : messages,
+    history,
+    pending: run?.pending ?? [],
+    inbox,
+    turns,
+    lastEvent,
+  };
+}
+
+/** The messages of a conversation, and its turns. */
+interface ConversationHistory {
+  readonly messages: readonly Message[];
+  readonly turns: readonly HistoryTurn[];
+}
+
+/** Separates messages and turns, which a log stores together: models are sent nothing about turns. */
+function historyOf(kept: Pick<KeptConversation, 'messages'>): ConversationHistory {
+  const turns: HistoryTurn[] = [];
+  const messages = kept.messages.map((stored, begins): Message => {
+    if (stored.turn === undefined) return stored;
+    const { turn, ...message } = stored;
+    turns.push({ ...turn, begins });
+    return message;
+  });
+  return { messages, turns };
+}
+
+/** The message to the model of what began a turn. */
+function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
+  const said = content.kind === 'answers' ? undefined : turnMessage(content);
+  return said === undefined ? [] : [said];
+}
+
+/** What the turns of a history have spent, those that they replaced, and the one that follows. */
+function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): { readonly spent?: Spending } {
+  const spent = addSpending(turns.at(-1)?.spentSoFar, next);
+  return spent === undefined ? {} : { spent };
+}
+
+/** Messages that a turn has added, as a log stores them. */
+function messagesOfTurn(messages: readonly Message[], turn: KeptTurn): readonly KeptMessage[] {
+  const [first, ...others] = messages;
+  return first === undefined ? [] : [{ ...first, turn }, ...others];
+}
+
+/**
+ * The messages before the turn that this content begins: all, or those before the turn that it replaces.
+ *
+ * @throws ToolwrightError `ConversationNotReady` (526) if the history has no such turn.
+ */
+function messagesBefore(
+  kept: Pick<KeptConversation, 'messages'>,
+  content: InboxContent | { readonly replaces: string },
+): readonly Message[] {
+  const { messages, turns } = historyOf(kept);
+  const replaces = 'replaces' in content ? content.replaces : undefined;
+  if (replaces === undefined) return messages;
+  const turn = turns.find(({ key }) => key === replaces);
+  if (turn !== undefined) return messages.slice(0, turn.begins);
+  const message = `The history has no turn that '${replaces}' began, so that nothing can take its place.`;
+  throw new ToolwrightError('ConversationNotReady', message);
+}
+
+/**
+ * Checks that a prompt can take the place that it names; a prompt that was sent before may have taken it already.
+ *
+ * @throws ToolwrightError `ConversationNotReady` (526).
+ */
+export function checkReplaced(
+  kept: KeptConversation | undefined,
+  { key, replaces }: { readonly key: string; readonly replaces: string },
+): void {
+  const { turn, inbox = [], messages = [] } = kept ?? {};
+  const entries = [turn?.entry, ...inbox, ...historyOf({ messages }).turns];
+  if (!entries.some((entry) => entry?.key === key)) messagesBefore({ messages }, { replaces });
+}
+
+/** With what edited arguments and what is to be remembered are checked. */
+type CheckConfig = Pick<Partial<ConversationsConfig>, 'tools' | 'stateSecret' | 'logger'>;
+
+/** Answers before they enter a conversation. */
+interface EnteringAnswers {
+  readonly conversationId: string;
+  readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
+  readonly store: ConversationsStore;
+  /** Without tools, the turn checks edited arguments itself. */
+  readonly config: CheckConfig | ((turn: NextTurn) => CheckConfig | Promise<CheckConfig>);
+}
+
+/**
+ * Refuses at once what could only be refused later; what changes until then is reported as `answers-refused`.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514), `RunNotAllowed` (523).
+ */
+export async function checkAnswers(entering: EnteringAnswers): Promise<void> {
+  const { conversationId, content, store } = entering;
+  const { answers, owner } = content;
+  const kept = await store.conversations.read(conversationId);
+  const turn = kept?.turn;
+  const run = turn && (await store.load(turn.runId));
+  if (kept === undefined || turn === undefined || run === undefined)
+    throw new ToolwrightError('InvalidAnswer', `Conversation '${conversationId}' waits for no answer.`);
+  if (!isSameOwner(turn.entry.content.owner, owner))
+    throw new ToolwrightError('RunNotAllowed', 'The answers were not taken: the turn has another owner.');
+  const ids = run.pending.map(({ id }) => id);
+  const unknown = answers.flatMap((answer) => (ids.includes(answer?.id) ? [] : `'${answer?.id}'`));
+  if (unknown.length > 0 || answers.length === 0) {
+    const wrong =
+      answers.length === 0
+        ? 'No answer was given'
+        : `The conversation does not wait for ${unknown.join(', ')}`;
+    const waits = [...new Set(ids)].map((id) => `'${id}'`).join(', ');
+    throw new ToolwrightError('InvalidAnswer', `${wrong}; it waits for ${waits}.`);
+  }
+  await tryAnswers(entering, { run, messages: messagesBefore(kept, turn.entry.content) });
+}
+
+/** Tries the answers as the run would take them: their form, what the question asks for, and edited arguments. */
+async function tryAnswers(
+  { conversationId, content: { answers, owner, answeredBy }, config, store }: EnteringAnswers,
+  { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
+): Promise<void> {
+  const owned = owner === undefined ? {} : { owner };
+  const trial = { answers, answeredBy, scope: { ...owned, conversationId }, isCertain: true, isTrial: true };
+  let checked: CheckConfig = {};
+  if (answers.some(letsCallRun)) {
+    const next = { conversationId, ...owned, messages };
+    const loading =
+      typeof config === 'function' ? Promise.resolve(next).then(config) : Promise.resolve(config);
+    // If the application cannot give its tools now, the turn checks a plain approval.
+    const needsTools = answers.some((answer) => 'arguments' in answer || 'remember' in answer);
+    checked = await (needsTools ? loading : loading.catch((): CheckConfig => ({})));
+  }
+  try {
+    await resumeWith({ ...checked, store }, run, trial);
+  } catch (error) {
+    // A state of another version is for the process that takes the turn.
+    if (ToolwrightError.is(error) && error.name === 'InvalidState') return;
+    await saveAskedAnew(store, error, checked.stateSecret);
+    throw error;
+  }
+}
+
+/** Answers of an operator to a turn that waits. */
+interface OperatorAnswers extends Pick<EnteringAnswers, 'conversationId' | 'content' | 'store'> {
+  readonly runId: string;
+}
+
+/**
+ * Enters answers of an operator. The key is that of the (first) question: of two answers, one enters, whoever gave it.
+ * One that was refused in the conversation may be given again. `check` throws if the run no longer waits for them.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514) if another answer was quicker.
+ */
+export async function enterAnswers(
+  { conversationId, content, store, runId }: OperatorAnswers,
+  check: () => Promise<void>,
+): Promise<void> {
+  const ids = content.answers.map((answer) => answer?.id);
+  for (let count = 1; ; count += 1) {
+    const kept = await store.conversations.read(conversationId);
+    for (const { content: before } of kept?.inbox ?? []) {
+      const same = before.kind === 'answers' && before.answers.find((answer) => ids.includes(answer?.id));
+      if (!same) continue;
+      const by = before.answeredBy === undefined ? '' : `, by ${JSON.stringify(before.answeredBy)}`;
+      const message = `${runId} waits for no answer to '${same.id}': it was answered already${by}`;
+      throw new ToolwrightError('InvalidAnswer', message);
+    }
+    // After the inbox: answers leave it when the run has them.
+    await check();
+    const key = `answer ${count} to ${ids[0]}`;
+    if ((await store.conversations.enter({ conversationId, key, content }))?.isNew) return;
+  }
+}

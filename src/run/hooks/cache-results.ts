@@ -1,0 +1,111 @@
+import type { CallScope } from '../../core/contract/call.js';
+import type { HookedCall, Hooks } from '../../core/contract/hooks.js';
+import type { StoreWithCache } from '../../core/contract/result-store.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { isRecord, plainJson } from '../../core/kernel/json.js';
+import {
+  FUNCTION,
+  MILLISECONDS,
+  type OptionRule,
+  optionTable,
+  protecting,
+  required,
+  withMethods,
+} from '../../core/kernel/options.js';
+import { jsonDigest } from '../call/effect-key.js';
+import { isCutDetails, storedResult } from '../call/result-text.js';
+import { fingerprintOf } from '../call/start-job.js';
+
+/** Options of {@link cacheResults}. */
+export interface CacheResultsOptions {
+  /** Keeps the results: a store of runs. */
+  readonly store: StoreWithCache;
+  /** Milliseconds that a result is kept, where its tool says nothing; default: 300,000, which is five minutes. */
+  readonly lifetimeMs?: number;
+  /** Whose results they are: any JSON; default: the owner of the scope. Without an owner, results are not cached. */
+  readonly owner?: (scope: CallScope) => unknown;
+}
+
+const CACHE = withMethods(['cachedResult', 'cacheResult', 'forgetResult'], 'a cache of results');
+
+/** What an option may be that keeps results. */
+const STORE_WITH_CACHE: OptionRule = {
+  accepts: (value) => isRecord(value) && CACHE.accepts(value.cache),
+  fix: "new SqliteRunStore({ path: 'runs.sqlite' }), or another store with a cache",
+};
+
+const OPTIONS = optionTable<CacheResultsOptions>('cacheResults', {
+  store: required(STORE_WITH_CACHE),
+  lifetimeMs: MILLISECONDS,
+  owner: protecting({ ...FUNCTION, fix: '({ data }) => data?.tenant' }),
+});
+
+const LIFETIME_MS = 300_000;
+
+/**
+ * A hook that answers a call of a `readOnly` tool with what the same call gave before: of the same owner, of a tool of
+ * the same name and definition, with the same arguments. Policies and approvals are asked all the same, and hooks see
+ * the kept result as they see a new one. Failures, results that were cut and started work are not kept; a store that
+ * fails changes nothing but the log.
+ *
+ * A tool says `cache: false`, how long its results hold (`lifetimeMs`), or that they are the same for all (`shared`).
+ * Without an owner only shared results are cached: such calls may come from different people.
+ *
+ * @throws InvalidOptionsError (521) for wrong options.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const tools = new ToolRegistry({ hooks: [cacheResults({ store, lifetimeMs: 60_000 })] });
+ * ```
+ */
+export function cacheResults(options: CacheResultsOptions): Hooks {
+  checkOptions(options, OPTIONS);
+  const { store, lifetimeMs = LIFETIME_MS, owner = (scope: CallScope) => scope.owner } = options;
+  const { cache } = store;
+  const keyFor = (call: HookedCall): string | undefined => keyOf(call, owner(call.scope));
+  return {
+    name: 'cache-results',
+    beforeRun: async (call) => {
+      const key = keyFor(call);
+      if (key === undefined) return undefined;
+      try {
+        const kept = await cache.cachedResult(key);
+        return kept === undefined ? undefined : { result: new ToolResult(kept), note: { cached: true } };
+      } catch (error) {
+        // The tool can say it as well.
+        return { note: { failed: String(error) } };
+      }
+    },
+    afterCall: async (call) => {
+      const { status, original, isAnswered, isCompletion, tool } = call;
+      const key = keyFor(call);
+      const isKept = status === 'success' && !isAnswered && !isCompletion && !original.async;
+      if (key === undefined || !isKept || isCutDetails(original.details)) return undefined;
+      const { lifetimeMs: own = lifetimeMs } = cachingOf(tool);
+      try {
+        await cache.cacheResult(key, storedResult(original), own);
+        return undefined;
+      } catch (error) {
+        return { note: { failed: String(error) } };
+      }
+    },
+  };
+}
+
+function cachingOf(tool: ToolDefinition | undefined) {
+  return typeof tool?.cache === 'object' ? tool.cache : {};
+}
+
+/** All that the result depends on; nothing where it may not be kept. */
+function keyOf({ tool, arguments: args }: HookedCall, owner: unknown): string | undefined {
+  if (tool === undefined || args === undefined || tool.cache === false) return undefined;
+  if (tool.annotations?.readOnly !== true || tool.background || tool.execution === 'client') return undefined;
+  const { shared = false } = cachingOf(tool);
+  const whose = shared ? undefined : plainJson(owner);
+  if (!shared && (whose === undefined || whose === null)) return undefined;
+  const facts = [shared ? 'shared' : 'owner', whose, tool.name, fingerprintOf(tool), args];
+  return jsonDigest(facts);
+}

@@ -1,0 +1,441 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { CallJournal, CallScope, ToolPolicy } from '../../core/contract/call.js';
+import type { Job, JobAttempt, JobEngine } from '../../core/contract/job-engine.js';
+import type { JobBeginning, JobStore } from '../../core/contract/job-store.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { plainJson } from '../../core/kernel/json.js';
+import { RunIds } from '../call/effect-key.js';
+import { logSilence } from '../call/engine-silence.js';
+import { CONSOLE, logFailure } from '../call/failure-log.js';
+import type { Invocation } from '../call/invocation.js';
+import { cancelledResult, completionEntry } from '../call/job-dispatch.js';
+import { SafeLog } from '../call/log.js';
+import { failedResult, resultText, storedResult } from '../call/result-text.js';
+import { fingerprintOf } from '../call/start-job.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+
+const FIRST_DELAY_MS = 1_000;
+const LONGEST_DELAY_MS = 30_000;
+/** So far apart many jobs return, as far as the longest delay allows: they must not take the time of the others. */
+const APART_MS = 30;
+/** For how long other workers may have the tool of a job, as in a rolling deploy. */
+const MISSING_TOOL_MS = 600_000;
+/** Jobs that are remembered. */
+const REMEMBERED = 10_000;
+
+/** The jobs that came to this process, which does not have their tools. */
+class MissingTools {
+  readonly #limitMs: number;
+  /** When each job came here first, by a clock that cannot be set. */
+  readonly #since = new Map<string, number>();
+  /** When the latest jobs were returned, for as long as the longest delay. */
+  readonly #returned: number[] = [];
+
+  constructor(limitMs = MISSING_TOOL_MS) {
+    this.#limitMs = limitMs;
+  }
+
+  /**
+   * Milliseconds for which a job is returned to its queue: a second at first, then twice as long each time, and longer
+   * if many are returned. Between two delays it is returned at once: the end of a delay may always wake the same worker
+   * first. `undefined` if no other worker has taken it for too long.
+   */
+  delayOf(jobId: string, attempt: number): number | undefined {
+    const now = performance.now();
+    const since = this.#since.get(jobId) ?? now;
+    if (now - since >= this.#limitMs) return undefined;
+    this.#since.delete(jobId);
+    this.#since.set(jobId, since);
+    const [oldest] = this.#since.keys();
+    if (this.#since.size > REMEMBERED && oldest !== undefined) this.#since.delete(oldest);
+    if (attempt % 2 === 0) return 0;
+    const returned = this.#countReturn(now);
+    const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
+    return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
+  }
+
+  #countReturn(now: number): number {
+    const isOver = (at: number | undefined) => at !== undefined && now - at > LONGEST_DELAY_MS;
+    while (isOver(this.#returned[0])) this.#returned.shift();
+    return this.#returned.push(now);
+  }
+}
+
+/** What came of a job. */
+export interface JobCompletion {
+  readonly job: Job;
+  readonly result: ToolResult;
+}
+
+/** What jobs are done with. */
+interface JobWork {
+  readonly engine: JobEngine;
+  readonly jobs: JobStore;
+  readonly tools: ToolRegistry;
+  readonly jobScope?: (job: Job) => CallScope | Promise<CallScope>;
+  readonly policy?: ToolPolicy;
+  readonly onAsyncResult?: (completion: JobCompletion) => unknown;
+  readonly logger?: Logger;
+  readonly missingToolMs?: number;
+}
+
+/** What came of one attempt. */
+interface AttemptEnd {
+  readonly result: ToolResult;
+  /** Another attempt may do better. */
+  readonly isFailure: boolean;
+  /** It was stopped before it had ended. */
+  readonly isStopped?: boolean;
+}
+
+/** For how long a store that is away is waited for: with nothing done yet, and with a result that would be lost. */
+const BEGIN_WITHIN_MS = 30_000;
+const COMPLETE_WITHIN_MS = 300_000;
+/** How often a result is committed with the end of its job, before it is recorded by itself. */
+const MOST_COMMITS = 3;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+
+/** For how long something is tried again: until the engine takes the job away, or the time is over. */
+interface Patience {
+  readonly signal: AbortSignal;
+  readonly withinMs: number;
+}
+
+/** Does jobs as calls of a registry, and records what comes of each of them once. */
+export class JobDoer {
+  readonly #work: JobWork;
+  readonly #log: SafeLog;
+  readonly #slots = new ToolSlots();
+  readonly #telling = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
+  readonly #leaving = new AbortController();
+  readonly #missing: MissingTools;
+  readonly #reportedMissing = new Set<string>();
+
+  constructor(work: JobWork) {
+    this.#work = work;
+    this.#log = new SafeLog(work.logger ?? CONSOLE);
+    this.#missing = new MissingTools(work.missingToolMs);
+  }
+
+  /** One attempt; rejects where it failed, so that the engine makes another one or keeps the job as a dead one. */
+  async handle(job: Job, attempt: JobAttempt): Promise<void> {
+    // Before anything is written: there may be thousands of them.
+    if (await this.#leaveToOthers(job, attempt)) return;
+    const { tools } = this.#work;
+    const background = tools.offered(job.tool)?.background;
+    const concurrency = typeof background === 'object' ? background.concurrency : undefined;
+    const leave = await this.#slots.enter(job.tool, concurrency);
+    try {
+      // It has waited for its turn meanwhile, and has not begun.
+      if (this.#leaving.signal.aborted) return await attempt.giveBack();
+      const beginning = await this.#begin(job, attempt);
+      if (beginning === undefined) await attempt.giveBack();
+      else if (beginning.status === 'run') await this.#attempt(job, attempt);
+      // Its worker died before the engine, or whoever listens, had heard of it.
+      else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
+      else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
+    } finally {
+      leave();
+    }
+  }
+
+  /** From now on a store that is away is not waited for: its jobs are left to others. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Stops the jobs that run: they are given back, and others do them. */
+  leave(): void {
+    this.close();
+    this.#leaving.abort(new DOMException('The process that did the job was closed', 'AbortError'));
+  }
+
+  /** Whether a job was returned to its queue because its tool is missing here: in a rolling deploy another worker has it. */
+  async #leaveToOthers({ id, tool }: Job, attempt: JobAttempt): Promise<boolean> {
+    const { tools } = this.#work;
+    if (tools.offered(tool) !== undefined) return false;
+    const delay = this.#missing.delayOf(id, attempt.attempt);
+    if (delay === undefined) return false;
+    if (!this.#reportedMissing.has(tool))
+      this.#log.warn('A job is given back, as its tool is missing here', { jobId: id, tool });
+    this.#reportedMissing.add(tool);
+    attempt.signal.throwIfAborted();
+    await attempt.giveBack({ delay });
+    return true;
+  }
+
+  /** Resolves when all completions have been delivered. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#telling);
+  }
+
+  /** `undefined` where the store cannot be asked: that uses up no attempt of the tool. */
+  async #begin(job: Job, { attempt, signal }: JobAttempt): Promise<JobBeginning | undefined> {
+    const { jobs } = this.#work;
+    try {
+      return await this.#insist(() => jobs.beginJob(job.id, attempt), {
+        signal,
+        withinMs: BEGIN_WITHIN_MS,
+      });
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      this.#logFailure('A job is given back, as the store cannot be reached', job, error);
+      return undefined;
+    }
+  }
+
+  async #attempt(job: Job, attempt: JobAttempt): Promise<void> {
+    const { logger } = this.#work;
+    const { result, isFailure, isStopped } = await this.#run(job, attempt);
+    const { signal } = attempt;
+    if (isStopped && this.#leaving.signal.aborted && !signal.aborted) return attempt.giveBack();
+    // Somebody else has the job by now, and it is theirs to complete.
+    if (signal.aborted && !isCancelled(signal)) throw signal.reason;
+    // With a logger, the call has logged it.
+    if (isFailure && logger === undefined)
+      this.#logFailure('A job failed', job, result.error ?? result.forLLM);
+    if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
+    if (await this.#complete(job, attempt, { result, isFailure })) await this.#tell(job, result);
+    if (isFailure) throw result.error ?? new Error(resultText(result));
+  }
+
+  /** Whether this was the first result of the job. */
+  async #complete(job: Job, attempt: JobAttempt, end: AttemptEnd): Promise<boolean> {
+    const { signal } = attempt;
+    try {
+      const record = this.#recorder(job, attempt, end);
+      return await this.#insist(record, { signal, withinMs: COMPLETE_WITHIN_MS });
+    } catch (error) {
+      this.#logFailure('The result of a job could not be recorded', job, error);
+      // As if this process had died: another one does the work again.
+      if (this.#closing.signal.aborted && !signal.aborted) await attempt.giveBack();
+      throw error;
+    }
+  }
+
+  /** What records a result, and may be called again where that failed. */
+  #recorder(
+    job: Job,
+    { commit, signal }: JobAttempt,
+    { result, isFailure }: AttemptEnd,
+  ): () => Promise<boolean> {
+    const { jobs, onAsyncResult } = this.#work;
+    const stored = storedResult(result);
+    const entry = completionEntry(job, result);
+    const told = entry === undefined ? {} : { entry };
+    // Listeners must receive it again after a crash, so the engine must still have the job.
+    if (commit === undefined || isFailure || onAsyncResult !== undefined)
+      return async () => jobs.completeJob(job.id, stored, told);
+    let [failures, isFirst] = [0, false];
+    const hasResult = async () => (await jobs.job(job.id))?.result !== undefined;
+    return async () => {
+      // The answer to a commit may have been lost.
+      if (failures > 0 && (await hasResult())) return isFirst;
+      let failure: unknown = new Error('it was written where the store does not find it');
+      try {
+        await commit(async (transaction) => {
+          isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
+        });
+        // Somebody else may have recorded one.
+        if (isFirst || (await hasResult())) return isFirst;
+      } catch (error) {
+        failures += 1;
+        if (signal.aborted || failures < MOST_COMMITS) throw error;
+        failure = error;
+      }
+      if ((await jobs.job(job.id)) === undefined) {
+        const message =
+          'The result of a job was dropped: its conversation, or the job alone, was deleted meanwhile';
+        this.#log.info(message, { jobId: job.id });
+        return false;
+      }
+      const isNew = await jobs.completeJob(job.id, stored, told);
+      const what = 'A result could not be committed with the end of its job, and was recorded alone';
+      this.#logFailure(what, job, failure);
+      return isNew;
+    };
+  }
+
+  /** A store that is away uses up no attempt, and has nothing done again. Rejects with what it last failed with. */
+  async #insist<Value>(work: () => Value | Promise<Value>, { signal, withinMs }: Patience): Promise<Value> {
+    const closing = this.#closing.signal;
+    const end = performance.now() + withinMs;
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+      try {
+        return await work();
+      } catch (error) {
+        if (signal.aborted || closing.aborted || performance.now() + wait > end) throw error;
+      }
+      await pause(wait, undefined, { signal: AbortSignal.any([signal, closing]) }).catch(() => {});
+    }
+  }
+
+  #logFailure(what: string, { id: jobId, tool }: Job, error: unknown): void {
+    logFailure(this.#work.logger, { what, error, at: { jobId, tool } });
+  }
+
+  async #tell(job: Job, result: ToolResult): Promise<void> {
+    const { engine, logger, onAsyncResult } = this.#work;
+    await onAsyncResult?.({ job, result });
+    // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
+    const told = engine
+      .publish({ type: 'end', jobId: job.id })
+      .catch((error) => logSilence(engine, { logger, error }))
+      .finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
+  }
+
+  async #run(job: Job, attempt: JobAttempt): Promise<AttemptEnd> {
+    const { tools, policy, logger } = this.#work;
+    const definition = tools.offered(job.tool);
+    if (definition === undefined) {
+      const message = `No worker has the tool '${job.tool}' that the job was started with.`;
+      return { result: failedResult('ToolNotFound', message), isFailure: true };
+    }
+    const lost = await this.#lost(job, definition);
+    if (lost !== undefined) return { result: lost, isFailure: false };
+    const { callId: id, tool: name, arguments: args, idempotencyKey, trace: startedBy } = job;
+    const journal = { arguments: args, ...approvalOf(job), answers: [], once: [] };
+    const isTransformed = job.transformed === true;
+    const request = { id, name, arguments: args, isTransformed, journal, idempotencyKey, startedBy };
+    const options = {
+      attempt: attempt.attempt,
+      // As for all started work: only the tool's own limit holds.
+      toolTimeoutMs: Number.POSITIVE_INFINITY,
+      jobs: undefined,
+      ...(policy ? { policy } : {}),
+      ...(logger ? { logger } : {}),
+    };
+    const scope = await this.#scopeOf(job, attempt);
+    const invocation = await RunIds.inJob(idempotencyKey, () => tools.invoke(request, scope, options));
+    return endOf(invocation, { job, definition, signal: attempt.signal });
+  }
+
+  /** What a job ends with whose tool would not get all of its arguments: each of them was one when it was started. */
+  async #lost(job: Job, definition: ToolDefinition): Promise<ToolResult | undefined> {
+    if (whatChanged(job, definition).length === 0) return undefined;
+    const checked = await this.#work.tools.check(job.tool, job.arguments, {
+      transformed: job.transformed === true,
+    });
+    return checked.ok && checked.removed.length > 0
+      ? changedResult(job, definition, checked.removed)
+      : undefined;
+  }
+
+  async #scopeOf(job: Job, { signal }: JobAttempt): Promise<CallScope> {
+    const { engine, jobScope, logger } = this.#work;
+    const given = await jobScope?.(job);
+    return {
+      ...given,
+      ...job.scope,
+      signal: AbortSignal.any([signal, this.#leaving.signal]),
+      onUpdate: (update, call) => {
+        engine
+          .publish({ type: 'progress', jobId: job.id, update: plainJson(update) ?? null })
+          .catch((error) => logSilence(engine, { logger, error }));
+        return given?.onUpdate?.(update, call);
+      },
+    };
+  }
+}
+
+interface DoneJob {
+  readonly job: Job;
+  readonly definition: ToolDefinition;
+  readonly signal: AbortSignal;
+}
+
+/** What is known of the approval of a job's call: of one from an older version, that whatever it needed was given. */
+function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'given'> {
+  if (approved === false) return {};
+  const { answeredBy } = approved;
+  const given =
+    answeredBy === undefined ? {} : { given: [{ kind: 'approval' as const, index: 0, answeredBy }] };
+  return { approved: true, ...given };
+}
+
+function endOf(invocation: Invocation, { job, definition, signal }: DoneJob): AttemptEnd {
+  if (isCancelled(signal)) return { result: cancelledResult(job.tool, reasonOf(signal)), isFailure: false };
+  const { record, result } = invocation;
+  const { status } = record;
+  const { waits = [], journal } = invocation.status === 'suspended' ? invocation.suspension : {};
+  if (status === 'rejected' || journal?.reasks !== undefined)
+    return { result: changedResult(job, definition) ?? result, isFailure: false };
+  if (waits.some(({ kind }) => kind === 'approval'))
+    return { result: unapprovedResult(job.tool), isFailure: false };
+  const isStopped = status === 'aborted';
+  return { result, isFailure: status === 'error' || status === 'timed_out', isStopped };
+}
+
+/** What a job ends with whose tool needs an approval by now: a new call of it asks for one. */
+function unapprovedResult(tool: string): ToolResult {
+  const message = `The tool '${tool}' needs an approval by now, and this work was started without one. The work was not done. Call the tool again, and somebody is asked.`;
+  return failedResult('NotExecutableHere', message);
+}
+
+function isCancelled({ reason }: AbortSignal): boolean {
+  return ToolwrightError.is(reason) && reason.name === 'TaskCancelled';
+}
+
+function reasonOf({ reason }: AbortSignal): string {
+  return (reason as Error).message;
+}
+
+/** What a job ends with whose arguments fitted the tool that it was started with, and do not fit this one. */
+function changedResult(
+  job: Job,
+  definition: ToolDefinition,
+  lost: readonly string[] = [],
+): ToolResult | undefined {
+  const changed = whatChanged(job, definition);
+  if (changed.length === 0) return undefined;
+  const missing =
+    lost.length === 0 ? '' : ` It has no ${lost.map((path) => `'${path}'`).join(', ')} any more.`;
+  return failedResult(
+    'DefinitionChanged',
+    `The tool '${job.tool}' was changed after the work had been started (${changed.join(' and ')}), and does not take its arguments any more: ${JSON.stringify(job.arguments)}.${missing} The work was not done.`,
+  );
+}
+
+/** What of a tool is not as it was when a job was started. */
+function whatChanged(job: Job, definition: ToolDefinition): readonly string[] {
+  const [parameters, options] = job.fingerprint.split('.');
+  const [parametersNow, optionsNow] = fingerprintOf(definition).split('.');
+  return [
+    ...(parameters === parametersNow ? [] : ['its parameters']),
+    ...(options === optionsNow ? [] : ['its options']),
+  ];
+}
+
+/** How many jobs of a tool run at the same time, and who waits for one of them to end. */
+interface Slots {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+/** Keeps jobs of a tool waiting while as many run as its `concurrency` says. */
+class ToolSlots {
+  readonly #tools = new Map<string, Slots>();
+
+  /** Resolves when the job may run; what it gives is called when it has ended. */
+  async enter(tool: string, concurrency = Number.POSITIVE_INFINITY): Promise<() => void> {
+    const slots = this.#tools.get(tool) ?? { running: 0, waiting: [] };
+    this.#tools.set(tool, slots);
+    if (slots.running < concurrency) slots.running += 1;
+    else await new Promise<void>((resolve) => slots.waiting.push(resolve));
+    return () => this.#leave(tool, slots);
+  }
+
+  /** The slot goes to the next, or is free. */
+  #leave(tool: string, slots: Slots): void {
+    const next = slots.waiting.shift();
+    if (next !== undefined) next();
+    else slots.running -= 1;
+    if (slots.running === 0) this.#tools.delete(tool);
+  }
+}

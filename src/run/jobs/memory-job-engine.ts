@@ -1,0 +1,237 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type {
+  DeadJob,
+  DeadJobQuery,
+  EngineCloseOptions,
+  GiveBackOptions,
+  Job,
+  JobBackoff,
+  JobEngine,
+  JobHandler,
+  JobNews,
+  JobNewsListener,
+  JobOptions,
+  JobWorker,
+  WorkOptions,
+} from '../../core/contract/job-engine.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { callListener, closeWithin, MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+
+interface Entry {
+  readonly job: Job;
+  readonly options: JobOptions;
+  state: 'delayed' | 'waiting' | 'running';
+  /** Attempts that have begun. */
+  begun: number;
+  /** Attempts that are used up. */
+  failed: number;
+  timer?: NodeJS.Timeout;
+  readonly controller: AbortController;
+}
+
+interface Worker {
+  readonly queue: string | undefined;
+  readonly handle: JobHandler;
+  /** A job is done in the surroundings of its worker, not in those of the call that started it. */
+  readonly inContext: <Value>(work: () => Value) => Value;
+  free: number;
+  isOpen: boolean;
+  readonly running: Set<Promise<void>>;
+}
+
+/** Ended jobs whose ids are remembered, and dead ones that are listed: the latest. */
+const REMEMBERED = 10_000;
+
+/**
+ * Runs jobs in this process, as long as it lives: for tests, and for a single process whose started work need not
+ * outlive it. It does what the engines on a broker do, in the same order of things.
+ *
+ * @example
+ * ```ts
+ * const engine = new MemoryJobEngine();
+ * const dead = await engine.deadJobs();
+ * ```
+ */
+export class MemoryJobEngine implements JobEngine {
+  /** What waits or runs, in the order in which it came. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #ended = new Set<string>();
+  readonly #dead = new Map<string, DeadJob>();
+  readonly #workers = new Set<Worker>();
+  readonly #listeners = new Set<{ readonly hear: JobNewsListener }>();
+
+  async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
+    const { id } = job;
+    if (this.#entries.has(id) || this.#ended.has(id)) return;
+    // A copy, as from any other engine.
+    const kept = JSON.parse(JSON.stringify(job)) as Job;
+    const entry: Entry = {
+      job: kept,
+      options,
+      state: 'waiting',
+      begun: 0,
+      failed: 0,
+      controller: new AbortController(),
+    };
+    this.#entries.set(id, entry);
+    this.#wait(entry, options.delay ?? 0);
+  }
+
+  async work({ concurrency = 1, queue, handle }: WorkOptions): Promise<JobWorker> {
+    const inContext = AsyncLocalStorage.snapshot();
+    const worker: Worker = {
+      queue,
+      handle,
+      inContext,
+      free: concurrency,
+      isOpen: true,
+      running: new Set(),
+    };
+    this.#workers.add(worker);
+    this.#serve();
+    return { close: () => this.#drain(worker) };
+  }
+
+  async cancel(jobId: string, reason?: string): Promise<boolean> {
+    const entry = this.#entries.get(jobId);
+    if (entry === undefined || entry.controller.signal.aborted) return false;
+    if (entry.state !== 'running') this.#end(entry);
+    entry.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
+    return true;
+  }
+
+  async publish(news: JobNews): Promise<void> {
+    const text = JSON.stringify(news);
+    for (const { hear } of [...this.#listeners])
+      callListener(
+        () => hear(JSON.parse(text) as JobNews),
+        () => {},
+      );
+  }
+
+  async subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
+    const subscription = { hear: listener };
+    this.#listeners.add(subscription);
+    return async () => void this.#listeners.delete(subscription);
+  }
+
+  async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
+    if (jobIds === undefined) return [...this.#dead.values()].reverse().slice(0, limit);
+    return jobIds.flatMap((id) => this.#dead.get(id) ?? []);
+  }
+
+  async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
+    if (!this.#dead.delete(job.id)) return false;
+    this.#ended.delete(job.id);
+    await this.enqueue(job, options);
+    return true;
+  }
+
+  async close({ timeoutMs }: EngineCloseOptions = {}): Promise<void> {
+    const drained = Promise.all(Array.from(this.#workers, (worker) => this.#drain(worker)));
+    await closeWithin(drained, { timeoutMs }, () => {});
+    for (const { timer } of this.#entries.values()) clearTimeout(timer);
+    this.#listeners.clear();
+  }
+
+  async #drain(worker: Worker): Promise<void> {
+    worker.isOpen = false;
+    await Promise.all(worker.running);
+    this.#workers.delete(worker);
+  }
+
+  #wait(entry: Entry, delayMs: number): void {
+    entry.state = delayMs > 0 ? 'delayed' : 'waiting';
+    if (delayMs === 0) this.#serve();
+    else entry.timer = setTimeout(() => this.#wait(entry, 0), Math.min(delayMs, MAX_TIMER_MS));
+  }
+
+  /** Gives waiting jobs to free workers. */
+  #serve(): void {
+    for (const worker of this.#workers) {
+      while (worker.isOpen && worker.free > 0) {
+        const entry = this.#next(worker.queue);
+        if (entry === undefined) break;
+        this.#start(worker, entry);
+      }
+    }
+  }
+
+  #next(queue: string | undefined): Entry | undefined {
+    let first: Entry | undefined;
+    for (const entry of this.#entries.values()) {
+      if (entry.state !== 'waiting' || entry.options.queue !== queue) continue;
+      if (first === undefined || priorityOf(entry) < priorityOf(first)) first = entry;
+      if (priorityOf(first) === 0) break;
+    }
+    return first;
+  }
+
+  #start(worker: Worker, entry: Entry): void {
+    entry.state = 'running';
+    entry.begun += 1;
+    worker.free -= 1;
+    // The others come first the next time: what one gives back is not brought to it again and again.
+    this.#workers.delete(worker);
+    this.#workers.add(worker);
+    const running = worker
+      .inContext(() => this.#attempt(worker.handle, entry))
+      .finally(() => {
+        worker.free += 1;
+        worker.running.delete(running);
+        this.#serve();
+      });
+    worker.running.add(running);
+  }
+
+  async #attempt(handle: JobHandler, entry: Entry): Promise<void> {
+    const { job, options, begun, controller } = entry;
+    const { signal } = controller;
+    const { attempts = 1, backoff } = options;
+    let givenBack: Required<GiveBackOptions> | undefined;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      await handle(job, {
+        signal,
+        attempt: begun,
+        isLast: entry.failed + 1 >= attempts,
+        heartbeat: async () => {},
+        giveBack: async ({ delay = 0 } = {}) => {
+          givenBack = { delay };
+        },
+      });
+    } catch (error) {
+      failure = { error };
+    }
+    if (signal.aborted) return this.#end(entry);
+    if (givenBack !== undefined) return this.#wait(entry, givenBack.delay);
+    if (failure === undefined) return this.#end(entry);
+    entry.failed += 1;
+    if (entry.failed < attempts) return this.#wait(entry, pauseBefore(entry.failed + 1, backoff));
+    this.#end(entry);
+    remember(this.#dead, { job, error: errorMessage(failure.error), attempts: begun });
+  }
+
+  #end({ job: { id }, timer }: Entry): void {
+    clearTimeout(timer);
+    this.#entries.delete(id);
+    this.#ended.add(id);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
+  }
+}
+
+function priorityOf({ options }: Entry): number {
+  return options.priority ?? 0;
+}
+
+function pauseBefore(attempt: number, { type, delay }: JobBackoff = { type: 'fixed', delay: 0 }): number {
+  return type === 'fixed' ? delay : delay * 2 ** (attempt - 2);
+}
+
+function remember(dead: Map<string, DeadJob>, job: DeadJob): void {
+  dead.set(job.job.id, job);
+  const [oldest] = dead.keys();
+  if (dead.size > REMEMBERED && oldest !== undefined) dead.delete(oldest);
+}

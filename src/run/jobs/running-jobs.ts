@@ -1,0 +1,66 @@
+import type { Job } from '../../core/contract/job-engine.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+
+/** Cancelled jobs that have not begun here, and are remembered because they may be about to. */
+const REMEMBERED = 1000;
+
+interface Running {
+  readonly controller: AbortController;
+  isCancelled: boolean;
+  isLost: boolean;
+}
+
+/** How the run of a job ended. `lost`: the engine has given it out again, so that how its work ended does not count. */
+export type RunEnd = 'ended' | 'lost';
+
+/** For how long a lost job is returned to its queue, if it still is this process's: the attempt before ends meanwhile. */
+export const LOST_DELAY_MS = 1_000;
+
+/** The jobs that run in this process, so that they can be stopped. */
+export class RunningJobs {
+  readonly #running = new Map<string, Running>();
+  readonly #cancelled = new Map<string, string | undefined>();
+
+  /** Runs a job. One that was cancelled has ended, however its work ends; what else the work throws, is thrown. */
+  async run({ id }: Job, work: (signal: AbortSignal) => Promise<void>): Promise<RunEnd> {
+    // Its lease lapsed while this process was starved, and the attempt before has not noticed it yet.
+    if (this.#running.has(id)) {
+      this.lose(id);
+      return 'lost';
+    }
+    const running: Running = { controller: new AbortController(), isCancelled: false, isLost: false };
+    this.#running.set(id, running);
+    // The request came before the job.
+    if (this.#cancelled.has(id)) this.cancel(id, this.#cancelled.get(id));
+    this.#cancelled.delete(id);
+    try {
+      await work(running.controller.signal);
+    } catch (error) {
+      if (running.isLost) return 'lost';
+      if (!running.isCancelled) throw error;
+    } finally {
+      this.#running.delete(id);
+    }
+    return 'ended';
+  }
+
+  cancel(jobId: string, reason: string | undefined): void {
+    const running = this.#running.get(jobId);
+    if (running === undefined) {
+      this.#cancelled.set(jobId, reason);
+      const [oldest] = this.#cancelled.keys();
+      if (this.#cancelled.size > REMEMBERED && oldest !== undefined) this.#cancelled.delete(oldest);
+      return;
+    }
+    running.isCancelled = true;
+    running.controller.abort(new ToolwrightError('TaskCancelled', reason ?? 'The job was cancelled.'));
+  }
+
+  /** Somebody else has the job by now. */
+  lose(jobId: string): void {
+    const running = this.#running.get(jobId);
+    if (running === undefined) return;
+    running.isLost = true;
+    running.controller.abort(new DOMException('Another worker has taken the job over', 'AbortError'));
+  }
+}

@@ -1,0 +1,271 @@
+import type { CallScope } from '../../core/contract/call.js';
+import type { Approval, ToolAnnotations } from '../../core/contract/declaration.js';
+import type { JsonObject, SchemaSource } from '../../core/contract/json-schema.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import {
+  ANYTHING,
+  COUNT,
+  FILLED_TEXT,
+  FUNCTION,
+  MILLISECONDS,
+  optionTable,
+  type RulesOf,
+  required,
+  TEXT,
+} from '../../core/kernel/options.js';
+import { type ArgumentsOf, defineTool } from '../../tools/discovery/define-tool.js';
+import { bothPolicies } from '../call/allow.js';
+import { RunIds } from '../call/effect-key.js';
+import { failedResult } from '../call/result-text.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import { type ChildRuns, childRuns, leftSuspended, toolsOfAgents } from './child-runs.js';
+import type { ToolLoopResult } from './events.js';
+import { addUsage, usageSince } from './loop-run.js';
+import { LOOP_RULES, type ToolLoopConfig } from './options.js';
+import { driveChild, driveRun } from './run.js';
+
+/** The options of the loop that an agent may set for itself; the run that it is in has the others. */
+const LOOP_OPTIONS = [
+  ...(['provider', 'model', 'tools', 'output', 'maxIterations', 'llmOptions', 'maxRetries'] as const),
+  ...(['maxConcurrency', 'toolTimeoutMs', 'onLimit', 'policy', 'fallback', 'compactHistory'] as const),
+  ...(['answerWithinMs', 'logger', 'budget', 'hooks'] as const),
+] as const;
+
+type AgentConfig = Pick<ToolLoopConfig, (typeof LOOP_OPTIONS)[number]>;
+
+/** What an agent receives about the call that it runs in. */
+export type AgentContext = Pick<
+  ToolContext,
+  'channel' | 'chatId' | 'conversationId' | 'data' | 'signal' | 'messages'
+>;
+
+/** Options of {@link agentAsTool}. */
+export interface AgentAsToolOptions<Source extends SchemaSource = SchemaSource> extends AgentConfig {
+  readonly name: string;
+  /** What the agent does, and when to call it. */
+  readonly description: string;
+  readonly systemPrompt?: string;
+  /** Default: `{ task: string }`. */
+  readonly parameters?: Source;
+  /** What the agent is asked; default: the `task`, or the arguments as JSON. */
+  readonly prompt?: (args: ArgumentsOf<Source>) => string;
+  /** What was said before it is asked, such as the conversation that the call is in; default: nothing. */
+  readonly earlier?: (context: AgentContext) => readonly Message[];
+  /** So many agents may be in each other, this one included; default 4. */
+  readonly maxDepth?: number;
+  /** Milliseconds for a whole run of the agent; default: no limit but those of its requests and calls. */
+  readonly timeoutMs?: number;
+  readonly approval?: Approval;
+  readonly annotations?: ToolAnnotations;
+}
+
+const RULES = {
+  name: required(FILLED_TEXT),
+  description: required(FILLED_TEXT),
+  ...Object.fromEntries(LOOP_OPTIONS.map((option) => [option, LOOP_RULES[option]])),
+  systemPrompt: TEXT,
+  parameters: ANYTHING,
+  prompt: FUNCTION,
+  earlier: FUNCTION,
+  maxDepth: COUNT,
+  timeoutMs: MILLISECONDS,
+  approval: ANYTHING,
+  annotations: ANYTHING,
+} as RulesOf<AgentAsToolOptions>;
+
+const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {
+  store: 'a `store` of the run that calls the agent: it keeps the agent’s run, too',
+});
+
+const TASK = {
+  type: 'object',
+  properties: {
+    task: { type: 'string', description: 'What is to be done, with all that one needs to know' },
+  },
+  required: ['task'],
+} as const;
+
+const DEFAULT_DEPTH = 4;
+
+/**
+ * A tool that is an agent: each call is a run of its own, with its own model, tools and prompt. What it answers is the
+ * result: its text, or data of its `output`.
+ *
+ * The run takes place on behalf of the owner of the run that calls it, under that run's policy beside its own, within
+ * its hooks, and its log tells no more than that of the run. What it waits for is in the `pending` of that run, with the `path` to it; answered there, it goes on where it was. Its usage
+ * counts for that run, and its events come there as `call-event`.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong, ToolDeclarationError (502) for tools that are none.
+ *
+ * @example
+ * ```ts
+ * const research = agentAsTool({
+ *   name: 'research',
+ *   description: 'Finds out what is known about a company',
+ *   provider,
+ *   model: 'gpt-5-mini',
+ *   tools,
+ *   systemPrompt: 'Answer in three sentences.',
+ * });
+ * const run = await runToolLoop({ provider, model: 'gpt-5', tools: [research] }, messages);
+ * ```
+ */
+export function agentAsTool<Source extends SchemaSource = typeof TASK>(
+  options: AgentAsToolOptions<Source>,
+): ToolDefinition {
+  checkOptions(options, OPTIONS as unknown as Parameters<typeof checkOptions>[1]);
+  const { tools = [], name, description, timeoutMs = Number.POSITIVE_INFINITY, ...others } = options;
+  const registry = registryOf(tools);
+  const { parameters = TASK, approval, annotations } = others;
+  const ready = { ...(options as unknown as AgentAsToolOptions), tools: registry };
+  const tool = defineTool({
+    name,
+    description,
+    parameters: parameters as SchemaSource,
+    timeoutMs,
+    ...(approval === undefined ? {} : { approval }),
+    ...(annotations === undefined ? {} : { annotations }),
+    execute: (args: unknown, context: ToolContext) => runAgent(ready, args as JsonObject, { context }),
+  });
+  toolsOfAgents.set(tool, () => registry);
+  agents.set(tool, ready);
+  return tool;
+}
+
+const agents = new WeakMap<object, AgentAsToolOptions>();
+
+/** The call that an agent runs in, and what may end the agent, where that is not what ends the call. */
+interface AgentCall {
+  readonly context: ToolContext;
+  readonly signal?: AbortSignal;
+}
+
+export async function runAgentOf(
+  tool: ToolDefinition,
+  args: JsonObject,
+  call: AgentCall,
+): Promise<ToolResult> {
+  const options = agents.get(tool);
+  if (options === undefined) throw new TypeError(`'${tool.name}' is no agent`);
+  return runAgent(options, args, call);
+}
+
+/** Tells of which agent's tools the calls are that runs within the calls of a tool wait for. */
+export function noteAgents(
+  tool: ToolDefinition,
+  agentOf: (args: JsonObject) => ToolDefinition | undefined,
+): void {
+  toolsOfAgents.set(tool, (args) => {
+    const agent = agentOf(args);
+    return agent && toolsOfAgents.get(agent)?.(args);
+  });
+}
+
+async function runAgent(
+  options: AgentAsToolOptions,
+  args: JsonObject,
+  { context, signal = context.signal }: AgentCall,
+): Promise<ToolResult> {
+  const { name, maxDepth = DEFAULT_DEPTH } = options;
+  const outer = childRuns.getStore();
+  if (outer !== undefined && outer.depth > maxDepth)
+    return failedResult(
+      'AgentsTooDeep',
+      `The agent '${name}' was not run: ${maxDepth} agents are in each other.`,
+    );
+  const config = { ...configIn(outer, options), runId: runIdsOf(context).next([name, args]) };
+  const start = { messages: messagesOf(options, args, context) };
+  const scope = scopeIn(outer, context, signal);
+  const sink = outer?.run.sink;
+  if (outer === undefined) return resultOf(name, await driveRun(config, start, { scope }));
+  const { call, run } = outer;
+  // Whoever hears of the run hears nothing of what goes on behind an answered call: its completion tells of that.
+  const told: RunSink = (event) =>
+    outer.isClosed ? undefined : sink?.({ type: 'call-event', callId: call.id, tool: call.name, event });
+  const watched = sink === undefined ? {} : { sink: told, hasReader: run.hasReader ?? (() => true) };
+  // The state around it contains it; behind an answered call, nobody could go on with it.
+  const deps = { scope, ...watched, saveTo: { save: () => {} }, resultsOf: run.resultsOf };
+  const { result, before } = await driveChild(outer, config, { start, deps });
+  addUsage(run, usageSince(before, result.usage));
+  return resultOf(name, result);
+}
+
+const runIds = new WeakMap<ToolContext, RunIds>();
+
+function runIdsOf(context: ToolContext): RunIds {
+  const ids = runIds.get(context) ?? new RunIds(context.idempotencyKey ?? crypto.randomUUID());
+  runIds.set(context, ids);
+  return ids;
+}
+
+type RunSink = NonNullable<ChildRuns['run']['sink']>;
+
+/** The policy and the hooks of the run that calls the agent apply to the agent, too. */
+function configIn(outer: ChildRuns | undefined, options: AgentAsToolOptions): ToolLoopConfig {
+  const given = LOOP_OPTIONS.filter((option) => options[option] !== undefined);
+  const own = Object.fromEntries(given.map((option) => [option, options[option]]));
+  const { logger, store, hooks: outerHooks = [], policy: outerPolicy } = outer?.run.config ?? {};
+  const policy = bothPolicies(outerPolicy, options.policy);
+  const registry = options.tools as ToolRegistry;
+  const tools = outer === undefined ? registry : withinOf(registry, outer.run.tools);
+  const all = new Set([...outerHooks, ...(options.hooks ?? [])]);
+  const hooks = [...all].filter((hook) => !tools.hooks.includes(hook));
+  return {
+    ...(logger === undefined ? {} : { logger }),
+    // For standing approvals: the run itself is part of the state of the run around it.
+    ...(store === undefined ? {} : { store }),
+    ...(own as unknown as ToolLoopConfig),
+    tools,
+    hooks: hooks.length > 0 ? hooks : undefined,
+    ...(policy === undefined ? {} : { policy }),
+  };
+}
+
+/** By the registry of an agent and that of the run that calls it, so that what is worked out of them is so once. */
+const within = new WeakMap<ToolRegistry, WeakMap<ToolRegistry, ToolRegistry>>();
+
+function withinOf(registry: ToolRegistry, outer: ToolRegistry): ToolRegistry {
+  const known = within.get(registry) ?? new WeakMap<ToolRegistry, ToolRegistry>();
+  within.set(registry, known);
+  const made = known.get(outer) ?? registry.within(outer);
+  known.set(outer, made);
+  return made;
+}
+
+function messagesOf(
+  { systemPrompt, parameters, prompt, earlier }: AgentAsToolOptions,
+  args: JsonObject,
+  context: AgentContext,
+): Message[] {
+  const task = parameters === undefined && prompt === undefined ? String(args.task) : undefined;
+  const content = task ?? prompt?.(args as never) ?? JSON.stringify(args);
+  const user: Message = { role: 'user', content };
+  const said = [...(earlier?.(context) ?? []), user];
+  return systemPrompt === undefined ? said : [{ role: 'system', content: systemPrompt }, ...said];
+}
+
+/** The surroundings of the call: the same owner, data and container. */
+function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
+  const { channel, chatId, conversationId, data } = context;
+  const given = { channel, chatId, conversationId, data, signal };
+  const { owner, container, onLog } = outer?.scope ?? {};
+  const all = Object.entries({ ...given, owner, container, onLog });
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+/** What the model that called the agent gets of its run; the application finds the rest in `details`. */
+function resultOf(name: string, run: ToolLoopResult): ToolResult {
+  const { status, content, output, iterations, usage, error, state } = run;
+  if (state !== undefined) return leftSuspended(name, state);
+  const details = { status, iterations, usage, toolCalls: run.toolCalls.length };
+  if (status !== 'completed') {
+    const reason = error?.message ?? status;
+    const failed = failedResult('ToolExecutionFailed', `The agent '${name}' did not end: ${reason}`, error);
+    return new ToolResult({ ...failed, details });
+  }
+  return new ToolResult({ forLLM: output === undefined ? content : JSON.stringify(output), details });
+}

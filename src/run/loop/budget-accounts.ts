@@ -1,0 +1,433 @@
+import {
+  type AskableLimits,
+  type Budget,
+  type BudgetGrant,
+  type BudgetLimits,
+  type KeyedBudget,
+  keepsBudgets,
+  type PriceTable,
+} from '../../core/contract/budget.js';
+import {
+  addAmounts,
+  type BudgetAccount,
+  type BudgetAmounts,
+  type BudgetLedger,
+  type BudgetPart,
+  type BudgetReservation,
+  conversationKey,
+  grantedKey,
+  NO_AMOUNTS,
+  partBeyond,
+} from '../../core/contract/budget-ledger.js';
+import type { CallScope, CallStatus } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { type RunState, STORED_ID } from '../../core/contract/run-state.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { checkArguments, type InvalidOption, InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+
+type BudgetFault = Pick<InvalidOption, 'option' | 'problem' | 'fix'>;
+
+export function wrongBudget({ option, problem, fix }: BudgetFault): InvalidOptionsError {
+  return new InvalidOptionsError([{ where: 'the loop’s config', option, problem, fix }]);
+}
+
+/** Whether anything in it counts what requests cost. */
+export function countsCost({ prices, cost, conversation, by = [], children }: Budget): boolean {
+  const limits = [cost, conversation?.cost, children?.cost, ...by.map((keyed) => keyed.cost)];
+  return prices !== undefined || limits.some((limit) => limit !== undefined);
+}
+
+/** A model without a price: what it costs is not known, and not free. */
+export function missingPrice(prices: PriceTable | undefined, model: string): BudgetFault | undefined {
+  try {
+    priceOf(prices ?? PRICES, model);
+    return undefined;
+  } catch {
+    return {
+      option: 'budget.prices',
+      problem: `there is no price for the model '${model}'`,
+      fix: `budget: { prices: { ...PRICES, '${model}': { input: …, output: … } } }, in dollars for a million tokens`,
+    };
+  }
+}
+
+/** What a request reserves of a part that is too small for it; the amounts as people read them. */
+export interface RequestNeed {
+  readonly option: string;
+  readonly reserved: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+function describeNeed({ reserved, inputTokens, outputTokens }: RequestNeed): string {
+  return `reserves ${reserved} for about ${inputTokens} tokens of input and ${outputTokens} of output`;
+}
+
+const RESERVE_LESS = 'or reserve less, with budget.maxOutputTokens or a limit of tokens in llmOptions';
+
+/** Why the next request is not made, and what would change that. */
+export function nextRequest(need: RequestNeed): string {
+  return `the next request ${describeNeed(need)}. Raise ${need.option}, ${RESERVE_LESS}.`;
+}
+
+/** A budget that has never had enough for a request. */
+export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
+  const { option, reserved } = need;
+  return {
+    option,
+    problem: `${option} is ${limit}, which pays for no useful request: one ${describeNeed(need)}`,
+    fix: `${option}: ${reserved} or more; ${RESERVE_LESS}`,
+  };
+}
+
+/** A budget that several runs share, and nothing that keeps it. */
+export const MISSING_LEDGER: BudgetFault = {
+  option: 'budget.store',
+  problem: 'a budget of a conversation or a key is kept in a store, and there is none',
+  fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
+};
+
+const PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
+
+/** Limits that ask for more, although there is nothing to grant. */
+export function askingFaults({ conversation, by = [], children, ...own }: Budget): readonly BudgetFault[] {
+  return [
+    ...faultsOfAsking('budget', own),
+    ...faultsOfAsking('budget.conversation', conversation),
+    ...by.flatMap((limits, index) => faultsOfAsking(`budget.by[${index}]`, limits)),
+    ...faultsOfAsking('budget.children', children),
+  ];
+}
+
+function faultsOfAsking(of: string, limits: AskableLimits = {}): readonly BudgetFault[] {
+  const { whenSpent = 'end' } = limits;
+  if (whenSpent === 'end') return [];
+  const limited = PARTS.filter((part) => limits[part] !== undefined);
+  if (limited.length === 0) {
+    const problem = `${of}.whenSpent asks for more, and nothing beside it is limited`;
+    const fix = "the limits that it is for: { cost: 0.5, whenSpent: 'ask' }";
+    return [{ option: `${of}.whenSpent`, problem, fix }];
+  }
+  if (whenSpent === 'ask') return [];
+  const asked = PARTS.filter((part) => whenSpent.ask[part] !== undefined);
+  const option = `${of}.whenSpent.ask`;
+  if (asked.length === 0) {
+    const fix = `whenSpent: 'ask', or { ask: { ${limited[0]}: … } }`;
+    return [{ option, problem: `${option} grants nothing`, fix }];
+  }
+  return asked
+    .filter((part) => !limited.includes(part))
+    .map((part) => ({
+      option: `${option}.${part}`,
+      problem: `${option}.${part} grants more of what ${of} does not limit`,
+      fix: `${of}.${part}: … beside whenSpent, or no ${part} in it`,
+    }));
+}
+
+/** The faults of a budget whatever the run: models without a price, a missing store, questions for nothing. */
+export function budgetFaults(
+  budget: Budget,
+  { models, store }: { readonly models: readonly string[]; readonly store: unknown },
+): readonly BudgetFault[] {
+  const { conversation, by = [], prices } = budget;
+  const isShared = conversation !== undefined || by.length > 0;
+  const hasLedger = budget.store !== undefined || keepsBudgets(store);
+  const unpriced = countsCost(budget) ? models.map((model) => missingPrice(prices, model)) : [];
+  return [
+    ...unpriced.filter((fault) => fault !== undefined),
+    ...(isShared && !hasLedger ? [MISSING_LEDGER] : []),
+    ...askingFaults(budget),
+  ];
+}
+
+/** What a run asks that came to a limit; amounts as ledgers count. */
+export interface BudgetQuestion {
+  /** The place of the account. */
+  readonly account: string;
+  readonly whose: string;
+  readonly part: BudgetPart;
+  readonly limit: number;
+  readonly left: number;
+  /** Less would not be enough for what comes next. */
+  readonly least: number;
+  readonly most: number;
+  readonly message: string;
+}
+
+export const WORDS: Readonly<Record<BudgetPart, string>> = {
+  tokens: 'tokens',
+  cost: 'units of cost',
+  calls: 'calls',
+  steps: 'requests',
+  timeMs: 'milliseconds',
+};
+
+export function shown(part: BudgetPart, amount: number): number {
+  return part === 'cost' ? inUnits(amount) : Math.round(amount);
+}
+
+type AccountName = Pick<Account, 'place' | 'whose' | 'option'>;
+
+/** Something that a run spends from, and what may be granted beyond that. */
+export abstract class Account {
+  /** The same in every process that goes on with the run. */
+  readonly place: string;
+  readonly whose: string;
+  /** Where its limits stand: `budget.conversation`. */
+  readonly option: string;
+  readonly #limits: Partial<BudgetAmounts>;
+  readonly #grantable: Partial<BudgetAmounts>;
+  #granted: BudgetAmounts = NO_AMOUNTS;
+  #isRefused = false;
+
+  constructor({ place, whose, option }: AccountName, given: AskableLimits) {
+    this.place = place;
+    this.whose = whose;
+    this.option = option;
+    this.#limits = amountsIn(given);
+    this.#grantable = grantableIn(given);
+  }
+
+  get limits(): Partial<BudgetAmounts> {
+    return this.#granted === NO_AMOUNTS ? this.#limits : raisedBy(this.#limits, this.#granted);
+  }
+
+  /** So much more may be granted; 0 if no question is asked. */
+  grantable(part: BudgetPart): number {
+    if (this.#isRefused) return 0;
+    return Math.max(0, (this.#grantable[part] ?? 0) - this.#granted[part]);
+  }
+
+  /** More than may be granted is not. */
+  grant(part: BudgetPart, amount: number): void {
+    const granted = Math.max(0, Math.min(amount, this.grantable(part)));
+    this.#granted = addAmounts(this.#granted, { ...NO_AMOUNTS, [part]: granted });
+  }
+
+  /** Nobody is asked about it any more. */
+  refuse(): void {
+    this.#isRefused = true;
+  }
+
+  get grants(): readonly BudgetGrant[] {
+    const parts = Object.entries(this.#granted) as [BudgetPart, number][];
+    return parts.flatMap(([part, amount]) => (amount > 0 ? [{ account: this.place, part, amount }] : []));
+  }
+}
+
+/** What one run may spend; parallel calls and runs within it take from it at the same time. */
+export class RunAccount extends Account {
+  spent: BudgetAmounts;
+  reserved: BudgetAmounts = NO_AMOUNTS;
+
+  /** `depth`: so many runs are around it. */
+  constructor(
+    given: AskableLimits,
+    {
+      spent,
+      depth,
+      option,
+    }: Pick<AccountName, 'option'> & { readonly spent: BudgetAmounts; readonly depth: number },
+  ) {
+    super({ place: `run ${depth}`, whose: 'the run', option }, given);
+    this.spent = spent;
+  }
+
+  get used(): BudgetAmounts {
+    return addAmounts(this.spent, this.reserved);
+  }
+}
+
+/** What several runs may spend, as a ledger keeps it, together with what was granted beyond. */
+export class SharedAccount extends Account {
+  readonly key: string;
+  /** Keeps what was granted, for the same window: as much as may be granted in all is its limit. */
+  readonly grantedAccount: BudgetAccount;
+  readonly #window: Pick<BudgetAccount, 'windowMs'>;
+
+  constructor(
+    { key, option }: Pick<AccountName, 'option'> & { readonly key: string },
+    { windowMs, ...given }: Omit<KeyedBudget, 'key'>,
+  ) {
+    super({ place: `${windowMs ?? 0} ${key}`, whose: `'${key}'`, option }, given);
+    this.key = key;
+    this.#window = windowMs === undefined ? {} : { windowMs };
+    this.grantedAccount = { key: grantedKey(key), ...this.#window, limits: grantableIn(given) };
+  }
+
+  get account(): BudgetAccount {
+    return { key: this.key, ...this.#window, limits: this.limits };
+  }
+}
+
+function raisedBy(limits: Partial<BudgetAmounts>, more: BudgetAmounts): Partial<BudgetAmounts> {
+  const parts = Object.entries(limits) as [BudgetPart, number][];
+  return Object.fromEntries(parts.map(([part, limit]) => [part, limit + more[part]]));
+}
+
+/**
+ * The accounts that several runs share.
+ *
+ * @throws InvalidOptionsError (521) where it is not said whose they are, or in a key that no store keeps.
+ */
+export function sharedAccounts(
+  { conversation, by = [] }: Budget,
+  scope: CallScope,
+): readonly SharedAccount[] {
+  const { conversationId } = scope;
+  const accounts: SharedAccount[] = [];
+  if (conversation !== undefined) {
+    if (conversationId === undefined)
+      throw wrongBudget({
+        option: 'budget.conversation',
+        problem: 'it is for a conversation, and the scope has no conversationId',
+        fix: "the scope { conversationId: 'c1' }",
+      });
+    checkKey('scope.conversationId', conversationId);
+    const key = conversationKey(conversationId);
+    accounts.push(new SharedAccount({ key, option: 'budget.conversation' }, conversation));
+  }
+  for (const [index, { key: keyOf, ...limits }] of by.entries()) {
+    const option = `budget.by[${index}]`;
+    let key: unknown;
+    let problem = 'the key says nobody, who would share a budget with all other nobodies';
+    try {
+      key = keyOf(scope);
+    } catch (error) {
+      // An author fault, too: a turn that is taken again and again would fail each time.
+      problem = `the key says nobody, as it failed: ${errorMessage(error)}`;
+    }
+    if (typeof key !== 'string' || key === '') {
+      const fix = 'a key that says whose it is, or the scope with what it reads';
+      throw wrongBudget({ option: `${option}.key`, problem, fix });
+    }
+    checkKey(`${option}.key`, key);
+    accounts.push(new SharedAccount({ key, option }, limits));
+  }
+  return accounts;
+}
+
+/** Ledgers take keys as stores take ids. */
+function checkKey(option: string, key: string): void {
+  checkArguments({ of: 'the loop’s config', given: { [option]: key }, rules: { [option]: STORED_ID } });
+}
+
+/** Limits as ledgers count; none where there is none, as with `Infinity`. */
+function amountsIn({ tokens, cost, calls, steps, timeMs }: BudgetLimits): Partial<BudgetAmounts> {
+  const limits = { tokens, cost: cost === undefined ? undefined : inBillionths(cost), calls, steps, timeMs };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => Number.isFinite(limit)));
+}
+
+function grantableIn({ whenSpent = 'end', ...limits }: AskableLimits): Partial<BudgetAmounts> {
+  if (whenSpent === 'end') return {};
+  return amountsIn(whenSpent === 'ask' ? limits : whenSpent.ask);
+}
+
+export type CountedBefore = Pick<RunState, 'spent' | 'granted' | 'usage' | 'iterations'>;
+
+/** What was counted last may be older than the replies that are kept of a lost run. */
+export function spentBefore(before: CountedBefore | undefined): BudgetAmounts {
+  if (before === undefined) return NO_AMOUNTS;
+  const { spent, usage, iterations } = before;
+  const { tokens = 0, cost = 0, calls = 0, steps = 0, timeMs = 0 } = spent ?? {};
+  return {
+    tokens: Math.max(tokens, usage.totalTokens),
+    cost: inBillionths(cost),
+    calls,
+    steps: Math.max(steps, iterations),
+    timeMs,
+  };
+}
+
+/** @throws RangeError for what is no cost; the call is refused then. */
+export function costOfCall(tool: ToolDefinition | undefined, args: JsonObject = {}): number {
+  const cost: unknown = typeof tool?.cost === 'function' ? tool.cost(args) : (tool?.cost ?? 0);
+  if (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0) return inBillionths(cost);
+  throw new RangeError(`The cost of a call of '${tool?.name}' is ${String(cost)}; it is a number, 0 or more`);
+}
+
+const HAS_RUN: readonly CallStatus[] = ['success', 'error', 'timed_out', 'aborted', 'started'];
+
+/** Whether the tool of a call that ended so has run, or may have. */
+export function mayHaveRun(status: CallStatus): boolean {
+  return HAS_RUN.includes(status);
+}
+
+export interface Beyond {
+  readonly account: Account;
+  readonly part: BudgetPart;
+  readonly limit: number;
+  readonly used: number;
+  /** So much more may be granted. */
+  readonly grantable: number;
+}
+
+/** Reserves in all accounts or in none; what was granted is only looked for where their own limits are passed. */
+export async function reserveShared(
+  ledger: BudgetLedger,
+  shared: readonly SharedAccount[],
+  reservation: Omit<BudgetReservation, 'accounts'>,
+): Promise<Beyond | undefined> {
+  const own = shared.map(({ account }) => account);
+  const outcome = await ledger.reserve({ ...reservation, accounts: own });
+  if (outcome.status === 'reserved') return undefined;
+  const granted = await Promise.all(shared.map((account) => grantedOf(ledger, account)));
+  const raised = own.map((account, at) => ({
+    ...account,
+    limits: raisedBy(account.limits, granted[at] ?? NO_AMOUNTS),
+  }));
+  const again = granted.every((amounts) => amounts === NO_AMOUNTS)
+    ? outcome
+    : await ledger.reserve({ ...reservation, accounts: raised });
+  if (again.status === 'reserved') return undefined;
+  const { key, part, left } = again;
+  const known = shared.flatMap((account, at) => {
+    const limit = raised[at]?.limits[part];
+    if (account.key !== key || limit === undefined) return [];
+    const grantable = account.grantable(part) - (granted[at]?.[part] ?? 0);
+    return [{ account, part, limit, used: limit - left, grantable }];
+  });
+  for (const beyond of known) {
+    const { limits: _, ...account } = beyond.account.account;
+    const { spent, reserved } = await ledger.balance(account);
+    const all = addAmounts(spent, reserved);
+    // One key may have several windows; and more may be used than there was.
+    if (partBeyond({ [part]: beyond.limit }, all, reservation.amounts)) return { ...beyond, used: all[part] };
+  }
+  return known[0];
+}
+
+async function grantedOf(
+  ledger: BudgetLedger,
+  { grantedAccount: { limits, ...account } }: SharedAccount,
+): Promise<BudgetAmounts> {
+  if (Object.keys(limits).length === 0) return NO_AMOUNTS;
+  const { reserved } = await ledger.balance(account);
+  return Object.values(reserved).some((amount) => amount > 0) ? reserved : NO_AMOUNTS;
+}
+
+/** How long a grant without a window counts. */
+const YEAR_MS = 31_536_000_000;
+
+/**
+ * Stores a grant with an account, as far as so much may be granted in all: as a reservation that is never settled. The
+ * id is the same if the same answer is taken twice: it is granted once.
+ */
+export async function grantShared(
+  ledger: BudgetLedger,
+  { grantedAccount }: SharedAccount,
+  { id, part, amount }: { readonly id: string; readonly part: BudgetPart; readonly amount: number },
+): Promise<void> {
+  const leaseMs = grantedAccount.windowMs ?? YEAR_MS;
+  const reserve = (granted: number) =>
+    ledger.reserve({
+      id,
+      accounts: [grantedAccount],
+      amounts: { ...NO_AMOUNTS, [part]: granted },
+      leaseMs,
+    });
+  const outcome = await reserve(amount);
+  if (outcome.status === 'spent' && outcome.left > 0) await reserve(outcome.left);
+}

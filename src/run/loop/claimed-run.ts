@@ -1,0 +1,270 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
+import {
+  CHECKPOINT_STORE,
+  type CheckpointStore,
+  type KeptRun,
+  type RunCheckpoint,
+  type SeizeLease,
+} from '../../core/contract/run-checkpoint.js';
+import type { RunClaim, RunState, RunStore } from '../../core/contract/run-state.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import type { OptionRule } from '../../core/kernel/options.js';
+
+export const DEFAULT_LEASE_MS = 30_000;
+
+/** Milliseconds for which a run is claimed. */
+export const LEASE: OptionRule = {
+  accepts: (value) => Number.isFinite(value) && Number(value) >= 1,
+  fix: 'a number, 1 or more',
+  schema: { type: 'number', minimum: 1 },
+};
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export interface ClaimRequest<Store extends RunStore = RunStore> {
+  readonly store: Store;
+  readonly runId: string;
+  readonly leaseMs: number;
+}
+
+/** One write about a claimed run; false if the claim no longer holds. */
+interface ClaimedWrite {
+  readonly write: (claim: RunClaim) => boolean | Promise<boolean>;
+  /** Whether a write was done that had seemed to fail, and now is refused. */
+  readonly wasDone?: () => Promise<boolean>;
+}
+
+/** A run whose holder this process is, as long as it renews its lease, which it does at every third of it. */
+export class ClaimedRun {
+  readonly claim: RunClaim;
+  readonly leaseMs: number;
+  readonly #store: RunStore;
+  readonly #lost = new AbortController();
+  readonly #renewal: LeaseRenewal<boolean>;
+
+  constructor({ store, runId, leaseMs }: ClaimRequest, claim: string = crypto.randomUUID()) {
+    this.#store = store;
+    this.leaseMs = leaseMs;
+    this.claim = { runId, claim };
+    this.#renewal = new LeaseRenewal({
+      leaseMs,
+      renew: () => store.renew({ ...this.claim, leaseMs }),
+      take: (holds) => {
+        if (!holds) void this.#takenOver();
+        return holds;
+      },
+      fail: (cause) => {
+        const message = `The claim on run '${runId}' could not be renewed: ${errorMessage(cause)}`;
+        this.#lost.abort(new ToolwrightError('RunStoreFailed', message, { cause }));
+      },
+    });
+  }
+
+  /** Aborted when the run is no longer this process's; the reason is the error that states why. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  hold(since: number): void {
+    this.#renewal.begin(since);
+  }
+
+  /**
+   * Writes, again and again if the store fails, for as long as the lease. Throws if that was in vain or another process
+   * has the run; then it is lost.
+   */
+  async write({ write, wasDone }: ClaimedWrite): Promise<void> {
+    const since = performance.now();
+    let failed: unknown;
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
+      this.lost.throwIfAborted();
+      try {
+        if (await write(this.claim)) return;
+        if (failed !== undefined && (await wasDone?.())) return;
+        throw await this.#takenOver();
+      } catch (cause) {
+        this.lost.throwIfAborted();
+        failed = cause;
+        if (performance.now() - since + wait >= this.leaseMs) {
+          const message = `The store could not keep run '${this.claim.runId}': ${errorMessage(cause)}`;
+          const error = new ToolwrightError('RunStoreFailed', message, { cause });
+          this.abandon(error);
+          throw error;
+        }
+      }
+      await pause(wait, undefined, { signal: this.lost }).catch(() => {});
+    }
+  }
+
+  /** Gives the run back with its new state; throws `RunClaimed` if another process has it by now. */
+  async release(state: RunState): Promise<void> {
+    this.leave();
+    if (!(await this.#store.release(this.claim, state))) throw await this.#takenOver();
+  }
+
+  /** Gives the run back as it was, or with this state. If the store fails, it stays claimed until the lease ends. */
+  async giveBack(state?: RunState): Promise<void> {
+    this.leave();
+    try {
+      await this.#store.release(this.claim, state);
+    } catch {}
+  }
+
+  /** Removes the run; throws `RunClaimed` if another process has it by now. */
+  async remove(): Promise<void> {
+    this.leave();
+    if (!(await this.#store.remove(this.claim))) throw await this.#takenOver();
+  }
+
+  /** Leaves the run to the process that takes it over when the lease has ended; nothing more is written. */
+  abandon(reason: unknown): void {
+    this.leave();
+    this.#lost.abort(reason);
+  }
+
+  leave(): void {
+    this.#renewal.end();
+  }
+
+  /** Another process has the run, or has ended it, as an operator does who cancels it. */
+  async #takenOver(): Promise<ToolwrightError> {
+    const { runId } = this.claim;
+    let error = claimedByAnother(runId);
+    if (CHECKPOINT_STORE.accepts(this.#store)) {
+      const store = this.#store as CheckpointStore;
+      const run = await (async () => store.read(runId))().catch(() => undefined);
+      const end = run?.entries.findLast((entry) => entry.type === 'end');
+      if (end !== undefined) {
+        const why = end.error === undefined ? '' : ` ${end.error.message}`;
+        const message = `Run '${runId}' has ended (${end.status}): somebody else had taken it over.${why}`;
+        error = new ToolwrightError('RunClaimed', message);
+      }
+    }
+    this.abandon(error);
+    return error;
+  }
+}
+
+export function claimedByAnother(runId: string): ToolwrightError {
+  return new ToolwrightError('RunClaimed', `Run '${runId}' is claimed by somebody else.`);
+}
+
+/** A run that this process has claimed as it stands. */
+export interface SeizedRun {
+  readonly claimed: ClaimedRun;
+  readonly run: KeptRun;
+}
+
+/**
+ * Claims a run, whatever its status.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517).
+ */
+export async function seizeRun({
+  from,
+  ...request
+}: ClaimRequest<CheckpointStore> & Pick<SeizeLease, 'from'>): Promise<SeizedRun> {
+  const { store, runId, leaseMs } = request;
+  const claimed = new ClaimedRun(request);
+  const since = performance.now();
+  const taken = await store.seize({ ...claimed.claim, leaseMs, from });
+  if (taken.status === 'missing')
+    throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  if (taken.status === 'taken') throw claimedByAnother(runId);
+  claimed.hold(since);
+  return { claimed, run: taken.run };
+}
+
+interface RenewedLease<Renewal> {
+  readonly leaseMs: number;
+  /** Asks the store for as much time again. */
+  readonly renew: () => Renewal | Promise<Renewal>;
+  /** Receives what the store answered; false if another process has the lease by now. */
+  readonly take: (renewal: Renewal) => boolean;
+  /** The store could not be asked for so long that the lease has ended: another process may have taken it. */
+  readonly fail: (cause: unknown) => void;
+}
+
+/** Renews a lease at every third of it, until it is over or lost. */
+export class LeaseRenewal<Renewal> {
+  readonly #lease: RenewedLease<Renewal>;
+  #timer: NodeJS.Timeout | undefined;
+  #renewedAt = 0;
+  #isOver = false;
+
+  constructor(lease: RenewedLease<Renewal>) {
+    this.#lease = lease;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** The lease was asked for at this time, by `performance.now()`. */
+  begin(since: number): void {
+    this.#renewedAt = since;
+    this.#schedule();
+  }
+
+  /** Renews it now; the answer of the store is taken only while the lease is not over. */
+  async renew(): Promise<void> {
+    const { leaseMs, renew, take, fail } = this.#lease;
+    const now = performance.now();
+    try {
+      const renewal = await renew();
+      if (this.#isOver || !take(renewal)) return;
+      this.#renewedAt = now;
+    } catch (cause) {
+      if (this.#isOver) return;
+      // The store may come back in time.
+      if (now - this.#renewedAt >= leaseMs) {
+        fail(cause);
+        return;
+      }
+    }
+    this.#schedule();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (this.#isOver) return;
+    const wait = Math.min(this.#lease.leaseMs / 3, MAX_TIMER_MS);
+    this.#timer = setTimeout(() => void this.renew(), wait).unref();
+  }
+}
+
+/** How long a conversation is waited for that another process holds. */
+const LOOK_FOR_MS = 3_000;
+
+/**
+ * Makes a conversation due whose turn was ended from outside: if the turn waited for answers, nothing else would.
+ * Its holder may have looked at the run a moment before. Nothing is done if the conversation's turn is over.
+ */
+export async function lookAgain(
+  store: CheckpointStore,
+  run: Pick<RunCheckpoint, 'runId' | 'turnOf'>,
+): Promise<void> {
+  const { runId, turnOf: conversationId } = run;
+  const { conversations } = store as { readonly conversations?: unknown };
+  if (conversationId === undefined || !CONVERSATION_LOG.accepts(conversations)) return;
+  const log = conversations as ConversationLog;
+  const hold = { conversationId, claim: crypto.randomUUID() };
+  const until = performance.now() + LOOK_FOR_MS;
+  for (;;) {
+    if ((await log.read(conversationId))?.turn?.runId !== runId) return;
+    const outcome = await log.hold({ ...hold, leaseMs: LOOK_FOR_MS });
+    // Less than its revision: as if something had entered since.
+    if (outcome.status === 'held') await log.letGo(hold, outcome.conversation.revision - 1);
+    if (outcome.status !== 'taken' || performance.now() > until) return;
+    await pause(FIRST_PAUSE_MS);
+  }
+}

@@ -1,0 +1,325 @@
+import { type CallRecord, type CallScope, SCOPE_OPTION } from '../../core/contract/call.js';
+import { keepsJobs, type StoredJob } from '../../core/contract/job-store.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import { RUN_ID } from '../../core/contract/run-state.js';
+import type {
+  Compensate,
+  Effect,
+  Reconcile,
+  Reconciliation,
+  ToolDefinition,
+} from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { LOGGER, oneOf, optionTable, required } from '../../core/kernel/options.js';
+import { toDefinition } from '../../tools/discovery/define-tool.js';
+import { partKey } from '../call/effect-key.js';
+import { cancelledResult, completeJob } from '../call/job-dispatch.js';
+import type { RegisteredTool } from '../call/registration.js';
+import { registryOf, ToolRegistry } from '../call/tool-registry.js';
+import {
+  type ClaimedRun,
+  type ClaimRequest,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  lookAgain,
+  seizeRun,
+} from './claimed-run.js';
+import { type FoldedRun, foldRun } from './fold-run.js';
+import { keyOfCall } from './messages.js';
+import { TOOLS } from './options.js';
+import { checkOwner } from './run-owner.js';
+import { endStoredRun } from './stored-run.js';
+import { restoredCall, restoredRecord } from './suspend.js';
+
+/** With what the effects of a run are undone. */
+export interface CompensateOptions {
+  /** The tools of the run. */
+  readonly tools: ToolRegistry | readonly RegisteredTool[];
+  /** The surroundings of the compensations; its owner is the one that the run was kept with. */
+  readonly scope?: CallScope;
+  /** Default: the registry's. */
+  readonly logger?: Logger;
+  /** Milliseconds until another process may go on if this one crashes; default 30,000. */
+  readonly leaseMs?: number;
+}
+
+/** What became of one effect of a run. */
+export interface Compensation {
+  readonly callId: string;
+  readonly tool: string;
+  /** Of the effect. */
+  readonly idempotencyKey: string;
+  /**
+   * `compensated` now, or `before`; `failed`, and those that come earlier in the run were left; `none`: its tool has no
+   * `compensate`, or says (`reconcile`) that the call was not done; `cancelled`: a job that nobody had begun, and nobody
+   * begins any more; `unknown`: the call was cut off, has failed or goes on, or `tools` does not have its tool, so that
+   * nobody knows whether there is an effect to undo.
+   */
+  readonly status: 'compensated' | 'before' | 'failed' | 'none' | 'cancelled' | 'unknown';
+  /** What the compensation gave, or why it failed; of other calls, what is known. */
+  readonly text?: string;
+}
+
+const COMPENSATE_OPTIONS = optionTable<CompensateOptions>('compensateRun', {
+  tools: required(TOOLS),
+  scope: SCOPE_OPTION,
+  logger: LOGGER,
+  leaseMs: LEASE,
+});
+
+const WHY = 'its effects are compensated';
+
+/**
+ * Undoes what a run has done: calls the `compensate` of every tool whose call succeeded, the last call first, and keeps
+ * that it was done; of a call that was cut off or has failed, where `reconcile` of its tool says that it was done. It
+ * stops at one that fails; called again, it goes on there. A run that has not ended is ended by this: nobody goes on
+ * with a run whose effects are undone. Jobs of the run that nobody has begun are cancelled first.
+ *
+ * A compensation is called at least once. Its `effect.idempotencyKey` names what is to be undone, and
+ * `context.idempotencyKey` is its own.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517) if another process holds it, `RunNotAllowed` (523),
+ *   `RunStoreFailed` (518).
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * for (const { tool, status, text } of await compensateRun(store, 'order-7', { tools }))
+ *   console.log(tool, status, text);
+ * ```
+ */
+export async function compensateRun(
+  store: CheckpointStore,
+  runId: string,
+  options: CompensateOptions,
+): Promise<readonly Compensation[]> {
+  const rules = { store: CHECKPOINT_STORE, runId: RUN_ID };
+  checkArguments({ of: 'compensateRun', given: { store, runId }, rules });
+  checkOptions(options, COMPENSATE_OPTIONS);
+  const { leaseMs = DEFAULT_LEASE_MS } = options;
+  const { run, claimed } = await claimEnded({ store, runId, leaseMs }, options.scope);
+  try {
+    return await compensateAll(run, claimed, { ...options, store });
+  } finally {
+    claimed.leave();
+    await claimed.write({ write: (claim) => store.end(claim, []) }).catch(() => {});
+    await lookAgain(store, run);
+  }
+}
+
+/** Claims a run that has ended; one that has not is ended first, as if it was cancelled. */
+async function claimEnded(
+  request: ClaimRequest<CheckpointStore>,
+  scope: CallScope = {},
+): Promise<{ readonly run: FoldedRun; readonly claimed: ClaimedRun }> {
+  const { store, runId } = request;
+  const known = await store.read(runId);
+  if (known === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
+  const { owner } = known.state;
+  checkOwner({ owner, isCertain: true }, { owner, ...scope });
+  if (known.status !== 'ended') await endStoredRun({ store, runId, reason: WHY, from: 'nobody' });
+  const { claimed, run } = await seizeRun({ ...request, from: 'nobody' });
+  try {
+    return { run: foldRun(run), claimed };
+  } catch (error) {
+    await claimed.giveBack();
+    throw error;
+  }
+}
+
+async function compensateAll(
+  run: FoldedRun,
+  claimed: ClaimedRun,
+  { tools, scope, logger, store }: CompensateOptions & { readonly store: CheckpointStore },
+): Promise<readonly Compensation[]> {
+  const calls = callsToUndo(run);
+  const jobs = await jobsLeft(store, calls);
+  const { owner, turnOf: conversationId } = run;
+  const ofRun = { ...(conversationId === undefined ? {} : { conversationId }), ...scope, owner };
+  const undoing = { run, registry: registryOf(tools), scope: ofRun, logger };
+  const done: Compensation[] = [];
+  for (const call of calls) {
+    const { id: callId, name, idempotencyKey } = call;
+    const about = { callId, tool: name, idempotencyKey };
+    const before = run.compensated.get(idempotencyKey);
+    const job = jobs.get(idempotencyKey);
+    let found: FoundEffect | NoEffect;
+    if (before?.isError === false) found = { status: 'before', text: before.text };
+    else if (job?.attempt === 0) found = { status: 'cancelled' };
+    else found = await findEffect(withJob(call, job), undoing);
+    if (!('tool' in found)) {
+      if (found.status !== 'nothing') done.push({ ...about, ...found, status: found.status });
+      continue;
+    }
+    const { tool, compensate, effect } = found;
+    const { isError, forLLM: text } = await callBeside(tool, undoing, {
+      description: `Undoes a call of ${name}`,
+      effect: { callId, idempotencyKey: partKey(idempotencyKey, 'compensate') },
+      execute: (_args: unknown, context: ToolContext) => compensate(effect, context),
+    });
+    const entry = { type: 'compensated', idempotencyKey, isError, text } as const;
+    await claimed.write({ write: (claim) => store.append(claim, [entry]) });
+    done.push({ ...about, status: isError ? 'failed' : 'compensated', text });
+    if (isError) break;
+  }
+  return done;
+}
+
+/** A call that may have done something, by the key of what that is. */
+interface UndoneCall extends Pick<CallRecord, 'id' | 'name' | 'rawArguments' | 'arguments'> {
+  readonly idempotencyKey: string;
+  /** Of a call that never ended, because its run broke down: `begun`. */
+  readonly status: CallRecord['status'] | 'begun';
+  readonly result?: ToolResult;
+}
+
+/** The last call first. */
+function callsToUndo({ runId, iterations, open, toolCalls }: FoldedRun): readonly UndoneCall[] {
+  const ended = toolCalls.map(restoredRecord).flatMap((record): readonly UndoneCall[] => {
+    const { idempotencyKey, status } = record;
+    return idempotencyKey === undefined || !MAY_BE_DONE.has(status) ? [] : [{ ...record, idempotencyKey }];
+  });
+  const begun = (open?.calls ?? []).flatMap((call, index): readonly UndoneCall[] => {
+    if (call.status !== 'begun' || call.readOnly) return [];
+    const { id, name, arguments: rawArguments, journal } = call;
+    const idempotencyKey = keyOfCall(restoredCall(call, { runId, step: iterations, index }));
+    const edited = journal?.edited && { arguments: journal.arguments };
+    return [{ id, name, rawArguments, status: 'begun', idempotencyKey, ...edited }];
+  });
+  return [...ended, ...begun].reverse();
+}
+
+/** Of calls with a key, which those do not have that were aborted before they had begun. */
+const MAY_BE_DONE: ReadonlySet<CallRecord['status']> = new Set([
+  ...(['success', 'started', 'error', 'aborted', 'timed_out'] as const),
+]);
+
+/** The jobs of calls, by the keys of these; those that nobody has begun are cancelled. */
+async function jobsLeft(
+  store: CheckpointStore,
+  calls: readonly UndoneCall[],
+): Promise<ReadonlyMap<string, StoredJob>> {
+  const found = new Map<string, StoredJob>();
+  if (!keepsJobs(store)) return found;
+  const { jobs } = store;
+  for (const { name, status, idempotencyKey } of calls) {
+    if (status === 'success') continue;
+    const id = `task_${idempotencyKey}`;
+    const stored = await jobs.job(id);
+    if (stored === undefined) continue;
+    const isWaiting = stored.result === undefined && stored.attempt === 0;
+    if (isWaiting) await completeJob(jobs, stored.job, cancelledResult(name, WHY));
+    // A worker may have begun it meanwhile; a job that has its result is never begun.
+    found.set(idempotencyKey, (isWaiting && (await jobs.job(id))) || stored);
+  }
+  return found;
+}
+
+/** A call whose job has ended has done what the job did. */
+function withJob(call: UndoneCall, job: StoredJob | undefined): UndoneCall {
+  if (job === undefined) return call;
+  if (job.result === undefined) return { ...call, status: 'started' };
+  return { ...call, status: job.result.isError ? 'error' : 'success', result: new ToolResult(job.result) };
+}
+
+interface Undoing {
+  readonly run: Pick<FoldedRun, 'runId' | 'iterations' | 'compensated'>;
+  readonly registry: ToolRegistry;
+  readonly scope: CallScope;
+  readonly logger: Logger | undefined;
+}
+
+interface FoundEffect {
+  readonly tool: ToolDefinition;
+  readonly compensate: Compensate;
+  readonly effect: Parameters<Compensate>[0];
+}
+
+/** What is reported of a call if there is nothing to undo, or if that is not known. */
+interface NoEffect extends Pick<Compensation, 'text'> {
+  /** `nothing`: the call is not reported at all. */
+  readonly status: Exclude<Compensation['status'], 'compensated' | 'failed'> | 'nothing';
+}
+
+async function findEffect(call: UndoneCall, undoing: Undoing): Promise<FoundEffect | NoEffect> {
+  const { id: callId, idempotencyKey, name, rawArguments, status, result } = call;
+  const { registry } = undoing;
+  const tool = registry.get(name);
+  if (tool === undefined)
+    return { status: 'unknown', text: `\`tools\` has no '${name}', which may have something to undo.` };
+  const { compensate, reconcile, annotations } = tool;
+  /** With the arguments as the tool gets them, also of a call that was cut off before they were stored. */
+  const effectOf = async (): Promise<Effect> => {
+    if (call.arguments !== undefined) return { callId, idempotencyKey, arguments: call.arguments };
+    const checked = await registry.check(name, rawArguments);
+    return { callId, idempotencyKey, arguments: checked.ok ? checked.arguments : {} };
+  };
+  const found = async (given: ToolResult): Promise<FoundEffect | NoEffect> =>
+    compensate === undefined
+      ? { status: 'none' }
+      : { tool, compensate, effect: { ...(await effectOf()), result: given } };
+  if (status === 'success' && result !== undefined) return found(result);
+  if (annotations?.readOnly) return { status: 'nothing' };
+  if (status === 'error' && compensate === undefined && reconcile === undefined) return { status: 'nothing' };
+  let text = result?.forLLM ?? '';
+  if (reconcile !== undefined && status !== 'started') {
+    const known = await askTool(tool, reconcile, { effect: await effectOf(), undoing });
+    if (known.status === 'done') return found(known.result);
+    if (known.status === 'not-done') return { status: 'none', text: 'Its tool says that it was not done.' };
+    if (known.result.isError) text = [text, known.result.forLLM].filter((line) => line !== '').join('\n');
+  }
+  return { status: 'unknown', ...(text === '' ? {} : { text }) };
+}
+
+const RECONCILED = oneOf('done', 'not-done', 'unknown');
+
+/** Asks the tool about a call that was cut off or failed. If that throws, it is logged, and the answer is `unknown`. */
+async function askTool(
+  tool: ToolDefinition,
+  reconcile: Reconcile,
+  { effect, undoing }: { readonly effect: Effect; readonly undoing: Undoing },
+): Promise<{ readonly status: Reconciliation['status']; readonly result: ToolResult }> {
+  let status: Reconciliation['status'] = 'unknown';
+  const { returnsContent = false } = tool;
+  const result = await callBeside(tool, undoing, {
+    description: `Says what came of a call of ${tool.name}`,
+    ...{ effect, returnsContent },
+    execute: async (_args: unknown, context: ToolContext) => {
+      const known: unknown = await reconcile(effect, context);
+      if (!isRecord(known) || !RECONCILED.accepts(known.status))
+        throw new TypeError('What `reconcile` gave says nothing.');
+      status = known.status as Reconciliation['status'];
+      return known.result;
+    },
+  });
+  return { status, result };
+}
+
+/** A function that a tool has beside its method, and the effect that it is about. */
+interface BesideMethod extends Pick<ToolDefinition, 'execute' | 'returnsContent'> {
+  readonly description: string;
+  readonly effect: Pick<Effect, 'callId' | 'idempotencyKey'>;
+}
+
+/** Calls a function beside the method of a tool as a tool of its own: with a context, a time limit and the log. */
+async function callBeside(
+  { name, container, timeoutMs }: ToolDefinition,
+  { run, scope, logger }: Undoing,
+  { returnsContent, effect, ...about }: BesideMethod,
+): Promise<ToolResult> {
+  const limits = timeoutMs === undefined ? {} : { timeoutMs };
+  const tool = toDefinition({ name, ...about, ...limits }, { by: 'compensateRun', wrong: [] });
+  const registry = new ToolRegistry(logger ? { logger } : {}).register({
+    ...tool,
+    ...(returnsContent ? { returnsContent } : {}),
+    ...(container ? { container } : {}),
+  });
+  const place = { runId: run.runId, step: run.iterations, index: 0 };
+  const call = { id: effect.callId, name, arguments: {}, place, idempotencyKey: effect.idempotencyKey };
+  return (await registry.invoke(call, scope)).result;
+}

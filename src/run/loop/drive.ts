@@ -1,0 +1,382 @@
+import type { LLMResponse } from '../../core/contract/llm-provider.js';
+import type { RunState } from '../../core/contract/run-state.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { anySignal, onAbort } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { logFailure } from '../call/failure-log.js';
+import type { InvokeOptions } from '../call/invocation.js';
+import { jobsOf } from '../call/job-dispatch.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import { TEXT_TOOLS } from '../text/with-text-tools.js';
+import { answerCalls } from './answer-calls.js';
+import { detectCalls, numberCalls, type Reply } from './ask-model.js';
+import { suspendedForBudget, takeGrant, withoutQuestion } from './budget-question.js';
+import { childRuns, childWaits, finalizeCompletion } from './child-runs.js';
+import { resolveCalls } from './deferred-calls.js';
+import type { LoopEvent, ToolLoopResult } from './events.js';
+import { FinalAnswer } from './final-answer.js';
+import { givenHistory } from './given-history.js';
+import { LoopGuard, RetryBudget } from './guard.js';
+import { resultStoreOf } from './kept-results.js';
+import {
+  abortedRun,
+  addUsage,
+  endRun,
+  type LoopEnd,
+  type LoopRun,
+  NO_USAGE,
+  type RunDeps,
+  type RunRecord,
+  type RunStart,
+  type RunWatcher,
+} from './loop-run.js';
+import { assistantMessage, parseCall, SentMessages, sharedMessages } from './messages.js';
+import { onlyKnown } from './offered-tools.js';
+import type { ProviderTarget, ResumeConfig, ToolLoopConfig } from './options.js';
+import { driveTraced, RequestHooks, requestReply, traceOfRun } from './request.js';
+import { budgetOf } from './run-budget.js';
+import { ownerOfRun } from './run-owner.js';
+import { standingLookup } from './standing-approvals.js';
+import { restoredCall, restoredRecord, suspendRun } from './suspend.js';
+
+/** The one loop: ask, run the calls, answer them, ask again. */
+export async function driveLoop(
+  config: ResumeConfig,
+  start: RunStart,
+  deps: RunDeps,
+): Promise<ToolLoopResult> {
+  const begun = beginRun(config, start, deps);
+  const { watcher } = begun.tools;
+  const run =
+    watcher !== undefined && 'aroundRun' in watcher ? watchedRun(begun, watcher as RunWatcher) : begun;
+  const { trace } = run;
+  return trace === undefined ? driveBegun(run, deps) : driveTraced(run, trace, () => driveBegun(run, deps));
+}
+
+async function driveBegun(run: LoopRun, deps: RunDeps): Promise<ToolLoopResult> {
+  const { sink, record, checkpointer, signal, config } = run;
+  if (record?.steps !== undefined) replaySteps(run, record);
+  if (checkpointer !== undefined) await checkpointer.begin(run);
+  await sink?.({ type: 'run-start' });
+  let end = record?.open && (await resumeCalls(run, record.open, record.pending));
+  if (end === undefined) {
+    // Listened to once for all calls: signals take long to add a listener.
+    const unfollow = signal && onAbort(signal, () => {});
+    try {
+      end = await iterate(run);
+    } finally {
+      unfollow?.();
+    }
+  }
+  if (run.budget !== undefined) await run.budget.close();
+  let result = endRun(run, end);
+  const { state } = result;
+  if (state !== undefined || record !== undefined) childRuns.getStore()?.note(result, record?.runId);
+  if (checkpointer !== undefined) result = await checkpointer.end(run, result);
+  else if (state !== undefined)
+    try {
+      await (deps.saveTo ?? config.store)?.save(state);
+    } catch (cause) {
+      const message = `The suspended run could not be kept: ${errorMessage(cause)}`;
+      const error = new ToolwrightError('RunStoreFailed', message, { cause });
+      result = { ...result, status: 'failed', error };
+    }
+  if (result.status === 'failed') {
+    // Whoever has the result may show its user nothing of why.
+    const { conversationId } = run.scope;
+    const at = { runId: run.runId, ...(conversationId === undefined ? {} : { conversationId }) };
+    const { error } = result;
+    logFailure(config.logger, { what: 'Run failed', error, at: { ...at, model: config.model } });
+  }
+  await sink?.({ type: 'run-end', result });
+  return result;
+}
+
+/** The run with its watcher beside its own sink. Nobody streams from the model for a watcher alone. */
+function watchedRun(run: LoopRun, watcher: RunWatcher): LoopRun {
+  const { sink, hasReader = () => false } = run;
+  const watch = watcher.aroundRun(run);
+  if (sink === undefined) return { ...run, sink: watch, hasReader };
+  return {
+    ...run,
+    sink: (event) => {
+      watch(event);
+      return sink(event);
+    },
+  };
+}
+
+/** Guard, retries and budget see what was answered before the process died. */
+function replaySteps(
+  { guard, retries, budget, tools }: LoopRun,
+  { steps = [], uncounted = new Map() }: RunRecord,
+): void {
+  budget?.countSettled([...uncounted.values()], (name) => tools.offered(name));
+  for (const step of steps) {
+    const records = step.map(restoredRecord);
+    guard?.watch(records);
+    retries.spend(records);
+  }
+}
+
+/** Asks until the run ends. A run without a sink whose tools are synchronous awaits the model only. */
+async function iterate(run: LoopRun): Promise<LoopEnd> {
+  const { maxIterations, config, tools, sink, signal } = run;
+  const { detector } = config;
+  while (run.iterations < maxIterations) {
+    const asked = await requestReply(run);
+    const reply = detector === undefined ? asked : detectCalls(asked, { detector, tools });
+    if (!reply.ok) return endWithoutReply(run, reply);
+    const { response } = reply;
+    addUsage(run, response.usage);
+    // Most sinks need not be waited for.
+    const taken = sink?.(endedReply(run, response));
+    if (taken !== undefined) await taken;
+    const ending = response.toolCalls.length === 0 ? answeredInText(run, response) : takeCalls(run, response);
+    const end = ending instanceof Promise ? await ending : ending;
+    run.onStep?.(run, end);
+    const stepTaken = sink?.(endedStep(run, response));
+    if (stepTaken !== undefined) await stepTaken;
+    if (end !== undefined) return end;
+  }
+  return signal?.aborted ? abortedRun(signal) : atLimit(run);
+}
+
+type Ending = LoopEnd | undefined | Promise<LoopEnd | undefined>;
+
+function takeCalls(run: LoopRun, response: LLMResponse): Ending {
+  const { runId, iterations: step, output } = run;
+  run.isAskedAgain = false;
+  const parsed = numberCalls(response.toolCalls, run).map((call, index) =>
+    parseCall(call, { runId, step, index }),
+  );
+  const answer = (calls: typeof parsed): Ending =>
+    answerCalls(run, { reply: response, calls, finishReason: response.finishReason });
+  if (output === undefined && run.budget === undefined && !run.offer?.hasOurs) return answer(parsed);
+  return (async () => {
+    const resolved = run.offer?.hasOurs ? await resolveCalls(run, parsed) : parsed;
+    const calls = output === undefined ? resolved : await output.answered(resolved);
+    return (await answer([...calls])) ?? endAfterCalls(run, calls.length);
+  })();
+}
+
+/** Whether the run ends with the last calls: they were its final answer, or its budget is spent. */
+function endAfterCalls(run: LoopRun, calls: number): LoopEnd | undefined {
+  return run.output?.endWithCalls(run, calls) ?? run.budget?.ended;
+}
+
+/** Goes on with the message at which the run was suspended: its calls, unless some still wait. */
+async function resumeCalls(
+  run: LoopRun,
+  open: RunState['open'],
+  pending: RunState['pending'] = [],
+): Promise<LoopEnd | undefined> {
+  if (pending.length > 0 && !run.signal?.aborted) {
+    const state = suspendRun(run, open, pending);
+    if (state !== undefined) return { status: 'suspended', state };
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      'The run was not resumed; its answers cannot be kept as JSON.',
+    );
+  }
+  const { runId, iterations: step } = run;
+  // A question of the run's budget is the last of the calls.
+  const last = open.calls.at(-1);
+  const hasQuestion = last?.status === 'waiting' && last.asks !== undefined;
+  if (hasQuestion) await takeGrant(run, open.calls);
+  if (hasQuestion && open.calls.length === 1) return run.budget?.ended;
+  const stored = hasQuestion ? withoutQuestion(open.calls) : open.calls;
+  const calls = stored.map((call, index) => restoredCall(call, { runId, step, index }));
+  const answered = await answerCalls(run, { reply: open, calls, finishReason: 'tool_calls' });
+  const end = answered ?? endAfterCalls(run, calls.length);
+  run.onStep?.(run, end);
+  return end;
+}
+
+/** A reply without calls ends the run, unless it is empty: then the model is asked once more. */
+function answeredInText(run: LoopRun, response: LLMResponse): Ending {
+  const { content, finishReason } = response;
+  if (content.trim() !== '' || hasSpoken(run)) {
+    run.messages.push(assistantMessage(response, []));
+    return run.output === undefined ? { status: 'completed', content } : run.output.endWithText(run, content);
+  }
+  if (!run.isAskedAgain && run.iterations < run.maxIterations) {
+    run.isAskedAgain = true;
+    return undefined;
+  }
+  const message = `The model replied with neither text nor calls (finish reason: ${finishReason}).`;
+  return { status: 'failed', error: new ToolwrightError('EmptyReply', message) };
+}
+
+function hasSpoken({ toolCalls, tools }: LoopRun): boolean {
+  return toolCalls.some(({ name, status, result }) => {
+    const isTold = Boolean(result.forUser) && !result.silent;
+    return isTold || (status === 'success' && tools.offered(name)?.returnDirect);
+  });
+}
+
+async function endWithoutReply(run: LoopRun, reply: Extract<Reply, { ok: false }>): Promise<LoopEnd> {
+  if (reply.reason === 'aborted') return abortedRun(run.signal, reply.streamed);
+  const { error } = reply;
+  if (error.name !== 'BudgetSpent') return { status: 'failed', error };
+  return (await suspendedForBudget(run)) ?? { status: 'budget', error };
+}
+
+async function atLimit(run: LoopRun): Promise<LoopEnd> {
+  const { config, iterations, maxIterations, sink } = run;
+  const message =
+    maxIterations === 0
+      ? 'The run made no request: maxIterations is 0.'
+      : `The run made ${iterations} requests and the model still wanted tools (maxIterations: ${maxIterations}).`;
+  const error = new ToolwrightError('ToolLoopLimitReached', message);
+  if (config.onLimit === 'throw') throw error;
+  if (config.onLimit !== 'answer' || maxIterations === 0) return { status: 'limit', error };
+  const reply = await requestReply(run, { withTools: false });
+  if (!reply.ok) return endWithoutReply(run, reply);
+  const { response } = reply;
+  const { content } = response;
+  addUsage(run, response.usage);
+  await sink?.(endedReply(run, response));
+  // Calls that come although none were offered are left out, with the provider's items of them: nobody answers them.
+  const { providerItems: _, ...spoken } = response;
+  run.messages.push(assistantMessage(response.toolCalls.length > 0 ? spoken : response, []));
+  const end = { status: 'limit', content, error } as const;
+  run.onStep?.(run, end);
+  await sink?.(endedStep(run, response));
+  return end;
+}
+
+function endedStep(run: LoopRun, response: LLMResponse): LoopEvent {
+  const event = replyEvent('step-end', run, response);
+  return run.budget === undefined ? event : ({ ...event, spent: run.budget.spending } as LoopEvent);
+}
+
+function endedReply(run: LoopRun, response: LLMResponse): LoopEvent {
+  const event = replyEvent('reply-end', run, response);
+  const notes = run.hooks?.takeNotes() ?? [];
+  return notes.length === 0 ? event : ({ ...event, hooks: notes } as LoopEvent);
+}
+
+function replyEvent(
+  type: 'reply-end' | 'step-end',
+  { iterations: iteration }: LoopRun,
+  { finishReason, rawFinishReason, usage }: LLMResponse,
+): LoopEvent {
+  const ended = { type, iteration, finishReason, usage };
+  return rawFinishReason === undefined ? ended : { ...ended, rawFinishReason };
+}
+
+const ITERATIONS = 20;
+/** Models without native calls get fewer requests. */
+const TEXT_ITERATIONS = 5;
+const TOOL_TIMEOUT_MS = 120_000;
+const NO_NAMES: readonly string[] = [];
+const NO_FALLBACK: readonly ProviderTarget[] = [];
+
+/**
+ * Prepares a run; throws only for mistakes of its author. No part of the object is spread: it would be made key by key
+ * then, which takes several times as long.
+ */
+function beginRun(given: ResumeConfig, start: RunStart, deps: RunDeps): LoopRun {
+  const { scope, sink, hasReader, onStep, checkpointer, onUnknown, turnOf, followUntil, resultsOf } = deps;
+  const isNew = 'messages' in start;
+  const record = isNew ? undefined : start.record;
+  const model = record?.model ?? given.model ?? missingModel();
+  const tools = record?.tools ? onlyKnown(registryOf(given.tools), record.tools) : registryOf(given.tools);
+  const { logger = tools.logger } = given;
+  const isReady = model === given.model && logger === given.logger;
+  const config = (isReady ? given : { ...given, model, logger }) as ToolLoopConfig;
+  const messages = isNew ? givenHistory(start, logger) : [...start.record.messages];
+  const signal = scope.signal === undefined ? config.signal : anySignal(config.signal, scope.signal);
+  const budget = budgetOf(config, { scope, parent: childRuns.getStore()?.run.budget, before: record });
+  const runId = record?.runId ?? config.runId ?? crypto.randomUUID();
+  const owner = ownerOfRun(scope, isNew ? tools : undefined);
+  const storing = config.store && resultStoreOf(config, tools);
+  const options = callOptionsOf({ ...config, ...storing }, tools, { runId, owner, budget });
+  const invoke = tools.invoker(
+    checkpointer ? { ...options, recordsKeys: true, onUnknown, followUntil } : options,
+  );
+  return {
+    config,
+    runId,
+    owner,
+    turnOf: record?.turnOf ?? turnOf,
+    tools,
+    offered: record?.tools ?? NO_NAMES,
+    results: storing?.results,
+    maxResultChars: storing?.maxResultChars,
+    resultsOf: resultsOf ?? runId,
+    signal,
+    sink,
+    hasReader,
+    onStep,
+    checkpointer,
+    scope: { ...scope, signal },
+    retries: new RetryBudget({ maxRetries: config.maxRetries, tools, spent: record?.retries }),
+    guard: config.loopGuard === false ? undefined : new LoopGuard(config.loopGuard, record?.guard),
+    maxIterations: config.maxIterations ?? (TEXT_TOOLS in config.provider ? TEXT_ITERATIONS : ITERATIONS),
+    fallback: config.fallback?.map((next) => ('chat' in next ? { provider: next } : next)) ?? NO_FALLBACK,
+    failedOver: 0,
+    providerRetries: 0,
+    lastNumber: undefined,
+    isAnswerAsked: false,
+    isAskedAgain: false,
+    offer: undefined,
+    sentFirst: undefined,
+    trace: traceOfRun(config.telemetry ?? tools.telemetry, { runId, config, scope, before: record?.trace }),
+    budget,
+    hooks: tools.hooks.length > 0 || config.hooks ? RequestHooks.among(tools, config) : undefined,
+    invoke,
+    synchronous: new Set(),
+    record,
+    messages,
+    sent: isNew && start.isShared ? sharedMessages(messages, logger) : new SentMessages(messages, logger),
+    toolCalls: record?.toolCalls.map(restoredRecord) ?? [],
+    iterations: record?.iterations ?? 0,
+    usage: record?.usage ?? NO_USAGE,
+    output: config.output === undefined ? undefined : new FinalAnswer(config.output),
+  };
+}
+
+function missingModel(): never {
+  throw new InvalidOptionsError([
+    { where: 'the loop’s config', option: 'model', problem: 'model is missing', fix: "model: 'gpt-5', …" },
+  ]);
+}
+
+/** The options of most runs: always the same object, so that a registry makes one invoker for all of them. */
+const PLAIN_OPTIONS: InvokeOptions = Object.freeze({
+  toolTimeoutMs: TOOL_TIMEOUT_MS,
+  innerWaits: childWaits,
+});
+
+/** What the run sets for its calls; the rest is the registry's. */
+function callOptionsOf(
+  config: ToolLoopConfig,
+  tools: ToolRegistry,
+  { runId, owner, budget }: Pick<LoopRun, 'runId' | 'owner' | 'budget'>,
+): InvokeOptions {
+  const standing = config.store && standingLookup(config.store, { runId, owner });
+  const hooks = budget === undefined ? config.hooks : [...(config.hooks ?? []), budget.hook];
+  const { onAsyncResult, tasks, policy, maxResultChars, engine, store, telemetry, answerWithinMs } = config;
+  const logger = config.logger === tools.logger ? undefined : config.logger;
+  const toolTimeoutMs = config.toolTimeoutMs ?? tools.toolTimeoutMs ?? TOOL_TIMEOUT_MS;
+  const isPlain = !(onAsyncResult || tasks || logger || policy || hooks || engine || telemetry || standing);
+  if (isPlain && answerWithinMs === undefined && maxResultChars === undefined)
+    return toolTimeoutMs === TOOL_TIMEOUT_MS ? PLAIN_OPTIONS : { ...PLAIN_OPTIONS, toolTimeoutMs };
+  return {
+    toolTimeoutMs,
+    innerWaits: childWaits,
+    ...(onAsyncResult ? { onAsyncResult, judgeCompletion: finalizeCompletion } : {}),
+    ...(tasks ? { tasks } : {}),
+    ...(logger ? { logger } : {}),
+    ...(telemetry ? { telemetry } : {}),
+    ...(policy ? { policy } : {}),
+    ...(hooks ? { hooks } : {}),
+    ...(engine ? { jobs: jobsOf({ engine, store }, 'the loop’s config') } : {}),
+    ...(maxResultChars === undefined ? {} : { maxResultChars }),
+    ...(answerWithinMs === undefined ? {} : { answerWithinMs }),
+    ...(standing === undefined ? {} : { standing }),
+  };
+}

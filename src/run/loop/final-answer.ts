@@ -1,0 +1,108 @@
+import type { CallRecord } from '../../core/contract/call.js';
+import type { JsonObject, SchemaSource } from '../../core/contract/json-schema.js';
+import type {
+  LLMProvider,
+  Message,
+  ResponseFormat,
+  ToolCall,
+  ToolSchema,
+} from '../../core/contract/llm-provider.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { readArguments } from '../../tools/checking/read-arguments.js';
+import { toDefinition } from '../../tools/discovery/define-tool.js';
+import { strictSchema } from '../../tools/schema/strict/strict-schema.js';
+import { toolToSchema } from '../call/tool-to-schema.js';
+import { type OwnTool, ownTool } from './own-tool.js';
+
+/** The tool that the model calls to answer, if its provider has no format for replies. */
+const NAME = 'final_answer';
+
+const REQUEST = `Give your final answer now, by calling the tool '${NAME}' and nothing else.`;
+
+interface AnsweringRun {
+  readonly toolCalls: readonly CallRecord[];
+  readonly messages: Message[];
+  isAnswerAsked: boolean;
+}
+
+interface AnswerEnd {
+  readonly status: 'completed' | 'failed';
+  readonly content: string;
+  readonly output?: unknown;
+  readonly error?: Error;
+}
+
+/**
+ * The final answer of a run as data of a schema. A provider that has a format for replies is asked for it; any other
+ * model is offered one more tool, whose arguments are the answer.
+ */
+export class FinalAnswer {
+  readonly #tool: ToolDefinition;
+  readonly #call: OwnTool;
+  /** Whether the last request asked for a text in its format, and not for a call. */
+  #isFormat = false;
+
+  /** @throws ToolDeclarationError for a schema that describes no object. */
+  constructor(source: SchemaSource) {
+    const description =
+      'Gives the final answer and ends the conversation. Call it once, when all else is done.';
+    this.#tool = toDefinition(
+      { name: NAME, description, parameters: source, execute: () => 'Noted.' },
+      { by: 'output of the loop’s config', wrong: [] },
+    );
+    this.#call = ownTool(this.#tool);
+  }
+
+  /** What a request carries so that its reply can be the answer. */
+  offer(
+    provider: LLMProvider,
+    model: string,
+  ): { readonly tool: ToolSchema } | { readonly format: ResponseFormat } {
+    this.#isFormat = provider.supportsResponseFormat?.(model) ?? false;
+    if (!this.#isFormat) return { tool: toolToSchema(this.#tool) };
+    const { parameters } = this.#tool;
+    const strict = strictSchema(parameters);
+    return { format: { type: 'json', schema: strict.isStrict ? strict.schema : parameters, name: NAME } };
+  }
+
+  /** The calls of a reply, of which those that are the answer have their record. */
+  async answered<Call extends ToolCall>(calls: readonly Call[]): Promise<readonly Call[]> {
+    return Promise.all(
+      calls.map(async (call) =>
+        call.name === NAME ? { ...call, record: await this.#call(call, {}) } : call,
+      ),
+    );
+  }
+
+  /** The end of a run whose model has answered in text; if that is no answer, the model is asked once more. */
+  async endWithText(run: AnsweringRun, text: string): Promise<AnswerEnd | undefined> {
+    let args: ToolCall['arguments'] = text;
+    const strict = this.#isFormat ? strictSchema(this.#tool.parameters) : undefined;
+    const read = readArguments(text);
+    // From the strict form, in which the text was asked for, to that of the schema.
+    if (strict?.isStrict && read.ok) args = strict.restore(read.value) as JsonObject;
+    const record = await this.#call({ id: NAME, name: NAME, arguments: args }, {});
+    const [end] = endOf(record);
+    if (end !== undefined) return { ...end, content: text };
+    const { forLLM } = record.result;
+    if (run.isAnswerAsked) {
+      const message = `The model gave no answer that fits the schema. ${forLLM}`;
+      return { status: 'failed', content: text, error: new ToolwrightError('InvalidOutput', message) };
+    }
+    run.isAnswerAsked = true;
+    const content = this.#isFormat ? `${forLLM}\nSend the whole answer again, as JSON only.` : REQUEST;
+    run.messages.push({ role: 'user', content });
+    return undefined;
+  }
+
+  /** The end of a run whose last calls gave the answer. */
+  endWithCalls({ toolCalls }: AnsweringRun, calls: number): AnswerEnd | undefined {
+    return toolCalls.slice(-calls).flatMap(endOf)[0];
+  }
+}
+
+function endOf({ name, status, arguments: answer }: CallRecord): readonly AnswerEnd[] {
+  if (name !== NAME || status !== 'success') return [];
+  return [{ status: 'completed', content: JSON.stringify(answer), output: answer }];
+}

@@ -1,0 +1,298 @@
+import type {
+  AssistantMessage,
+  Message,
+  MessageToolCall,
+  ToolMessage,
+} from '../../core/contract/llm-provider.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { InvalidOption } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
+import { SafeLog } from '../call/log.js';
+
+/** What happens to an invalid history that a run is given: it is repaired with a note in the log, or refused. */
+export type HistoryCare = 'mend' | 'refuse';
+
+const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
+
+const MESSAGE_KEYS = [
+  ...['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'isError', 'parts', 'found', 'kept'],
+  ...['reasoning', 'providerItems'],
+];
+const KEYS: ReadonlySet<string> = new Set(MESSAGE_KEYS);
+
+type Problem = readonly [problem: string, fix: string];
+
+/** `unclear`: its meaning is unknown; `odd`: answers and calls that fit nothing; `open`: something is missing. */
+type FaultKind = 'unclear' | 'odd' | 'open';
+
+/** Which faults count: those that cannot be repaired, those that no run of this framework leaves, or all. */
+const COUNTED = {
+  mend: ['unclear'],
+  state: ['unclear', 'odd'],
+  refuse: ['unclear', 'odd', 'open'],
+} as const satisfies Record<HistoryCare | 'state', readonly FaultKind[]>;
+
+const SAME_ID: Problem = ['has two calls of the same id', 'an id of its own for each call of a message'];
+
+interface OpenCalls {
+  readonly index: number;
+  readonly ids: ReadonlySet<unknown>;
+  readonly answered: Set<unknown>;
+}
+
+/** Most messages have none. */
+const NO_CALLS: OpenCalls = { index: -1, ids: new Set(), answered: new Set() };
+const NONE: readonly unknown[] = [];
+
+/** What no provider would take of a history, and what is not clear in it. */
+export function historyFaults(messages: unknown, care: keyof typeof COUNTED = 'state'): InvalidOption[] {
+  const where = 'the history';
+  if (!Array.isArray(messages)) {
+    const fix = "messages: [{ role: 'user', content: '…' }]";
+    return [{ where, option: 'messages', problem: 'messages is not an array', fix }];
+  }
+  const counted: readonly FaultKind[] = COUNTED[care];
+  const faults: InvalidOption[] = [];
+  const add = (index: number, kind: FaultKind, [problem, fix]: Problem): void => {
+    const option = `messages[${index}]`;
+    if (counted.includes(kind)) faults.push({ where, option, problem: `${option} ${problem}`, fix });
+  };
+  const close = ({ index, ids, answered }: OpenCalls): void => {
+    for (const id of ids)
+      if (!answered.has(id))
+        add(index, 'open', [
+          `calls '${id}', which no message right after it answers`,
+          `{ role: 'tool', tool_call_id: '${id}', content: '…' } after it, or the message without the call`,
+        ]);
+    const given = [...answered];
+    const inOrder = [...ids].filter((id) => answered.has(id));
+    if (inOrder.some((id, position) => id !== given[position]))
+      add(index, 'open', ['has its answers in another order than its calls', 'the answers in call order']);
+  };
+  let open = NO_CALLS;
+  for (const [index, message] of messages.entries()) {
+    const isAnswer = isRecord(message) && message.role === 'tool';
+    const calls = isRecord(message) && message.role === 'assistant' ? callsOf(message) : NONE;
+    if (!isAnswer) {
+      if (open.ids.size > 0) close(open);
+      const ids = calls.map((call) => (isRecord(call) ? call.id : undefined));
+      open = calls.length > 0 ? { index, ids: new Set(ids), answered: new Set() } : NO_CALLS;
+    }
+    const unclear = unclearProblem(message);
+    if (unclear !== undefined) add(index, 'unclear', unclear);
+    else if (!isAnswer && open.ids.size < calls.length) add(index, 'odd', SAME_ID);
+    if (!isAnswer) continue;
+    const { tool_call_id: id } = message;
+    if (open.ids.has(id) && !open.answered.has(id)) open.answered.add(id);
+    else if (unclear === undefined)
+      add(index, 'odd', [
+        `answers '${id}', which no assistant message right before it calls, or which is answered already`,
+        'the history from the assistant message with that call on, or without its answers',
+      ]);
+  }
+  if (open.ids.size > 0) close(open);
+  return faults;
+}
+
+function unclearProblem(message: unknown): Problem | undefined {
+  if (!isRecord(message)) return ['is no message', "{ role: 'user', content: '…' }"];
+  // Providers have keys of their own, which go to them as they are; `toolCalls` would be a call that nobody sees.
+  for (const key in message) {
+    if (KEYS.has(key)) continue;
+    const meant = misspeltName(key, MESSAGE_KEYS);
+    if (meant !== undefined && message[meant] === undefined)
+      return [`has the key '${key}' (did you mean \`${meant}\`?)`, `${meant}: …`];
+  }
+  const { role, content } = message;
+  if (!ROLES.has(role))
+    return [
+      `has the role ${JSON.stringify(role)}`,
+      `one of ${[...ROLES].map((known) => `'${known}'`).join(', ')}`,
+    ];
+  if (role === 'tool') {
+    const { tool_call_id: id, isError = false } = message;
+    if (typeof content !== 'string')
+      return ['has a content that is no text', 'content: JSON.stringify(result)'];
+    if (typeof isError !== 'boolean')
+      return ['has an isError that is neither true nor false', 'isError: true'];
+    return typeof id === 'string'
+      ? undefined
+      : ['does not say which call it answers', "tool_call_id: 'call_1'"];
+  }
+  const hasCalls = role === 'assistant' && callsOf(message).length > 0;
+  const isText = typeof content === 'string' || (Array.isArray(content) && content.length > 0);
+  const isMissing = content === undefined || content === null;
+  if (!isText && !(isMissing && hasCalls))
+    return ['has a content that is no text', 'content: a text, or parts as the provider takes them'];
+  const { tool_calls: calls } = message;
+  if (role !== 'assistant' || calls === undefined || calls === null) return undefined;
+  const fix = "tool_calls: [{ id: 'call_1', type: 'function', function: { name, arguments: '{}' } }]";
+  if (!Array.isArray(calls)) return ['has calls that are no array', fix];
+  return calls.every(isCall) ? undefined : ['has a call that is none', fix];
+}
+
+function isCall(call: unknown): call is MessageToolCall {
+  if (!isRecord(call) || typeof call.id !== 'string' || call.id === '') return false;
+  const named = call.function;
+  return isRecord(named) && typeof named.name === 'string' && typeof named.arguments === 'string';
+}
+
+function callsOf({ tool_calls: calls }: Readonly<Record<string, unknown>>): readonly unknown[] {
+  return Array.isArray(calls) ? calls : NONE;
+}
+
+/** A history without faults, and the repairs: one line each, with its place. */
+export interface RepairedHistory {
+  readonly messages: Message[];
+  readonly mends: readonly string[];
+}
+
+/** A call of a message, under the id that it has in the end, and its answer. */
+interface CallSlot {
+  readonly call: MessageToolCall;
+  readonly entry: Entry;
+  readonly position: number;
+  answer?: ToolMessage | undefined;
+}
+
+/** A message that is no answer, with its calls. */
+interface Entry {
+  readonly message: Message;
+  readonly index: number;
+  readonly slots: CallSlot[];
+  /** Position of the last call that has its answer. */
+  answered: number;
+}
+
+/** The answer of a call that has none; `undefined` leaves the call out. */
+type FindAnswer = (call: MessageToolCall, message: AssistantMessage) => ToolMessage | undefined;
+
+/**
+ * A history as strict servers take it, out of one that is clear (`historyFaults(messages, 'mend')`): answers in
+ * the order of their calls, one for each call. A late answer goes to its call, and what answers nothing is left
+ * out. A call that nobody answered, as after a crash, may have been done or not: that is what it is answered with.
+ */
+export function repairHistory(
+  history: readonly Message[],
+  findAnswer: FindAnswer = interrupted,
+): RepairedHistory {
+  const mends: string[] = [];
+  const entries: Entry[] = [];
+  /** By the ids that the history has; of a later message with the same ids, those. */
+  const slotsOf = new Map<string, CallSlot[]>();
+  for (const [index, message] of history.entries()) {
+    if (message.role === 'tool') {
+      placeAnswer(message, slotsOf.get(message.tool_call_id), { index, last: entries.at(-1), mends });
+      continue;
+    }
+    const entry: Entry = { message, index, slots: [], answered: -1 };
+    entries.push(entry);
+    if (message.role !== 'assistant' || !message.tool_calls?.length) continue;
+    const calls = message.tool_calls;
+    const here = Map.groupBy(slotsIn(calls, entry, mends), ({ position }) => calls[position]?.id ?? '');
+    for (const [id, slots] of here) slotsOf.set(id, slots);
+  }
+  const messages: Message[] = [];
+  for (const { message, index, slots } of entries) {
+    if (message.role !== 'assistant') {
+      messages.push(message);
+      continue;
+    }
+    for (const slot of slots) {
+      if (slot.answer !== undefined) continue;
+      const { call } = slot;
+      slot.answer = findAnswer(call, message);
+      const what =
+        slot.answer === undefined ? 'was left out, because it has no answer' : 'had no answer, and got one';
+      mends.push(`messages[${index}]: the call '${call.id}' of '${call.function.name}' ${what}`);
+    }
+    const answered = slots.filter(({ answer }) => answer !== undefined);
+    const spoken = withCalls(
+      message,
+      answered.map(({ call }) => call),
+    );
+    if (spoken !== undefined) messages.push(spoken, ...answered.map(({ answer }) => answer as ToolMessage));
+  }
+  return { messages, mends };
+}
+
+/** The calls of a message; the second one of the same id gets another. */
+function slotsIn(calls: readonly MessageToolCall[], entry: Entry, mends: string[]): readonly CallSlot[] {
+  const ids = new Set(calls.map(({ id }) => id));
+  const seen = new Set<string>();
+  for (const [position, given] of calls.entries()) {
+    let call = given;
+    if (seen.has(given.id)) {
+      let number = 2;
+      while (ids.has(`${given.id}_${number}`)) number += 1;
+      call = { ...given, id: `${given.id}_${number}` };
+      ids.add(call.id);
+      mends.push(`messages[${entry.index}]: the second call '${given.id}' was named '${call.id}'`);
+    }
+    seen.add(given.id);
+    entry.slots.push({ call, entry, position });
+  }
+  return entry.slots;
+}
+
+/** Gives an answer to the first call of its id that has none. */
+function placeAnswer(
+  message: ToolMessage,
+  slots: readonly CallSlot[] | undefined,
+  {
+    index,
+    last,
+    mends,
+  }: { readonly index: number; readonly last: Entry | undefined; readonly mends: string[] },
+): void {
+  const { tool_call_id: id } = message;
+  const slot = slots?.find(({ answer }) => answer === undefined);
+  const place = `messages[${index}]`;
+  if (slot === undefined) {
+    const what = slots === undefined ? 'which no message before it calls' : 'which is answered already';
+    mends.push(`${place}: an answer to '${id}' was left out, ${what}`);
+    return;
+  }
+  const { entry, call, position } = slot;
+  slot.answer = call.id === id ? message : { ...message, tool_call_id: call.id };
+  if (entry !== last || position < entry.answered)
+    mends.push(`${place}: the answer to '${id}' was moved to its place after messages[${entry.index}]`);
+  entry.answered = Math.max(entry.answered, position);
+}
+
+/** The history that a run begins with. */
+export interface GivenHistory {
+  readonly messages: readonly Message[];
+  /** It was checked before. The run appends to this array, and the next run of the conversation goes on with it. */
+  readonly isShared?: true;
+}
+
+/** The history that a caller gives, repaired; the caller may not know what it lacks, and the log reports it. */
+export function givenHistory(history: GivenHistory, logger: Logger | undefined): Message[] {
+  const given = history.messages;
+  if (history.isShared) return given as Message[];
+  if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
+  const { messages, mends } = repairHistory(given);
+  if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
+  return messages;
+}
+
+/** The message with these calls; nothing if it is empty then. Strict servers refuse an empty list. */
+function withCalls(
+  message: AssistantMessage,
+  calls: readonly MessageToolCall[],
+): AssistantMessage | undefined {
+  const given = message.tool_calls ?? [];
+  const isSame = calls.length === given.length && calls.every((call, index) => call === given[index]);
+  if (calls.length > 0) return isSame ? message : { ...message, tool_calls: calls };
+  if (given.length > 0 && !message.content) return undefined;
+  if (!('tool_calls' in message)) return message;
+  const { tool_calls: _, ...others } = message;
+  return others;
+}
+
+function interrupted({ id, function: { name } }: MessageToolCall): ToolMessage {
+  const content = `The call of '${name}' was interrupted, and no result of it was kept. It may have been done.`;
+  return { role: 'tool', content, tool_call_id: id, isError: true };
+}

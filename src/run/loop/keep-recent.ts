@@ -1,0 +1,225 @@
+import type { Message, ToolMessage } from '../../core/contract/llm-provider.js';
+import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { COUNT_LIMIT, LIMIT, optionTable } from '../../core/kernel/options.js';
+
+/** How much of a history requests carry; at least one of them. */
+export interface KeepRecentOptions {
+  /** The last turns; a turn begins with a message of the user. */
+  readonly turns?: number;
+  /** Tokens at most, estimated: four characters each, and a thousand for a picture or a file. */
+  readonly tokens?: number;
+  /** Characters of an old result of a tool; default 2,000. `Infinity` cuts none. */
+  readonly maxResultChars?: number;
+}
+
+const OPTIONS = optionTable<KeepRecentOptions>('keepRecent', {
+  turns: COUNT_LIMIT,
+  tokens: COUNT_LIMIT,
+  maxResultChars: LIMIT,
+});
+
+/**
+ * A `compactHistory` that keeps the end of the history: all system messages, and the last turns or as much as fits
+ * into so many tokens. Old results of tools are cut first, and say so. A call stays with its answers; the last
+ * message of the user and the last message stay whatever they take.
+ *
+ * With `tokens` there is a cut only when there are too many, and then down to three quarters: until the next one
+ * requests begin as those before, which is what caches of providers need.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong, or none at all.
+ *
+ * @example
+ * ```ts
+ * const compactHistory = keepRecent({ tokens: 60_000, maxResultChars: 1_000 });
+ * const run = await runToolLoop({ provider, model, tools, compactHistory }, messages);
+ * ```
+ */
+export function keepRecent(options: KeepRecentOptions): (messages: readonly Message[]) => readonly Message[] {
+  const none = { where: 'keepRecent', option: '', problem: 'it is told neither turns nor tokens' };
+  const isEmpty = isRecord(options) && Object.values(options).every((value) => value === undefined);
+  refuseOptions([
+    ...invalidOptions(options, OPTIONS),
+    ...(isEmpty ? [{ ...none, fix: 'keepRecent({ tokens: 60_000 })' }] : []),
+  ]);
+  /** By the first message of each history: one that has grown is looked through from where it ended before. */
+  const known = new WeakMap<Message, RecentHistory>();
+  return (messages) => {
+    const [first] = messages;
+    if (first === undefined) return [];
+    let history = known.get(first);
+    if (history === undefined || !history.isContinuedBy(messages)) {
+      history = new RecentHistory(options);
+      known.set(first, history);
+    }
+    const kept = history.follow(messages);
+    keptFrom.set(kept, messages);
+    return kept;
+  };
+}
+
+/** The history of which a list of messages was kept: out of a valid one, it is valid, too. */
+export const keptFrom = new WeakMap<readonly Message[], readonly Message[]>();
+
+/** What is kept or dropped as one: a message, or one with calls and its answers. */
+interface Unit {
+  readonly index: number;
+  readonly messages: readonly Message[];
+  /** Always kept. */
+  readonly isSystem: boolean;
+  readonly tokens: number;
+  /** With its results cut. */
+  readonly cut: readonly Message[];
+  readonly cutTokens: number;
+  isDropped: boolean;
+}
+
+const DEFAULT_RESULT_CHARS = 2_000;
+
+/** How much stays after a cut, so that the next one is some requests away. */
+const KEPT_PART = 0.75;
+
+/**
+ * The part of a growing history that is kept. Units are added one after the other, so that a longer history gets the
+ * same cuts as it got before, and begins with the same messages.
+ */
+class RecentHistory {
+  readonly #turns: number;
+  readonly #tokens: number | undefined;
+  readonly #maxResultChars: number;
+  readonly #units: Unit[] = [];
+  #kept: Unit[] = [];
+  #followed: readonly Message[] = [];
+  /** Where turns begin that are kept; what comes before the first message of the user belongs to its turn. */
+  readonly #starts: number[] = [];
+  #lastUser = -1;
+  /** Units before this one have their results cut. */
+  #cutBefore = 0;
+  #total = 0;
+
+  constructor({ turns, tokens, maxResultChars }: KeepRecentOptions) {
+    this.#turns = turns ?? Number.POSITIVE_INFINITY;
+    this.#tokens = tokens;
+    this.#maxResultChars = maxResultChars ?? DEFAULT_RESULT_CHARS;
+  }
+
+  /** Whether a history is the one that was followed, with further units or without. */
+  isContinuedBy(messages: readonly Message[]): boolean {
+    const { length } = this.#followed;
+    if (messages.length < length || messages[length]?.role === 'tool') return false;
+    return this.#followed.every((message, index) => messages[index] === message);
+  }
+
+  /** Adds the units that are new, and gives the messages that are kept. */
+  follow(messages: readonly Message[]): readonly Message[] {
+    for (let from = this.#followed.length, to = from; from < messages.length; from = to) {
+      to = from + 1;
+      while (messages[to]?.role === 'tool') to += 1;
+      this.#add(messages.slice(from, to));
+    }
+    this.#followed = [...messages];
+    if (this.#kept.some(({ isDropped }) => isDropped))
+      this.#kept = this.#kept.filter(({ isDropped }) => !isDropped);
+    return this.#kept.flatMap(({ index, messages, cut }) => (index < this.#cutBefore ? cut : messages));
+  }
+
+  #add(messages: readonly Message[]): void {
+    const index = this.#units.length;
+    const role = messages[0]?.role;
+    const cut = messages.map((message) => withCutResult(message, this.#maxResultChars));
+    const unit: Unit = {
+      index,
+      messages,
+      isSystem: role === 'system' || role === 'developer',
+      tokens: tokensOf(messages),
+      cut,
+      cutTokens: tokensOf(cut),
+      isDropped: false,
+    };
+    this.#units.push(unit);
+    this.#kept.push(unit);
+    this.#total += unit.tokens;
+    if (role === 'user') {
+      this.#starts.push(this.#lastUser < 0 ? 0 : index);
+      this.#lastUser = index;
+    }
+    while (this.#starts.length > this.#turns) this.#dropTurn();
+    if (this.#tokens === undefined) this.#cutBefore = this.#starts.at(-1) ?? 0;
+    else if (this.#total > this.#tokens) this.#shrink(this.#tokens * KEPT_PART);
+  }
+
+  /** Results, then turns, then what was done in the last turn, the oldest first. */
+  #shrink(wanted: number): void {
+    const last = this.#units.length - 1;
+    for (const { isDropped, tokens, cutTokens } of this.#units.slice(this.#cutBefore, last))
+      if (!isDropped) this.#total -= tokens - cutTokens;
+    this.#cutBefore = last;
+    while (this.#total > wanted && this.#starts.length > 1) this.#dropTurn();
+    for (const { index } of this.#kept) {
+      if (index >= last || this.#total <= wanted) break;
+      if (index >= (this.#starts[0] ?? 0) && index !== this.#lastUser) this.#drop(index);
+    }
+  }
+
+  #dropTurn(): void {
+    const [from = 0, to = from] = this.#starts;
+    for (let index = from; index < to; index += 1) this.#drop(index);
+    this.#starts.shift();
+  }
+
+  #drop(index: number): void {
+    const unit = this.#units[index];
+    if (unit === undefined || unit.isSystem || unit.isDropped) return;
+    unit.isDropped = true;
+    this.#total -= index < this.#cutBefore ? unit.cutTokens : unit.tokens;
+  }
+}
+
+const CHARS_PER_TOKEN = 4;
+/** Of a picture or a file, whose data do not show how many tokens they take. */
+const ATTACHMENT_CHARS = 4_000;
+const FRAME_CHARS = 16;
+
+function tokensOf(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + Math.ceil(charsOf(message) / CHARS_PER_TOKEN), 0);
+}
+
+function charsOf(message: Message): number {
+  const { content } = message;
+  let chars = FRAME_CHARS;
+  if (typeof content === 'string') chars += content.length;
+  else
+    for (const part of (content ?? []) as readonly unknown[])
+      chars += isRecord(part) && typeof part.text === 'string' ? part.text.length : ATTACHMENT_CHARS;
+  if (message.role === 'tool') return chars + attachmentsOf(message).length * ATTACHMENT_CHARS;
+  if (message.role !== 'assistant') return chars;
+  for (const { id, function: called, providerItems } of message.tool_calls ?? [])
+    chars +=
+      FRAME_CHARS + id.length + called.name.length + called.arguments.length + itemsChars(providerItems);
+  return chars + itemsChars(message.providerItems);
+}
+
+function itemsChars(items: unknown): number {
+  return items === undefined ? 0 : JSON.stringify(items).length;
+}
+
+function attachmentsOf({ parts = [] }: ToolMessage): readonly string[] {
+  return parts.flatMap(({ type }) => (type === 'text' ? [] : [type]));
+}
+
+/** A long result of a tool, cut and marked; anything else as it is. */
+function withCutResult(message: Message, maxChars: number): Message {
+  if (message.role !== 'tool') return message;
+  const { parts, ...plain } = message;
+  const attachments = attachmentsOf(message);
+  const isHeavy = attachments.length > 0 && maxChars < ATTACHMENT_CHARS;
+  const kept = message.content.slice(0, maxChars).toWellFormed();
+  const left = message.content.length - kept.length;
+  const text = `${kept}\n[${left} more characters of this old result were left out]`;
+  const isLong = text.length < message.content.length;
+  if (!isHeavy && !isLong) return message;
+  const marks = isHeavy ? attachments.map((type) => `\n[${type} left out]`) : [];
+  const cut = { ...plain, content: (isLong ? text : message.content) + marks.join('') };
+  if (isHeavy || parts === undefined) return cut;
+  return { ...cut, parts: [{ type: 'text', content: text }, ...parts.filter(({ type }) => type !== 'text')] };
+}

@@ -1,0 +1,153 @@
+import type { CallRecord } from '../../core/contract/call.js';
+import type { Hooks } from '../../core/contract/hooks.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { ToolMessage } from '../../core/contract/llm-provider.js';
+import { keepsResults, type ResultKey } from '../../core/contract/result-store.js';
+import { errorResult, ToolResult } from '../../core/contract/tool-result.js';
+import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
+import { toDefinition } from '../../tools/discovery/define-tool.js';
+import { logFailure } from '../call/failure-log.js';
+import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
+import { isCutDetails, withText } from '../call/result-text.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { LoopRun } from './loop-run.js';
+import type { ParsedCall } from './messages.js';
+import { READ_RESULT, READ_SCHEMA } from './offered-tools.js';
+import type { ResumeConfig } from './options.js';
+import { type OwnTool, ownTool } from './own-tool.js';
+
+/** Characters of a result that a model sees at most if the rest is stored. */
+const SHOWN_CHARS = 32_000;
+
+/** Runs may wait for people that long. */
+const LIFE_MS = 7 * 24 * 60 * 60 * 1000;
+
+/** Where a run stores large results, and how large those are; nowhere if the application has a tool of that name. */
+export function resultStoreOf(
+  { store, maxResultChars }: ResumeConfig,
+  tools: ToolRegistry,
+): Pick<LoopRun, 'results' | 'maxResultChars'> {
+  const isStoring = keepsResults(store) && tools.offered(READ_RESULT) === undefined;
+  const results = isStoring ? store.results : undefined;
+  const limit = results && (tools.maxResultChars ?? SHOWN_CHARS);
+  return { results, maxResultChars: maxResultChars ?? limit };
+}
+
+/** Stores the whole of a result that was cut: the model gets its beginning, its shape, and a handle. */
+export async function storeIfLarge(run: LoopRun, call: ParsedCall, record: CallRecord): Promise<CallRecord> {
+  const { results, runId, config } = run;
+  const { forLLM, content, details } = record.result;
+  if (results === undefined || !isCutDetails(details)) return record;
+  const { full } = details;
+  // The same for the same call, also if it is made again.
+  const about = canonicalJson([runId, call.id, call.place.step, call.place.index]);
+  const handle = `res_${nodeCrypto().hash('sha256', about, 'base64url').slice(0, 16)}`;
+  try {
+    await results.keepResult({ ...keyOf(run, handle), text: full, lifeMs: LIFE_MS });
+  } catch (error) {
+    const what = 'A large result could not be kept; it was cut';
+    logFailure(config.logger, { what, error, at: { tool: record.name } });
+    return record;
+  }
+  const text = beginning(forLLM, { full, handle });
+  const kept = { handle, characters: full.length };
+  const result = new ToolResult({
+    ...record.result,
+    forLLM: text,
+    content: content && withText(content, text),
+    details: details.details === undefined ? { kept } : { kept, details: details.details },
+  });
+  return { ...record, result };
+}
+
+/** Only the run that a result belongs to reads it, also if it is stored as one of the run around that. */
+function keyOf({ runId, resultsOf, owner }: LoopRun, handle: string): ResultKey {
+  const key = { runId: resultsOf, handle: resultsOf === runId ? handle : `${runId} ${handle}` };
+  return owner === undefined ? key : { ...key, owner: canonicalJson(owner) };
+}
+
+const MOST_SHAPE = 1_500;
+const MARK = /\n\[(\d+) more characters were cut off\]$/;
+
+/** The part of the result that the model gets, and how it reads on. */
+function beginning(
+  told: string,
+  { full, handle }: { readonly full: string; readonly handle: string },
+): string {
+  const [mark = '', missing] = MARK.exec(told.slice(-100)) ?? [];
+  const head = mark === '' ? told : told.slice(0, -mark.length);
+  // If files were taken out, places in what is shown are other places in the whole.
+  const isPlain = missing !== undefined && head.length + Number(missing) >= full.length;
+  const from = isPlain ? full.length - Number(missing) : 0;
+  const cut = missing === undefined ? '' : `${missing} more characters were cut off. `;
+  const how = `${READ_RESULT} with {"handle":"${handle}"} reads on: "from": ${from}, a "line", a "path" or a "search"`;
+  const value = parsedJson(full);
+  const form =
+    typeof value === 'object'
+      ? shapeOf(value).slice(0, MOST_SHAPE).toWellFormed()
+      : `a text of ${full.split('\n').length} lines`;
+  return `${head}\n[${cut}All ${full.length} are kept: ${how}. It is ${form}.]`;
+}
+
+/** The handle of the stored result of a record, for the message that answers its call. */
+export function handleIn({ result: { details } }: CallRecord): Pick<ToolMessage, 'kept'> {
+  if (!isRecord(details) || !isRecord(details.kept) || typeof details.kept.handle !== 'string') return {};
+  return { kept: details.kept.handle };
+}
+
+/** The tools of each run that read on in results from outside and in others. */
+const readers = new WeakMap<LoopRun, { outside?: OwnTool; inside?: OwnTool }>();
+
+export function readOn(run: LoopRun, call: ParsedCall): Promise<CallRecord> {
+  const made = readers.get(run) ?? {};
+  readers.set(run, made);
+  const place = isFromOutside(run, call) ? 'outside' : 'inside';
+  made[place] ??= readerOf(run, place === 'outside');
+  return made[place](call, run.scope);
+}
+
+/** Whether the tool whose result is read reaches outside, or a hook has marked it; of an unknown one, yes. */
+function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boolean {
+  const handle = read.ok ? read.value.handle : undefined;
+  const record = toolCalls.find((known) => handleIn(known).kept === handle);
+  if (record === undefined) return true;
+  const isMarked = record.hooks?.some(({ hook, did }) => hook === 'mark-untrusted' && did === 'rewrote');
+  return isMarked === true || tools.offered(record.name)?.annotations?.openWorld === true;
+}
+
+/** Results are stored as the tool gave them: hooks that mark and mask results see what is read. */
+function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
+  const { name, parameters, description } = READ_SCHEMA.function;
+  const execute = (args: JsonObject) =>
+    readPart(run, args as unknown as KeptPart & { readonly handle: string });
+  const tool = toDefinition(
+    {
+      ...{ name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
+      annotations: { openWorld },
+    },
+    { by: 'kept results', wrong: [] },
+  );
+  const hooks = [...run.tools.hooks, ...(run.config.hooks ?? [])].flatMap((hook): Hooks[] => {
+    if (hook.afterCall === undefined) return [];
+    const named = hook.name === undefined ? {} : { name: hook.name };
+    return [{ ...named, afterCall: (call) => hook.afterCall?.(call) }];
+  });
+  return ownTool(tool, hooks);
+}
+
+async function readPart(
+  run: LoopRun,
+  { handle, ...wanted }: KeptPart & { readonly handle: string },
+): Promise<ToolResult> {
+  const { results, runId, maxResultChars = SHOWN_CHARS } = run;
+  const key = keyOf(run, handle);
+  let text = await results?.readResult(key);
+  // The version before stored those of an agent under its own run.
+  if (key.runId !== runId) text ??= await results?.readResult({ ...key, runId, handle });
+  if (text === undefined)
+    return errorResult(
+      `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
+    );
+  return new ToolResult({ forLLM: readKept(text, wanted, maxResultChars) });
+}

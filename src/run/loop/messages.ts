@@ -1,0 +1,246 @@
+import type { CallJournal, CallRecord, Suspension } from '../../core/contract/call.js';
+import type {
+  AssistantMessage,
+  FinishReason,
+  LLMResponse,
+  Message,
+  MessageToolCall,
+  ProviderItems,
+  ToolCall,
+  ToolMessage,
+} from '../../core/contract/llm-provider.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { RunState, StoredCall, StoredInnerRun, WireCall } from '../../core/contract/run-state.js';
+import type { ToolResult } from '../../core/contract/tool-result.js';
+import { type ReadArguments, readArguments } from '../../tools/checking/read-arguments.js';
+import { TOOL_NAME } from '../../tools/discovery/define-tool.js';
+import { type CallPlace, effectKey } from '../call/effect-key.js';
+import type { KeepOnce } from '../call/invocation.js';
+import { SafeLog } from '../call/log.js';
+import { attachmentsText, resultText } from '../call/result-text.js';
+
+/** The parts of a reply that its message has beside the calls. */
+type SpokenReply = Pick<LLMResponse, 'content' | 'reasoning' | 'providerItems'>;
+
+/** A reply as the history keeps it. */
+export function assistantMessage(reply: SpokenReply, calls: readonly ParsedCall[]): AssistantMessage {
+  const { content, reasoning, providerItems } = reply;
+  const message: AssistantMessage =
+    calls.length === 0
+      ? { role: 'assistant', content }
+      : { role: 'assistant', content, tool_calls: calls.map(messageCall) };
+  if (reasoning === undefined && providerItems === undefined) return message;
+  return { ...message, ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+}
+
+function messageCall(call: ParsedCall): MessageToolCall {
+  const { id, providerItems, wire } = call;
+  const { name, text } = wire ?? call;
+  // Strict servers parse the history, and refuse the whole request for one broken call in it. What was
+  // really sent stands in the call's record and in its answer.
+  const made = {
+    id,
+    type: 'function' as const,
+    function: { name: TOOL_NAME.test(name) ? name : legalName(name), arguments: text ?? '{}' },
+  };
+  return providerItems === undefined ? made : { ...made, providerItems };
+}
+
+/** The answer to one call, and below it what else there is to say about the call. */
+export function toolMessage(
+  toolCallId: string,
+  result: ToolResult,
+  notes: readonly string[] = NONE,
+): ToolMessage {
+  let content = resultText(result) || attachmentsText(result);
+  for (const note of notes) content += `\n\n${note}`;
+  const answer: ToolMessage = { role: 'tool', content, tool_call_id: toolCallId };
+  const message = result.isError ? { ...answer, isError: true } : answer;
+  const isMoreThanText = result.content?.some(({ type }) => type !== 'text');
+  return isMoreThanText ? { ...message, parts: result.content } : message;
+}
+
+const NONE: readonly string[] = [];
+
+/** Strict servers refuse the whole request for a name that could not be one; the record keeps what was sent. */
+function legalName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed';
+}
+
+/** A call whose arguments were parsed: the history needs that, and so does the tool. */
+export interface ParsedCall extends ToolCall {
+  readonly read: ReadArguments;
+  /** The arguments as text of a JSON object; absent where there is none that JSON could say. */
+  readonly text: string | undefined;
+  /** Of a call that was suspended: what is known of it. */
+  readonly journal?: CallJournal;
+  /** Of a call that has its answer from before the run was suspended. */
+  readonly record?: CallRecord;
+  /** Of a call that waits still: it is not made. */
+  readonly suspension?: Suspension;
+  /** The runs that its tool had begun when it was suspended. */
+  readonly inner?: readonly StoredInnerRun[];
+  /** It was made when its process died, and what came of it is not known. */
+  readonly hasBegun?: true;
+  /** Whether it had begun as a job. */
+  readonly asJob?: boolean;
+  /** Its tool only read when it had begun. */
+  readonly readOnly?: true;
+  readonly place: CallPlace;
+  /** As the model made it, where it called this tool through another one. */
+  readonly wire?: WireCall;
+  readonly keepOnce?: KeepOnce;
+}
+
+/** The key of what a call does, as its tool gets it. */
+export function keyOfCall({ place, name, journal, read }: ParsedCall): string {
+  const sent = read.ok ? read.value : {};
+  return effectKey({
+    of: place,
+    tool: name,
+    arguments: journal?.edited === undefined ? sent : journal.arguments,
+  });
+}
+
+export interface CallingMessage {
+  readonly reply: SpokenReply;
+  readonly calls: readonly ParsedCall[];
+  readonly finishReason: FinishReason;
+}
+
+/** A message whose calls are not all answered, as a store keeps it. */
+export function openMessage(
+  { reply: { content, reasoning, providerItems }, calls }: CallingMessage,
+  store: (call: ParsedCall, index: number) => StoredCall,
+): RunState['open'] {
+  const kept = { ...(reasoning ? { reasoning } : {}), ...(providerItems ? { providerItems } : {}) };
+  return { content, calls: calls.map(store), ...kept };
+}
+
+/** Parses the arguments of a call, once. */
+export function parseCall(sent: ToolCall, place: CallPlace): ParsedCall {
+  const { id, name, arguments: args, providerItems } = sent;
+  const read = readArguments(args);
+  let text: string | undefined;
+  if (read.ok) {
+    const isAsSent =
+      typeof args === 'string' && read.repairs.length === 0 && args.trimStart().startsWith('{');
+    try {
+      text = isAsSent ? args : JSON.stringify(read.value);
+    } catch {}
+  }
+  const call = { id, name, arguments: args, read, text, place };
+  return providerItems === undefined ? call : { ...call, providerItems };
+}
+
+/** A call that has no answer yet: it waits for one, or (`held`) for calls that do. */
+interface UnansweredCall {
+  readonly call: ParsedCall;
+  /** Absent for a call that has not begun. */
+  readonly suspension?: Suspension;
+  readonly inner?: readonly StoredInnerRun[] | undefined;
+}
+
+export type CallEnding = CallRecord | UnansweredCall;
+
+export function isUnanswered(outcome: CallEnding): outcome is UnansweredCall {
+  return 'call' in outcome;
+}
+
+/**
+ * A history as requests carry it: without the reasoning that is for people, and of provider items only those of
+ * the provider and model that are asked.
+ */
+export class SentMessages {
+  readonly #history: readonly Message[];
+  readonly #logger: Logger | undefined;
+  #key: string | undefined;
+  /** Absent as long as the history can go as it is. */
+  #sent: Message[] | undefined;
+  #looked = 0;
+  #isToldOfItems = false;
+  #isToldOfMends = false;
+
+  /** `history` only grows. */
+  constructor(history: readonly Message[], logger: Logger | undefined) {
+    this.#history = history;
+    this.#logger = logger;
+  }
+
+  /** The messages as they are now, for whoever keeps its items under `key`; to be copied before more are added. */
+  for(key: string | undefined): readonly Message[] {
+    if (key !== this.#key) this.#forget(key);
+    const history = this.#history;
+    for (; this.#looked < history.length; this.#looked += 1) {
+      const message = history[this.#looked] as Message;
+      const sent = this.#forRequest(message);
+      if (sent !== message) this.#sent ??= history.slice(0, this.#looked);
+      this.#sent?.push(sent);
+    }
+    return this.#sent ?? history;
+  }
+
+  /** Other messages than those of the history, likewise. */
+  others(messages: readonly Message[], key: string | undefined): readonly Message[] {
+    this.#forget(key);
+    return messages.map((message) => this.#forRequest(message));
+  }
+
+  #forget(key: string | undefined): void {
+    this.#key = key;
+    this.#sent = undefined;
+    this.#looked = 0;
+  }
+
+  /** A compacted history had to be repaired: reported once, not before each request. */
+  tellMends(mends: readonly string[]): void {
+    if (mends.length === 0 || this.#isToldOfMends) return;
+    this.#isToldOfMends = true;
+    new SafeLog(this.#logger).warn('What compactHistory returned was mended', { mends });
+  }
+
+  #forRequest(message: Message): Message {
+    if (message.role !== 'assistant' || !hasExtras(message)) return message;
+    const { reasoning: _, providerItems, tool_calls: calls, ...others } = message;
+    return {
+      ...others,
+      ...(calls === undefined ? {} : { tool_calls: calls.map((call) => this.#callForRequest(call)) }),
+      ...this.#itemsForRequest(providerItems),
+    };
+  }
+
+  #callForRequest(call: MessageToolCall): MessageToolCall {
+    if (call.providerItems === undefined) return call;
+    const { providerItems, ...others } = call;
+    return { ...others, ...this.#itemsForRequest(providerItems) };
+  }
+
+  #itemsForRequest(items: ProviderItems | undefined): { readonly providerItems?: ProviderItems } {
+    if (items === undefined) return {};
+    const key = this.#key;
+    if (key !== undefined && Object.hasOwn(items, key)) return { providerItems: { [key]: items[key] } };
+    if (!this.#isToldOfItems) {
+      this.#isToldOfItems = true;
+      const what = 'Items that another provider or model keeps with the history were left out of the request';
+      new SafeLog(this.#logger).warn(what, { keys: Object.keys(items), asked: key });
+    }
+    return {};
+  }
+}
+
+const SHARED = new WeakMap<readonly Message[], SentMessages>();
+
+/** Those of a history that runs append to one after the other, so that each run looks at new messages only. */
+export function sharedMessages(history: readonly Message[], logger: Logger | undefined): SentMessages {
+  const sent = SHARED.get(history) ?? new SentMessages(history, logger);
+  SHARED.set(history, sent);
+  return sent;
+}
+
+function hasExtras({ reasoning, providerItems, tool_calls: calls }: AssistantMessage): boolean {
+  if (reasoning !== undefined || providerItems !== undefined) return true;
+  for (const call of calls ?? NO_CALLS) if (call.providerItems !== undefined) return true;
+  return false;
+}
+
+const NO_CALLS: readonly MessageToolCall[] = [];

@@ -1,0 +1,264 @@
+import type { Message, ToolSchema } from '../../core/contract/llm-provider.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import type { ProviderTarget } from './options.js';
+
+/** The tools by which a model comes to those that it is not offered. */
+export const SEARCH_TOOLS = 'search_tools';
+export const CALL_TOOL = 'call_tool';
+
+/** The parts of a run that determine what it offers. */
+interface OfferingRun {
+  readonly config: { readonly deferAbove?: number };
+  readonly messages: readonly Message[];
+  /** Names of the tools that it was sent before it was suspended, in their order. */
+  readonly offered: readonly string[];
+  /** Where it stores large results, which can be read on. */
+  readonly results?: unknown;
+  /** Absent as long as it is offered the same tools, and all of them. */
+  offer: OfferedTools | undefined;
+  /** What it was sent until then. */
+  sentFirst: readonly ToolSchema[] | undefined;
+}
+
+/** The definitions of a registry: those that every request carries, and those that are found by a search. */
+interface Division {
+  readonly direct: readonly ToolSchema[];
+  readonly deferred: ReadonlyMap<string, ToolSchema>;
+}
+
+const divisions = new WeakMap<readonly ToolSchema[], Map<number, Division>>();
+/** Lists of definitions of which nothing is deferred: most of them are of this kind. */
+const plainLists = new WeakSet<readonly ToolSchema[]>();
+const NO_TOOLS: ReadonlyMap<string, ToolSchema> = new Map();
+
+/** Characters of JSON that make up a token, roughly, in all tokenizers. */
+const CHARS_PER_TOKEN = 4;
+
+export function offeredDefinitions(
+  run: OfferingRun,
+  tools: ToolRegistry,
+  { provider, model = '' }: ProviderTarget,
+): readonly ToolSchema[] {
+  const { offered, results, config } = run;
+  if (run.offer === undefined && results === undefined && config.deferAbove === undefined) {
+    const definitions = tools.toProviderDefs();
+    const isSent =
+      offered.length === 0 ||
+      (offered.length === definitions.length &&
+        definitions.every((definition, place) => definition.function.name === offered[place]));
+    run.sentFirst ??= isSent && plainLists.has(definitions) ? definitions : undefined;
+    if (run.sentFirst === definitions) return definitions;
+  }
+  run.offer ??= new OfferedTools(run, sentNames(run));
+  return run.offer.definitions(tools, provider.takesFoundTools?.(model) ?? false);
+}
+
+/** Names of the tools that a run was sent, in their order. */
+export function sentNames({ offer, sentFirst, offered }: OfferingRun): readonly string[] {
+  return offer?.order ?? sentFirst?.map((definition) => definition.function.name) ?? offered;
+}
+
+/** Tools are deferred that ask for it, and if there are more tokens than `above`, all that do not refuse. */
+export function divide(tools: ToolRegistry, above = Number.POSITIVE_INFINITY): Division {
+  const definitions = tools.toProviderDefs();
+  const others = divisions.get(definitions) ?? new Map<number, Division>();
+  const known = others.get(above);
+  if (known !== undefined) return known;
+  const tokens = (): number =>
+    definitions.reduce((sum, schema) => sum + JSON.stringify(schema).length, 0) / CHARS_PER_TOKEN;
+  const isTooMuch = Number.isFinite(above) && tokens() > above;
+  const direct: ToolSchema[] = [];
+  const deferred = new Map<string, ToolSchema>();
+  for (const definition of definitions) {
+    const { name } = definition.function;
+    const { defer = isTooMuch, namespace } = tools.offered(name) ?? {};
+    if (!defer) direct.push(definition);
+    else deferred.set(name, namespace === undefined ? definition : { ...definition, namespace });
+  }
+  const isPlain = deferred.size === 0;
+  const taken = [SEARCH_TOOLS, CALL_TOOL].find((name) => tools.offered(name) !== undefined);
+  if (taken !== undefined && !isPlain) {
+    const problem = `a tool is called '${taken}', and tools are deferred: the model could not tell them apart`;
+    const fix = 'another `name` for that tool';
+    throw new InvalidOptionsError([{ where: 'the loop’s config', option: 'tools', problem, fix }]);
+  }
+  if (isPlain) plainLists.add(definitions);
+  const division = isPlain ? { direct: definitions, deferred: NO_TOOLS } : { direct, deferred };
+  divisions.set(definitions, others.set(above, division));
+  return division;
+}
+
+interface LastOffer {
+  readonly division: Division;
+  readonly takesFound: boolean;
+  readonly found: number;
+  readonly reads: boolean;
+  readonly definitions: readonly ToolSchema[];
+}
+
+/**
+ * The definitions that the requests of one run carry. What was sent once keeps its place, whatever is withheld, comes
+ * back or is added later: providers read the beginning of a prompt from their cache as long as it stays the same.
+ */
+export class OfferedTools {
+  /** The last request offered a tool of ours. */
+  hasOurs = false;
+  readonly #run: Pick<OfferingRun, 'config' | 'messages' | 'results'>;
+  readonly #places: Map<string, number>;
+  readonly #found = new Set<string>();
+  #looked = 0;
+  #hasKept = false;
+  #helpers: readonly [ToolSchema, ToolSchema] | undefined;
+  #last: LastOffer | undefined;
+
+  /** `before`: names of the tools that the run was sent before, in their order. */
+  constructor(run: Pick<OfferingRun, 'config' | 'messages' | 'results'>, before: readonly string[]) {
+    this.#run = run;
+    this.#places = new Map(before.map((name, place) => [name, place]));
+  }
+
+  /** Names in the order in which the run was sent their definitions. */
+  get order(): readonly string[] {
+    return [...this.#places.keys()];
+  }
+
+  /**
+   * The definitions of the next request; the same array as long as nothing changes. `takesFound`: the model takes
+   * definitions of found tools behind its prompt.
+   */
+  definitions(tools: ToolRegistry, takesFound: boolean): readonly ToolSchema[] {
+    const { config, messages, results } = this.#run;
+    const division = divide(tools, config.deferAbove);
+    const keepsResults = results !== undefined;
+    if (keepsResults || (takesFound && division.deferred.size > 0)) this.#look(messages);
+    const found = takesFound ? this.#found.size : 0;
+    const reads = keepsResults && this.#hasKept;
+    const last = this.#last;
+    const isSame = last?.division === division && last.takesFound === takesFound;
+    if (isSame && last.found === found && last.reads === reads) return last.definitions;
+    const direct = this.#inPlace(division.direct);
+    const others = [
+      ...(division.deferred.size === 0 ? [] : this.#deferred(division, takesFound)),
+      ...(reads ? [READ_SCHEMA] : []),
+    ];
+    const definitions = others.length === 0 ? direct : [...direct, ...others];
+    this.hasOurs = others.length > 0;
+    this.#last = { division, takesFound, found, reads, definitions };
+    return definitions;
+  }
+
+  #inPlace(direct: readonly ToolSchema[]): readonly ToolSchema[] {
+    const places = this.#places;
+    const placed = direct.map((definition) => {
+      const { name } = definition.function;
+      const place = places.get(name) ?? places.size;
+      places.set(name, place);
+      return { definition, place };
+    });
+    return placed.sort((one, other) => one.place - other.place).map(({ definition }) => definition);
+  }
+
+  #deferred({ deferred }: Division, takesFound: boolean): readonly ToolSchema[] {
+    // As they were told first: what else there is later is found all the same.
+    this.#helpers ??= helpersFor(deferred);
+    const [search, call] = this.#helpers;
+    if (!takesFound) return [search, call];
+    const found = [...this.#found].flatMap((name) => deferred.get(name) ?? []);
+    return [
+      { ...search, isSearch: true },
+      ...found.map((definition) => ({ ...definition, defer: true as const })),
+    ];
+  }
+
+  /** Looks through what was added to the history: for what was found, and whether something was kept. */
+  #look(messages: readonly Message[]): void {
+    for (; this.#looked < messages.length; this.#looked += 1) {
+      const message = messages[this.#looked];
+      if (message?.role !== 'tool') continue;
+      for (const name of message.found ?? []) this.#found.add(name);
+      if (message.kept !== undefined) this.#hasKept = true;
+    }
+  }
+}
+
+const MAX_NAMESPACES = 40;
+
+/** The tools by which deferred ones are found and called. */
+function helpersFor(deferred: ReadonlyMap<string, ToolSchema>): readonly [ToolSchema, ToolSchema] {
+  const namespaces = new Set(Array.from(deferred.values(), ({ namespace }) => namespace));
+  namespaces.delete(undefined);
+  const told = [...namespaces].sort().slice(0, MAX_NAMESPACES);
+  const groups = told.length === 0 ? '' : ` There are tools for: ${told.join(', ')}.`;
+  const helper = (name: string, description: string, parameters: ToolSchema['function']['parameters']) => ({
+    type: 'function' as const,
+    function: { name, description, parameters, strict: false },
+  });
+  return [
+    helper(SEARCH_TOOLS, `${SEARCH_DESCRIPTION}${groups}`, SEARCH_PARAMETERS),
+    helper(CALL_TOOL, CALL_DESCRIPTION, CALL_PARAMETERS),
+  ];
+}
+
+const SEARCH_DESCRIPTION =
+  'Finds tools that are not among yours yet, by what you want to do. There are more tools than you are shown: search before you say that something cannot be done, once for each thing.';
+
+export const SEARCH_PARAMETERS = {
+  type: 'object',
+  properties: {
+    query: {
+      type: 'string',
+      minLength: 1,
+      description: 'What is to be done, in a few words: create an invoice',
+    },
+    limit: { type: 'integer', minimum: 1, maximum: 20, description: 'How many tools to give; default: 5' },
+  },
+  required: ['query'],
+} as const;
+
+const CALL_DESCRIPTION = `Calls a tool that ${SEARCH_TOOLS} has found, by its name and with the arguments that its parameters ask for.`;
+
+const CALL_PARAMETERS = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'The name of the tool' },
+    arguments: { type: 'object', description: 'What the tool takes', additionalProperties: true },
+  },
+  required: ['name', 'arguments'],
+} as const;
+
+export const READ_RESULT = 'read_result';
+
+/** The definition of the tool that reads on. It is offered from when there is something to read. */
+export const READ_SCHEMA: ToolSchema = {
+  type: 'function',
+  function: {
+    name: READ_RESULT,
+    description:
+      'Reads on in a result that was too large to be shown whole: by characters ("from"), by lines ("line"), by a place in JSON ("path"), or what is around a text ("search").',
+    parameters: {
+      type: 'object',
+      properties: {
+        handle: { type: 'string', description: 'What the cut result says' },
+        from: {
+          type: 'integer',
+          minimum: 0,
+          description: 'First character; with a path to a list, first item',
+        },
+        line: { type: 'integer', minimum: 1, description: 'First line' },
+        count: { type: 'integer', minimum: 1, description: 'Characters, lines, items or matches at most' },
+        path: { type: 'string', description: 'A place in JSON: orders[0].lines' },
+        search: { type: 'string', description: 'A text that is looked for' },
+      },
+      required: ['handle'],
+    },
+    strict: false,
+  },
+};
+
+/** What a run was offered before, as far as it is given now; and what is registered from now on. */
+export function onlyKnown(given: ToolRegistry, names: readonly string[]): ToolRegistry {
+  const known = new Set(names);
+  const others = given.list().filter((name) => !known.has(name));
+  return others.length === 0 ? given : given.view({ deny: others });
+}

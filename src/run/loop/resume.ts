@@ -1,0 +1,451 @@
+import {
+  type Answer,
+  type CallJournal,
+  isNobody,
+  type PendingKind,
+  type Wait,
+} from '../../core/contract/call.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type {
+  RunState,
+  StoredCall,
+  StoredInnerRun,
+  StoredWaitingCall,
+} from '../../core/contract/run-state.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { logFailure } from '../call/failure-log.js';
+import { registryOf, type ToolRegistry } from '../call/tool-registry.js';
+import {
+  approvalWait,
+  approverOf,
+  askedAgain,
+  changedSince,
+  changeOfArguments,
+  formOf,
+  GONE,
+  isExpired,
+  letsCallRun,
+  mayApprove,
+  withAnswer,
+} from '../call/waits.js';
+import { toolsOfAgents, waitsOf } from './child-runs.js';
+import type { ResumeConfig, ResumeOptions } from './options.js';
+import { checkOwner } from './run-owner.js';
+import { type Remembering, rememberAnswers } from './standing-approvals.js';
+import { isSignedWith, openWaits, signState, type ValidState, validateState } from './suspend.js';
+
+/** What a run is continued with. */
+export interface Resumption extends ResumeOptions {
+  readonly answers: readonly Answer[];
+  /** The state comes from this process or a store, so it cannot have been changed elsewhere. */
+  readonly isCertain?: boolean;
+  /** The answers are only checked: nothing is stored, and without tools what needs them passes. */
+  readonly isTrial?: boolean;
+}
+
+/** What of a config a resume needs before anything runs. */
+type ResumedConfig = {
+  readonly [Part in 'stateSecret' | 'tools' | 'store' | 'logger']?: ResumeConfig[Part] | undefined;
+};
+
+/** A changed state of a suspended run, signed as a later revision. */
+export function resigned(state: RunState, stateSecret: string | undefined): RunState {
+  const changed = { ...state, revision: state.revision + 1 };
+  return signState(changed, { secret: stateSecret, isOwned: state.owner !== undefined });
+}
+
+/** The run with the questions as they are asked now, if answers were refused because tools have changed. */
+export function askedAnew(error: unknown, stateSecret: string | undefined): RunState | undefined {
+  return error instanceof ToolsChanged ? resigned(error.state, stateSecret) : undefined;
+}
+
+/** Approvals whose tools have changed, so that they cannot be applied. */
+class ToolsChanged extends ToolwrightError {
+  // Private, so that no log shows the conversation with the error.
+  readonly #state: RunState;
+
+  constructor(message: string, state: RunState) {
+    super('DefinitionChanged', message);
+    this.#state = state;
+  }
+
+  /** The run as it was before the answers, with the questions as its tools ask them now. */
+  get state(): RunState {
+    return this.#state;
+  }
+}
+
+/**
+ * The state of a suspended run with the answers in its calls. A promise if calls were approved: who approved them, and
+ * whether their tools still take them, is checked first.
+ *
+ * @throws ToolwrightError `InvalidState` (515), `RunNotAllowed` (523) also for those who may not approve a call,
+ *   `DefinitionChanged` (529), and `InvalidAnswer` (514), which names every answer that fits nothing.
+ */
+export function resumeWith(
+  config: ResumedConfig,
+  given: unknown,
+  { answers, answeredBy, scope = {}, model, isCertain = false, isTrial = false }: Resumption,
+): RunState | Promise<RunState> {
+  const secret = config?.stateSecret;
+  const valid = validateState(given, secret);
+  const { state } = valid;
+  const isSigned = state.signature !== undefined;
+  const isKnown = isCertain || (isSigned && isSignedWith(state, secret));
+  checkOwner({ owner: state.owner, isCertain: isKnown, isForged: isSigned && !isKnown }, scope);
+  const approved = new Map<StoredCall, AskedApproval>();
+  const answered = applyAnswers(valid, answers, { answeredBy, approved });
+  const withModel = (calls: readonly StoredCall[]): RunState => ({
+    ...withCalls(state, calls),
+    ...(model === undefined ? {} : { model }),
+  });
+  if (approved.size === 0 && !needTools(answered)) return withModel(answered);
+  const tools = toolsOf(config, state);
+  const checking: Checking = {
+    store: config?.store,
+    conversationId: scope.conversationId,
+    answeredBy,
+    isTrial,
+    tools,
+    // The process that goes on with the run has the tools, and checks.
+    isLeft: isTrial && tools === undefined,
+    owner: state.owner,
+    logger: config?.logger,
+    approved,
+    notAllowed: [],
+    changes: new Map(),
+    faults: [],
+  };
+  return finishAnswers(state, answered, checking).then(withModel);
+}
+
+interface AskedApproval {
+  readonly call: StoredWaitingCall;
+  readonly wait: Wait;
+}
+
+interface GivenAnswers {
+  readonly answers: ReadonlyMap<string, Answer>;
+  readonly answeredBy: unknown;
+  /** The calls that they approve, or let run again. */
+  readonly approved: Map<StoredCall, AskedApproval>;
+  readonly faults: string[];
+  /** The id that the caller gave, for messages. */
+  readonly label: (id: string) => string;
+}
+
+/** Puts answers into the calls that wait for them, also in runs inside calls; the given state stays as it is. */
+function applyAnswers(
+  valid: ValidState,
+  answers: readonly Answer[],
+  given: Pick<GivenAnswers, 'answeredBy' | 'approved'>,
+): readonly StoredCall[] {
+  if (!Array.isArray(answers)) throw invalidAnswers(['answers is not an array']);
+  const pending = new Set(valid.waits.map((open) => open.pending.id));
+  const byId = new Map<string, Answer>();
+  const faults: string[] = [];
+  for (const answer of answers as readonly Answer[]) {
+    const id = Object(answer).id as unknown;
+    if (typeof id !== 'string') faults.push('an answer without an id');
+    else if (byId.has(id)) faults.push(`'${id}' is answered twice`);
+    else if (pending.has(id)) byId.set(id, answer);
+    else faults.push(`'${id}' is not pending: it was answered before, or belongs to another run or call`);
+  }
+  const calls = answerOpen(valid, { ...given, answers: byId, faults, label: (id) => id });
+  if (faults.length > 0) throw invalidAnswers(faults);
+  return calls;
+}
+
+function answerOpen({ state, waits }: ValidState, given: GivenAnswers): readonly StoredCall[] {
+  return state.open.calls.map((call) => {
+    if (call.status !== 'waiting') return call;
+    const own = waits.filter((open) => open.call === call);
+    const answered = answerCall(call, own, given);
+    return call.inner === undefined || answered.journal.refused !== undefined
+      ? answered
+      : answerChildren(answered, own, given);
+  });
+}
+
+function answerCall(
+  call: StoredWaitingCall,
+  waits: ValidState['waits'],
+  { answers, answeredBy, approved, faults, label }: GivenAnswers,
+): StoredWaitingCall {
+  let current = call;
+  let asked: Wait | undefined;
+  for (const { wait, pending } of waits) {
+    if (wait.inner !== undefined) continue;
+    const answer = answers.get(pending.id);
+    if (answer === undefined) {
+      if (!isExpired(wait)) continue;
+      // The call ends with that: it waits for nothing else.
+      const refused = { reason: `${UNANSWERED[wait.kind]} until ${wait.expiresAt}`, expired: true } as const;
+      current = { ...current, journal: { ...current.journal, refused }, waits: [] };
+      continue;
+    }
+    const outcome = withAnswer({ wait, journal: current.journal }, answer);
+    if (!outcome.ok) {
+      faults.push(`'${label(pending.id)}' (${pending.tool}): ${outcome.problem}`);
+      continue;
+    }
+    const journal = withGiven(outcome.journal, wait, answeredBy);
+    // A refusal answers all of its call.
+    const left = journal.refused === undefined ? current.waits.filter((other) => other !== wait) : [];
+    current = { ...current, journal, waits: left };
+    if ((wait.kind === 'approval' || wait.kind === 'outcome') && letsCallRun(answer)) asked = wait;
+  }
+  if (asked !== undefined && current.journal.refused === undefined)
+    approved.set(current, { call, wait: asked });
+  return current;
+}
+
+const UNANSWERED: Readonly<Record<PendingKind, string>> = {
+  approval: 'nobody approved it',
+  question: 'nobody answered what it asks',
+  client: 'the client said nothing of it, also not whether it was done,',
+  outcome: 'nobody said what came of it',
+};
+
+function withGiven(journal: CallJournal, { kind, index }: Wait, answeredBy: unknown): CallJournal {
+  if (answeredBy === undefined) return journal;
+  return { ...journal, given: [...(journal.given ?? []), { kind, index, answeredBy }] };
+}
+
+/** The answers to what runs inside a call wait for; what they wait for then is what the call waits for. */
+function answerChildren(
+  call: StoredWaitingCall,
+  waits: ValidState['waits'],
+  given: GivenAnswers,
+): StoredWaitingCall {
+  const inner = (call.inner ?? []).map(({ run, state, result }): StoredInnerRun => {
+    if (state === undefined) return { run, ...(result ? { result } : {}) };
+    const own = waits.filter(({ wait }) => wait.inner?.run === run);
+    const ids = new Map(own.map(({ wait, pending }) => [wait.inner?.id ?? '', pending.id]));
+    const answers = new Map<string, Answer>();
+    for (const [id, outer] of ids) {
+      const answer = given.answers.get(outer);
+      if (answer !== undefined) answers.set(id, { ...answer, id });
+    }
+    const label = (id: string): string => given.label(ids.get(id) ?? id);
+    // It comes from outside, as the state around it does.
+    const valid = validateState(state, undefined);
+    return { run, state: withCalls(valid.state, answerOpen(valid, { ...given, answers, label })) };
+  });
+  return withChildren(call, inner);
+}
+
+function withChildren(call: StoredWaitingCall, inner: readonly StoredInnerRun[]): StoredWaitingCall {
+  const own = call.waits.filter((wait) => wait.inner === undefined);
+  return { ...call, inner, waits: [...own, ...waitsOf(inner)] };
+}
+
+/** A state with these calls, and what they wait for. */
+function withCalls(state: RunState, calls: readonly StoredCall[]): RunState {
+  const open = { ...state.open, calls };
+  return { ...state, open, pending: openWaits({ ...state, open }).map(({ pending }) => pending) };
+}
+
+function invalidAnswers(faults: readonly string[]): ToolwrightError {
+  const lines = faults.map((fault) => `\n  - ${fault}`);
+  return new ToolwrightError(
+    'InvalidAnswer',
+    `The run was not resumed; its answers are wrong:${lines.join('')}`,
+  );
+}
+
+/** Whether answers need the tools of their calls: edits are checked, and standing approvals are worked out. */
+function needTools(calls: readonly StoredCall[]): boolean {
+  return calls.some((call) => {
+    if (call.status !== 'waiting') return false;
+    const { remember, standing } = call.journal;
+    // What a policy remembers, it remembers when the call is made.
+    const isForStore = remember !== undefined && remember.by === undefined && standing === undefined;
+    if (isForStore || isUncheckedEdit(call)) return true;
+    return call.inner?.some(({ state }) => state !== undefined && needTools(state.open.calls)) ?? false;
+  });
+}
+
+function isUncheckedEdit({ journal: { edited } }: StoredWaitingCall): boolean {
+  return edited !== undefined && edited.isChecked === undefined;
+}
+
+/** The tools that the run was offered, as far as they are given now. */
+function toolsOf({ tools }: ResumedConfig, { tools: names }: RunState): ToolRegistry | undefined {
+  if (tools === undefined) return undefined;
+  const registry = registryOf(tools);
+  return names === undefined ? registry : registry.view({ allow: [...names] });
+}
+
+/** With what answers are finished, and what is found out about them. */
+interface Checking extends Omit<Remembering, 'state'>, Pick<GivenAnswers, 'approved'> {
+  /** The tools are those of the process that goes on with the run, or of a tool that runs a model itself. */
+  readonly isLeft: boolean;
+  readonly owner: unknown;
+  readonly logger: Logger | undefined;
+  /** Calls that may not be approved by this person. */
+  readonly notAllowed: string[];
+  /** Approved calls whose tool no longer takes them, as they waited, and the question as it is asked now. */
+  readonly changes: Map<StoredCall, { readonly asked: StoredCall; readonly change: string }>;
+}
+
+/** Everything that is wrong is reported before an approval for later calls is stored. */
+async function finishAnswers(
+  state: RunState,
+  calls: readonly StoredCall[],
+  checking: Checking,
+): Promise<readonly StoredCall[]> {
+  const checked = await checkedCalls(calls, checking);
+  const { notAllowed, changes, faults, isLeft } = checking;
+  if (notAllowed.length > 0) throw new ToolwrightError('RunNotAllowed', notAllowed.join(' '));
+  if (changes.size > 0) {
+    const told = [...changes.values()].map(({ change }) => change).join(' ');
+    const asked = state.open.calls.map((call) => changes.get(call)?.asked ?? call);
+    const message = `No answer was taken, and nothing has run. ${told}`;
+    throw new ToolsChanged(message, withCalls(state, asked));
+  }
+  if (isLeft) return checked;
+  const answered = { ...state, open: { ...state.open, calls: checked } };
+  await rememberedCalls(answered, { ...checking, isTrial: true });
+  if (faults.length > 0) throw invalidAnswers(faults);
+  return rememberedCalls(answered, checking);
+}
+
+function checkedCalls(calls: readonly StoredCall[], checking: Checking): Promise<readonly StoredCall[]> {
+  return Promise.all(
+    calls.map((call) => {
+      if (call.status !== 'waiting') return call;
+      const asked = checking.approved.get(call);
+      if (asked !== undefined) return checkApproval(call, asked, checking);
+      return withChildCalls(call, checking, ({ open }, inner) => checkedCalls(open.calls, inner));
+    }),
+  );
+}
+
+/** Whether a call may be let run by the person who did, and whether its tool still takes what was approved. */
+async function checkApproval(
+  call: StoredWaitingCall,
+  { call: before, wait }: AskedApproval,
+  checking: Checking,
+): Promise<StoredCall> {
+  const { tools, isLeft, changes } = checking;
+  const { name, journal } = call;
+  const tool = tools?.offered(name);
+  if (wait.kind === 'outcome') {
+    const refusal = approverFault(call, { wait, tool }, checking);
+    if (refusal !== undefined) checking.notAllowed.push(refusal);
+    return call;
+  }
+  const isEdited = isUncheckedEdit(call);
+  const isGone = tools !== undefined && tool === undefined;
+  const checked =
+    isGone || isEdited ? undefined : await tools?.check(name, journal.arguments, { transformed: true });
+  const change = checked?.ok ? changeOfArguments(journal.arguments, checked.arguments) : checked?.problem;
+  const problem = isGone ? GONE : change;
+  if (problem !== undefined) {
+    const ways = tool === undefined ? '' : 'approve it with arguments that fit, ';
+    const told = changedSince(name, problem);
+    // Asked about with what would run. Answers and work of `once` were about other arguments.
+    const asked = checked?.ok
+      ? { ...before, journal: { ...before.journal, arguments: checked.arguments, answers: [], once: [] } }
+      : before;
+    const again = askedAgain(waitAsNow(asked, wait, tool), told, wait.index);
+    changes.set(before, {
+      asked: { ...asked, waits: before.waits.map((one) => (one === wait ? again : one)) },
+      change: `${told} To go on, ${ways}refuse the call or cancel the run.`,
+    });
+  }
+  const ready = isEdited && !isGone && !isLeft ? await checkEdit(call, checking) : call;
+  const refusal = approverFault(ready, { wait, tool }, checking);
+  if (refusal !== undefined) checking.notAllowed.push(refusal);
+  return ready;
+}
+
+/** The question as the tool asks it now; why a policy asks, which is part of the id, and until when, stay. */
+function waitAsNow({ journal }: StoredWaitingCall, before: Wait, tool: ToolDefinition | undefined): Wait {
+  if (tool === undefined) return before;
+  const { message, expiresAt } = before;
+  return {
+    ...(message === undefined ? {} : { message }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...approvalWait(tool.approval, { args: journal.arguments, onError: () => {} }),
+  };
+}
+
+/** Why this person may not approve a call, without names. If a function decides that, its tool is needed. */
+function approverFault(
+  { name, id, journal }: StoredWaitingCall,
+  { wait, tool }: { readonly wait: Wait; readonly tool: ToolDefinition | undefined },
+  { answeredBy, owner, isLeft, logger }: Checking,
+): string | undefined {
+  if (tool === undefined && wait.approver === 'function')
+    return isLeft
+      ? undefined
+      : `Who may approve '${name}' (${id}), its tool decides, which is not given here.`;
+  const approver = tool === undefined ? wait.approver : approverOf(tool.approval);
+  const request = { answeredBy, owner, call: { tool: name, arguments: journal.arguments } };
+  const isAllowed = mayApprove(approver as ReturnType<typeof approverOf>, request, (error) =>
+    logFailure(logger, {
+      what: 'The approver function of a tool threw; nobody may approve its calls',
+      error,
+      at: { tool: name },
+    }),
+  );
+  if (isAllowed) return undefined;
+  if (approver === 'not-the-owner' && !isNobody(answeredBy) && formOf(answeredBy) !== formOf(owner))
+    return `Whether the owner of the run answers cannot be told for the call of '${name}' (${id}): the owner has the form ${formOf(owner)}, and answeredBy ${formOf(answeredBy)}. Give answeredBy in the form of the owner. Nothing has run.`;
+  const verb = wait.kind === 'outcome' ? 'let run again' : 'approved';
+  const who =
+    approver === 'not-the-owner' ? 'somebody else than the owner of the run' : 'those whom its tool accepts';
+  return `The call of '${name}' (${id}) can be ${verb} only by ${who}. Nothing has run.`;
+}
+
+async function checkEdit(call: StoredWaitingCall, { tools, faults }: Checking): Promise<StoredWaitingCall> {
+  const { id, name, journal } = call;
+  const checked = await tools?.check(name, journal.arguments, { transformed: true });
+  // The tool may have changed its mind since the question was asked.
+  const approval = tools?.offered(name)?.approval;
+  const decisions = typeof approval === 'object' ? approval.decisions : undefined;
+  let problem: string | undefined;
+  if (checked === undefined) problem = 'they can be checked only where the tools are given';
+  else if (!checked.ok) problem = checked.problem;
+  // A person means what they write: what the tool does not know is reported instead of taken away.
+  else if (checked.removed.length > 0) problem = `there is no ${checked.removed.join(', ')}`;
+  else if (decisions?.includes('edit') === false) problem = 'its tool takes no edits';
+  if (!checked?.ok || problem !== undefined) {
+    faults.push(`the edited arguments of '${name}' (${id}): ${problem}`);
+    return call;
+  }
+  const { original } = journal.edited ?? { original: journal.arguments };
+  const edited = { original, isChecked: true as const };
+  return { ...call, journal: { ...journal, arguments: checked.arguments, edited } };
+}
+
+async function rememberedCalls(state: RunState, checking: Checking): Promise<readonly StoredCall[]> {
+  const calls = await rememberAnswers(state.open.calls, { ...checking, state });
+  return Promise.all(
+    calls.map((call) => (call.status === 'waiting' ? withChildCalls(call, checking, rememberedCalls) : call)),
+  );
+}
+
+/** Does the same to the calls of the runs inside a call, with the tools of its agent. */
+async function withChildCalls(
+  call: StoredWaitingCall,
+  checking: Checking,
+  work: (state: RunState, checking: Checking) => Promise<readonly StoredCall[]>,
+): Promise<StoredCall> {
+  if (call.inner === undefined) return call;
+  const tool = checking.tools?.offered(call.name);
+  const tools = tool && toolsOfAgents.get(tool)?.(call.journal.arguments);
+  // The tools of a tool that runs a model itself are not known before they run: the calls are checked then.
+  const isLeft = checking.isLeft || tools === undefined;
+  const done = await Promise.all(
+    call.inner.map(async (run) => {
+      const { state } = run;
+      if (state === undefined) return run;
+      return { ...run, state: withCalls(state, await work(state, { ...checking, tools, isLeft })) };
+    }),
+  );
+  return withChildren(call, done);
+}

@@ -1,0 +1,592 @@
+import { type Budget, keepsBudgets, type Spending } from '../../core/contract/budget.js';
+import {
+  addAmounts,
+  type BudgetAmounts,
+  type BudgetLedger,
+  NO_AMOUNTS,
+  partBeyond,
+} from '../../core/contract/budget-ledger.js';
+import type { CallScope } from '../../core/contract/call.js';
+import type { HookedCall, Hooks } from '../../core/contract/hooks.js';
+import type { LLMRequest, Message, ToolSchema, Usage } from '../../core/contract/llm-provider.js';
+import type { RunState, StoredCallRecord } from '../../core/contract/run-state.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { HeldCall } from '../call/hooked-call.js';
+import type { ModelQuestion, Reply } from './ask-model.js';
+import {
+  type Account,
+  askingFaults,
+  type Beyond,
+  type BudgetQuestion,
+  type CountedBefore,
+  costOfCall,
+  countsCost,
+  grantShared,
+  MISSING_LEDGER,
+  mayHaveRun,
+  missingPrice,
+  nextRequest,
+  type RequestNeed,
+  RunAccount,
+  reserveShared,
+  type SharedAccount,
+  sharedAccounts,
+  shown,
+  spentBefore,
+  tooSmall,
+  WORDS,
+  wrongBudget,
+} from './budget-accounts.js';
+import type { ToolLoopConfig } from './options.js';
+import { costOf, inBillionths, inUnits, PRICES, priceOf } from './prices.js';
+
+/** How long a reservation counts if its process dies, and how often that is put off. */
+const LEASE_MS = 60_000;
+const RENEW_MS = 20_000;
+/** How long the end of a run waits for reservations that an abort has left behind. */
+const GIVE_BACK_MS = 5_000;
+
+const MAX_OUTPUT_TOKENS = 8_192;
+/** A reply that may have fewer tokens is mostly cut off, and paid for: it is not asked for. */
+const USEFUL_OUTPUT_TOKENS = 1_024;
+
+/** A reservation, to be settled once. */
+interface Reserved {
+  settle(spent: BudgetAmounts): void | Promise<void>;
+}
+
+/** A request that may be made, as it is to be sent, and what it takes at most. */
+interface ReservedRequest {
+  readonly request: LLMRequest;
+  readonly at: BudgetAmounts;
+  readonly reserved: Reserved;
+}
+
+type BudgetedConfig = Pick<ToolLoopConfig, 'budget' | 'store' | 'model' | 'fallback'>;
+
+interface BudgetStart {
+  readonly scope: CallScope;
+  /** The budget of the run whose call begins this run. */
+  readonly parent: RunBudget | undefined;
+  readonly before: CountedBefore | undefined;
+}
+
+interface AskingRun {
+  iterations: number;
+  readonly usage: Usage;
+}
+
+/** What a run may spend, and has spent. */
+export class RunBudget {
+  readonly #budget: Budget;
+  readonly #parent: RunBudget | undefined;
+  readonly #own: RunAccount;
+  /** Its own, and those of the runs around it. */
+  readonly #accounts: readonly RunAccount[];
+  readonly #shared: readonly SharedAccount[];
+  /** Those whose grants the state of this run contains. */
+  readonly #granting: readonly Account[];
+  readonly #ledger: BudgetLedger | undefined;
+  readonly #isPriced: boolean;
+  readonly #requestTokens = new RequestTokens();
+  readonly #tools = new Map<string, { readonly calls: number; readonly cost: number }>();
+  readonly #open = new Map<string, { readonly cost: number; readonly reserved: Reserved }>();
+  readonly #beginning = new Set<Promise<unknown>>();
+  #isClosed = false;
+  #since = performance.now();
+  /** Time that is not settled with the shared accounts yet. */
+  #unsettledMs = 0;
+  /** The run is new, and has asked for nothing yet. */
+  #isFresh: boolean;
+  #end: ToolwrightError | undefined;
+  #question: BudgetQuestion | undefined;
+
+  /** @throws InvalidOptionsError (521) for a budget whose key or store is missing, or that asks for nothing. */
+  constructor(
+    given: Budget | undefined,
+    { scope, store, parent, before }: BudgetStart & Pick<BudgetedConfig, 'store'>,
+  ) {
+    const budget = given ?? parent?.forChildren ?? {};
+    const [fault] = askingFaults(budget);
+    if (fault !== undefined) throw wrongBudget(fault);
+    this.#budget = budget;
+    this.#parent = parent;
+    this.#isFresh = before === undefined;
+    const option = given === undefined ? 'budget.children' : 'budget';
+    const around = parent === undefined ? [] : parent.#accounts;
+    this.#own = new RunAccount(budget, { spent: spentBefore(before), depth: around.length, option });
+    this.#accounts = [this.#own, ...around];
+    this.#isPriced = countsCost(budget) || (parent === undefined ? false : parent.#isPriced);
+    for (const [name, tool] of Object.entries(before?.spent?.tools ?? {})) this.#tools.set(name, tool);
+    const own = sharedAccounts(budget, scope);
+    const keys = new Set(own.map(({ place }) => place));
+    const inherited = parent === undefined ? [] : parent.#shared;
+    this.#shared = [...own, ...inherited.filter(({ place }) => !keys.has(place))];
+    this.#granting = [this.#own, ...own];
+    for (const { account, part, amount } of before?.granted ?? [])
+      this.#granting.find(({ place }) => place === account)?.grant(part, amount);
+    const storing = budget.store ?? (keepsBudgets(store) ? store : undefined);
+    this.#ledger = storing?.budgets ?? (parent === undefined ? undefined : parent.#ledger);
+    if (own.length > 0 && this.#ledger === undefined) throw wrongBudget(MISSING_LEDGER);
+  }
+
+  /** What a run within one of its calls may spend. */
+  get forChildren(): Budget {
+    const { children = {}, prices, countTokens, maxOutputTokens } = this.#budget;
+    return {
+      ...children,
+      ...(prices ? { prices } : {}),
+      ...(countTokens ? { countTokens } : {}),
+      ...(maxOutputTokens ? { maxOutputTokens } : {}),
+    };
+  }
+
+  /** How the run ends if something was too much. */
+  get ended(): { readonly status: 'budget'; readonly error: ToolwrightError } | undefined {
+    return this.#end && { status: 'budget', error: this.#end };
+  }
+
+  /** What is asked before the run goes on: something was too much, and more of it can be granted. */
+  get question(): BudgetQuestion | undefined {
+    return this.#end === undefined ? this.#question : undefined;
+  }
+
+  /** Why the run ends although calls are held for a question: something else is spent. */
+  get endInsteadOfAsking(): ToolwrightError | undefined {
+    return this.#question && this.#end;
+  }
+
+  /** The answer to its question: so much more, or a reason (maybe empty) for nothing, and then the run ends. */
+  async answer(
+    asked: Pick<BudgetQuestion, 'account' | 'part'> & { readonly id: string },
+    given: number | string,
+  ): Promise<void> {
+    const shared = this.#shared.find(({ place }) => place === asked.account);
+    const account = shared ?? this.#accounts.find(({ place }) => place === asked.account);
+    this.#question = undefined;
+    if (typeof given !== 'number') {
+      account?.refuse();
+      const whose = account?.whose ?? 'the run';
+      this.#end ??= new ToolwrightError(
+        'BudgetSpent',
+        `The budget of ${whose} is spent, and nobody grants more${given}.`,
+      );
+    } else if (shared === undefined || this.#ledger === undefined) account?.grant(asked.part, given);
+    else await grantShared(this.#ledger, shared, { id: asked.id, part: asked.part, amount: given });
+  }
+
+  get progress(): Pick<RunState, 'spent' | 'granted'> {
+    const granted = this.#granting.flatMap(({ grants }) => grants);
+    return { spent: this.spending, ...(granted.length === 0 ? {} : { granted }) };
+  }
+
+  /** What has been spent so far, runs within it included. */
+  get spending(): Spending {
+    this.#lap();
+    const { tokens, cost, calls, steps, timeMs } = this.#own.spent;
+    const priced = this.#isPriced || cost > 0 ? { cost: inUnits(cost) } : {};
+    const tools = Object.fromEntries(this.#tools);
+    return { tokens, calls, steps, timeMs: Math.round(timeMs), ...priced, tools };
+  }
+
+  /** Makes a request as far as the budget reaches; `ask` makes it, with what else surrounds it. */
+  async ask(
+    run: AskingRun,
+    question: ModelQuestion,
+    ask: (question: ModelQuestion) => Promise<Reply>,
+  ): Promise<Reply> {
+    const { provider, onPart, onFailure, trace } = question;
+    let before: ReservedRequest | undefined;
+    try {
+      before = await this.#reserveRequest(question.request);
+    } catch (cause) {
+      // A mistake of the run's author is not the provider's failure.
+      if (cause instanceof InvalidOptionsError) throw cause;
+      return notMade(run, question, notCounted('The request was not made', cause));
+    }
+    if (before === undefined)
+      return notMade(run, question, this.#end ?? new ToolwrightError('BudgetSpent', 'The budget is spent.'));
+    const { request, at, reserved } = before;
+    const usedBefore = run.usage.totalTokens;
+    // A failure is settled apart: the request may be made again, and that is reserved anew.
+    const once = { provider, request, ...(onPart ? { onPart } : {}), ...(trace ? { trace } : {}) };
+    let reply: Reply;
+    try {
+      reply = await ask(once);
+    } catch (error) {
+      await reserved.settle(at);
+      throw error;
+    }
+    const amounts = this.#amountsOf(reply, {
+      model: request.model,
+      at,
+      withheld: run.usage.totalTokens - usedBefore,
+    });
+    try {
+      const settled = reserved.settle(amounts);
+      if (settled !== undefined) await settled;
+    } catch (cause) {
+      const error = notCounted('The reply came, and what it took could not be counted', cause);
+      if (reply.ok) return { ok: false, reason: 'failed', error, isFinal: true };
+    }
+    if (reply.ok) return trace === undefined ? reply : { ...reply, cost: inUnits(amounts.cost) };
+    return reply.reason === 'failed' && onFailure !== undefined ? onFailure(reply) : reply;
+  }
+
+  /**
+   * Reserves what a request may take at most; its reply may have fewer tokens if the budget affords no more.
+   * `undefined` if it may not be made.
+   *
+   * @throws InvalidOptionsError (521) for the first request of a run, if the budget has never had enough for it.
+   */
+  async #reserveRequest(request: LLMRequest): Promise<ReservedRequest | undefined> {
+    const { countTokens } = this.#budget;
+    const { model } = request;
+    const counted = countTokens === undefined ? this.#requestTokens.of(request) : countTokens(request);
+    const inputTokens = Math.max(0, Math.ceil(counted));
+    const { unasked, most } = this.#outputOf(request);
+    const least = Math.min(USEFUL_OUTPUT_TOKENS, most);
+    const isFirst = this.#isFresh;
+    this.#isFresh = false;
+    const amountsOf = (outputTokens: number): BudgetAmounts => ({
+      ...NO_AMOUNTS,
+      tokens: inputTokens + outputTokens,
+      steps: 1,
+      cost: this.#costOf(model, { inputTokens, outputTokens }),
+    });
+    let outputTokens = most;
+    const lower = (beyond: Beyond): void => {
+      // Less each time: others may spend from the same budget meanwhile.
+      outputTokens = Math.min(this.#outputWithin(beyond, { model, inputTokens }), outputTokens - 1);
+      if (outputTokens < least)
+        this.#spentByRequest({ inputTokens, outputTokens: least, isFirst }, beyond, amountsOf(least));
+    };
+    while (outputTokens >= least) {
+      const at = amountsOf(outputTokens);
+      const reserved = await this.#reserve(at, lower);
+      if (reserved === undefined) continue;
+      const isLowered = outputTokens < unasked;
+      return { request: isLowered ? { ...request, maxOutputTokens: outputTokens } : request, at, reserved };
+    }
+    return undefined;
+  }
+
+  /** The tokens that a reply may have at most: if nothing limits it, and as the budget limits it. */
+  #outputOf({ model, options }: LLMRequest): { readonly unasked: number; readonly most: number } {
+    const { max_completion_tokens, max_output_tokens, maxOutputTokens: camel, max_tokens } = options;
+    const given = [max_completion_tokens, max_output_tokens, camel, max_tokens];
+    const said = given.find((value) => Number.isFinite(value)) as number | undefined;
+    const { prices = PRICES, maxOutputTokens } = this.#budget;
+    const known = this.#isPriced ? priceOf(prices, model).maxOutputTokens : undefined;
+    const limits = [said, known].filter((limit) => limit !== undefined);
+    // For an unknown model a limit is assumed, and not sent: the model may not have it.
+    if (limits.length === 0 && maxOutputTokens === undefined)
+      return { unasked: MAX_OUTPUT_TOKENS, most: MAX_OUTPUT_TOKENS };
+    const unasked = Math.min(...limits);
+    return { unasked, most: Math.min(unasked, maxOutputTokens ?? unasked) };
+  }
+
+  /** The most tokens that a reply could have for what is left of a part. */
+  #outputWithin(
+    { part, limit, used }: Beyond,
+    { model, inputTokens }: { readonly model: string; readonly inputTokens: number },
+  ): number {
+    const left = limit - used;
+    if (part === 'tokens') return left - inputTokens;
+    if (part !== 'cost') return 0;
+    const ofInput = this.#costOf(model, { inputTokens });
+    const ofMillion = this.#costOf(model, { outputTokens: 1_000_000 });
+    return Math.floor(((left - ofInput) * 1_000_000) / ofMillion);
+  }
+
+  /** What a request took: the reported usage, or what was reserved. */
+  #amountsOf(
+    reply: Reply,
+    {
+      model,
+      at,
+      withheld,
+    }: { readonly model: string; readonly at: BudgetAmounts; readonly withheld: number },
+  ): BudgetAmounts {
+    if (reply.ok) {
+      const { usage } = reply.response;
+      if (usage === undefined) return at;
+      const { inputTokens, outputTokens, totalTokens } = usage;
+      if (totalTokens + inputTokens + outputTokens === 0) return at;
+      const tokens = Math.max(totalTokens, inputTokens + outputTokens);
+      return { ...NO_AMOUNTS, tokens, steps: 1, cost: this.#costOf(model, usage) };
+    }
+    // A reply that a hook withheld was paid for.
+    if (withheld > 0) return { ...at, tokens: withheld };
+    const streamed = reply.reason === 'aborted' ? (reply.streamed ?? '') : '';
+    const hasBegun = streamed !== '' || (reply.reason === 'failed' && reply.isTold === true);
+    // A failure before the first token is not charged; a reply that broke off is.
+    return hasBegun ? { ...at, tokens: Math.max(at.tokens, tokensIn(streamed)) } : NO_AMOUNTS;
+  }
+
+  /** Surrounds the calls of the run: the last of its hooks, called when nothing else prevents the call. */
+  readonly hook: Hooks = {
+    name: 'budget',
+    beforeRun: (call) => {
+      const beginning = this.#beginCall(call);
+      if (!(beginning instanceof Promise)) return beginning;
+      const tracked = beginning.finally(() => this.#beginning.delete(tracked));
+      this.#beginning.add(tracked);
+      return tracked;
+    },
+    afterCall: ({ callId, name, status, isCompletion, isAnswered }) => {
+      const open = this.#open.get(callId);
+      if (open === undefined || isCompletion) return undefined;
+      this.#open.delete(callId);
+      const hasRun = mayHaveRun(status) && !isAnswered;
+      if (hasRun) this.#countCall(name, open.cost);
+      return open.reserved.settle(
+        hasRun ? { ...NO_AMOUNTS, calls: 1, cost: open.cost } : NO_AMOUNTS,
+      ) as undefined;
+    },
+  };
+
+  #beginCall({ callId, tool, arguments: args }: HookedCall) {
+    const cost = costOfCall(tool, args);
+    const amounts = { ...NO_AMOUNTS, calls: 1, cost };
+    const begun = (reserved: Reserved | undefined) => {
+      if (reserved === undefined && this.question !== undefined) return HeldCall.word;
+      if (reserved === undefined) return { refuse: this.#end?.message ?? 'the budget is spent' };
+      if (this.#isClosed) return reserved.settle(NO_AMOUNTS) as undefined;
+      this.#open.set(callId, { cost, reserved });
+      return undefined;
+    };
+    const reserved = this.#reserve(amounts, (beyond) => this.#spent(beyond, amounts));
+    // A call beside this one may end the run instead of asking: that is known once all have begun.
+    const isLater = reserved === undefined || reserved instanceof Promise;
+    return isLater ? Promise.resolve(reserved).then(begun) : begun(reserved);
+  }
+
+  /**
+   * Gives back what was reserved for calls that wait for an answer, which are made again and counted then, and for those
+   * that an abort ended while the ledger was being asked.
+   */
+  async close(): Promise<void> {
+    const beginning = Promise.allSettled(this.#beginning);
+    if (this.#beginning.size > 0)
+      await withinLimits(beginning, { signal: undefined, timeoutMs: GIVE_BACK_MS }).catch(() => {});
+    this.#isClosed = true;
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    for (const { reserved } of open)
+      try {
+        await reserved.settle(NO_AMOUNTS);
+      } catch {}
+  }
+
+  /** Counts calls of a run whose process died, which its last count does not contain. Shared accounts do. */
+  countSettled(
+    records: readonly StoredCallRecord[],
+    find: (name: string) => ToolDefinition | undefined,
+  ): void {
+    for (const { name, status, hooks = [], arguments: args } of records) {
+      if (!mayHaveRun(status) || hooks.some(({ did }) => did === 'answered')) continue;
+      const cost = costOfCall(find(name), args);
+      this.#countCall(name, cost);
+      for (const account of this.#accounts)
+        account.spent = addAmounts(account.spent, { ...NO_AMOUNTS, calls: 1, cost });
+    }
+  }
+
+  #countCall(name: string, cost: number): void {
+    const { calls, cost: before } = this.#tools.get(name) ?? { calls: 0, cost: 0 };
+    this.#tools.set(name, { calls: calls + 1, cost: inUnits(inBillionths(before) + cost) });
+    if (this.#parent !== undefined) this.#parent.#countCall(name, cost);
+  }
+
+  /** @throws InvalidOptionsError (521) for a model without a price, if it needs one. */
+  checkPrice(model: string): void {
+    const missing = this.#isPriced ? missingPrice(this.#budget.prices, model) : undefined;
+    if (missing !== undefined) throw wrongBudget(missing);
+  }
+
+  #costOf(model: string, usage: Partial<Usage>): number {
+    return this.#isPriced ? costOf(priceOf(this.#budget.prices ?? PRICES, model), usage) : 0;
+  }
+
+  /** A promise only if the budget is shared with other runs. */
+  #reserve(
+    amounts: BudgetAmounts,
+    onBeyond: (beyond: Beyond) => void,
+  ): Reserved | undefined | Promise<Reserved | undefined> {
+    this.#lap();
+    const accounts = this.#accounts;
+    for (const account of accounts) {
+      const { limits, used } = account;
+      const part = partBeyond(limits, used, amounts)?.part;
+      if (part === undefined) continue;
+      const grantable = account.grantable(part);
+      onBeyond({ account, part, limit: limits[part] ?? 0, used: used[part], grantable });
+      return undefined;
+    }
+    for (const account of accounts) account.reserved = addAmounts(account.reserved, amounts);
+    const settle = (spent: BudgetAmounts): void => {
+      for (const account of accounts) {
+        account.reserved = addAmounts(account.reserved, amounts, -1);
+        if (spent !== NO_AMOUNTS) account.spent = addAmounts(account.spent, spent);
+      }
+    };
+    if (this.#ledger === undefined || this.#shared.length === 0) return { settle };
+    return this.#reserveShared(this.#ledger, { amounts, settle, onBeyond });
+  }
+
+  async #reserveShared(
+    ledger: BudgetLedger,
+    {
+      amounts,
+      settle,
+      onBeyond,
+    }: Reserved & { readonly amounts: BudgetAmounts; readonly onBeyond: (beyond: Beyond) => void },
+  ): Promise<Reserved | undefined> {
+    const id = crypto.randomUUID();
+    let beyond: Beyond | undefined;
+    try {
+      beyond = await reserveShared(ledger, this.#shared, { id, amounts, leaseMs: LEASE_MS });
+    } catch (error) {
+      settle(NO_AMOUNTS);
+      throw error;
+    }
+    if (beyond !== undefined) {
+      settle(NO_AMOUNTS);
+      onBeyond(beyond);
+      return undefined;
+    }
+    const renew = async () => ledger.renewReservation(id, LEASE_MS);
+    // A renewal that fails changes nothing here: at worst others may spend what is under way.
+    const timer = setInterval(() => renew().catch(() => {}), RENEW_MS);
+    timer.unref();
+    return {
+      settle: async (spent) => {
+        clearInterval(timer);
+        settle(spent);
+        this.#lap();
+        const timeMs = Math.round(this.#unsettledMs);
+        this.#unsettledMs = 0;
+        await ledger.settle(id, { ...spent, timeMs });
+      },
+    };
+  }
+
+  /** Even the least useful request was too much. */
+  #spentByRequest(
+    { isFirst, ...tokens }: Pick<RequestNeed, 'inputTokens' | 'outputTokens'> & { readonly isFirst: boolean },
+    beyond: Beyond,
+    amounts: BudgetAmounts,
+  ): void {
+    const { account, part, limit, used } = beyond;
+    const need = { ...tokens, option: `${account.option}.${part}`, reserved: shown(part, amounts[part]) };
+    const isReserved = part === 'tokens' || part === 'cost';
+    const mayAsk = beyond.grantable >= leastGrant(beyond, amounts);
+    if (isFirst && isReserved && used === 0 && !mayAsk) throw wrongBudget(tooSmall(need, shown(part, limit)));
+    this.#spent(beyond, amounts, isReserved ? nextRequest(need) : undefined);
+  }
+
+  /** Something was too much: the run ends, or asks for more. */
+  #spent(beyond: Beyond, amounts: BudgetAmounts, next?: string): void {
+    const { account, part, limit, used, grantable: most } = beyond;
+    const left = Math.max(0, limit - used);
+    const { place, whose } = account;
+    const spent = `The budget of ${whose} is spent: of ${shown(part, limit)} ${WORDS[part]}, ${shown(part, left)} are left, and`;
+    const message = `${spent} what comes next may take more.`;
+    const least = leastGrant(beyond, amounts);
+    // The person who grants more need not know how to ask for less.
+    if (most < least) this.#end ??= new ToolwrightError('BudgetSpent', next ? `${spent} ${next}` : message);
+    else this.#question ??= { account: place, whose, part, limit, left, least, most, message };
+  }
+
+  /** Time passes once for the run, however many calls it makes at once; the run around it has its own clock. */
+  #lap(): void {
+    const now = performance.now();
+    const lap = now - this.#since;
+    this.#since = now;
+    this.#own.spent = { ...this.#own.spent, timeMs: this.#own.spent.timeMs + lap };
+    if (this.#parent === undefined) this.#unsettledMs += lap;
+  }
+}
+
+/**
+ * What a run may spend, by its config or within the call of another run that has a budget; `undefined` if neither says.
+ *
+ * @throws InvalidOptionsError (521) for one that cannot be kept, and for a model without a price.
+ */
+export function budgetOf(
+  { budget, store, model, fallback = [] }: BudgetedConfig,
+  start: BudgetStart,
+): RunBudget | undefined {
+  if (budget === undefined && start.parent === undefined) return undefined;
+  const made = new RunBudget(budget, { ...start, store });
+  for (const next of [{ model }, ...fallback]) if ('model' in next && next.model) made.checkPrice(next.model);
+  return made;
+}
+
+/** How much more would be enough to go on. Time is not reserved: a little more than was used is. */
+function leastGrant({ part, limit, used }: Beyond, amounts: BudgetAmounts): number {
+  return used - limit + (part === 'timeMs' ? 1 : amounts[part]);
+}
+
+/** The request was counted as one of the run before it was clear that it cannot be made. */
+function notMade(run: AskingRun, { onFailure }: ModelQuestion, error: ToolwrightError): Reply {
+  if (onFailure !== undefined) run.iterations -= 1;
+  return { ok: false, reason: 'failed', error, isFinal: true };
+}
+
+/** Without a store it is unknown what may be spent: fails closed. A missing price has its own error. */
+function notCounted(what: string, cause: unknown): ToolwrightError {
+  if (ToolwrightError.is(cause)) return cause;
+  return new ToolwrightError('RunStoreFailed', `${what}: ${errorMessage(cause)}`, { cause });
+}
+
+/** Characters of one token, at least: of English text a token has four, of JSON and code three. */
+const CHARS_PER_TOKEN = 3;
+/** What a message and a request have around their texts. */
+const FRAME_TOKENS = 8;
+
+/** Tokens of messages and definitions, which every request of a run carries again. */
+const tokensKnown = new WeakMap<object, number>();
+
+function tokensOf(part: Message | ToolSchema): number {
+  let tokens = tokensKnown.get(part);
+  if (tokens === undefined) {
+    tokens = FRAME_TOKENS + tokensIn(JSON.stringify(part));
+    tokensKnown.set(part, tokens);
+  }
+  return tokens;
+}
+
+/** Estimates the tokens of the requests of a run, rather too many than too few. A request mostly continues the last one. */
+class RequestTokens {
+  #messages: readonly Message[] = [];
+  /** Tokens up to each message, itself included. */
+  readonly #sums: number[] = [];
+
+  of({ messages, tools = [], responseFormat }: LLMRequest): number {
+    const sums = this.#sums;
+    let same = 0;
+    while (same < sums.length && messages[same] === this.#messages[same]) same += 1;
+    sums.length = Math.min(same, messages.length);
+    for (const message of messages.slice(sums.length)) sums.push((sums.at(-1) ?? 0) + tokensOf(message));
+    this.#messages = messages;
+    let tokens = FRAME_TOKENS + (sums.at(-1) ?? 0);
+    for (const tool of tools) tokens += tokensOf(tool);
+    return responseFormat === undefined ? tokens : tokens + tokensIn(JSON.stringify(responseFormat));
+  }
+}
+
+/** Other characters than ASCII may take a token each, and rare ones several: their bytes are counted. */
+function tokensIn(text: string): number {
+  let others = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code > 0x7f) others += code > 0x7ff ? 1.5 : 1;
+  }
+  return Math.ceil((text.length - others) / CHARS_PER_TOKEN + others);
+}

@@ -1,0 +1,570 @@
+import type { Answer, CallJournal, CallScope } from '../../core/contract/call.js';
+import type { SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
+import type { Message, Usage } from '../../core/contract/llm-provider.js';
+import {
+  CHECKPOINT_STORE,
+  type CheckpointStore,
+  type RunCheckpoint,
+  type RunEntry,
+  type StoredEnd,
+} from '../../core/contract/run-checkpoint.js';
+import type { RunState, RunStore, StoredCall } from '../../core/contract/run-state.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { nextTurn, onAbort } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isPlainData, plainJson } from '../../core/kernel/json.js';
+import { RunIds } from '../call/effect-key.js';
+import { type ChildRuns, childRuns, restoredRun } from './child-runs.js';
+import { ClaimedRun, DEFAULT_LEASE_MS } from './claimed-run.js';
+import { driveLoop } from './drive.js';
+import { streamRun, type ToolLoopResult, type ToolLoopStream } from './events.js';
+import { type Checkpointer, type LoopRun, NO_USAGE, type RunDeps, type RunStart } from './loop-run.js';
+import { type CallEnding, type CallingMessage, openMessage, type ParsedCall } from './messages.js';
+import {
+  checkRun,
+  type ResumeConfig,
+  type ResumeOptions,
+  readResume,
+  type ToolLoopConfig,
+} from './options.js';
+import { askedAnew, resumeWith } from './resume.js';
+import { progressOf, stateVersion, storedCall } from './suspend.js';
+
+/** A run begins, goes on from its suspended state, or from the entries of a process that died. */
+type RunOrigin = 'new' | 'suspended' | 'lost';
+
+interface CheckpointerOptions {
+  readonly claimed: ClaimedRun;
+  readonly store: CheckpointStore;
+  readonly from: RunOrigin;
+  /** Values of `context.once` are saved at once, too. */
+  readonly savesOnce: boolean;
+}
+
+/**
+ * Appends entries to a stored run while it goes on. Writes keep their order, and entries that come during a write make
+ * up the next one. After a write that failed for good the run is lost: its signal is aborted, and nothing more is written.
+ */
+class StepCheckpointer implements Checkpointer {
+  readonly savesOnce: boolean;
+  readonly #claimed: ClaimedRun;
+  readonly #store: CheckpointStore;
+  readonly #from: RunOrigin;
+  #isUnderWay = false;
+  /** How many messages of the run are stored. */
+  #messages = 0;
+  /** Calls of the open message that have begun, and those whose outcome is in the queue or stored. */
+  #begun = new Set<number>();
+  #settled = new Set<number>();
+  #queue: RunEntry[] = [];
+  #last: Promise<void> = Promise.resolve();
+  #soon: Promise<void> | undefined;
+  #step = 0;
+  #run: LoopRun | undefined;
+
+  constructor({ claimed, store, from, savesOnce }: CheckpointerOptions) {
+    this.#claimed = claimed;
+    this.#store = store;
+    this.#from = from;
+    this.savesOnce = savesOnce;
+  }
+
+  /** Whether the store has the run as one under way. */
+  get isUnderWay(): boolean {
+    return this.#isUnderWay;
+  }
+
+  /** @throws ToolwrightError `RunClaimed` (517) if the id is taken, and `RunStoreFailed` (518). */
+  async begin(run: LoopRun): Promise<void> {
+    this.#messages = run.messages.length;
+    this.#isUnderWay = this.#from === 'lost';
+    if (this.#from !== 'new') return;
+    const checkpoint = checkpointOf(run);
+    const { claim, leaseMs } = this.#claimed;
+    const lease = { ...claim, leaseMs };
+    const since = performance.now();
+    await this.#write(async () => {
+      try {
+        await this.#store.begin(lease, checkpoint);
+        return true;
+      } catch (error) {
+        if (!ToolwrightError.is(error) || error.name !== 'RunClaimed') throw error;
+        // An earlier try may have been written although it failed. Otherwise the run is another one.
+        if (await this.#store.renew(lease)) return true;
+        this.#claimed.abandon(error);
+        throw error;
+      }
+    });
+    this.#claimed.hold(since);
+    this.#isUnderWay = true;
+  }
+
+  async open(run: LoopRun, message: CallingMessage, begins: ReadonlySet<number>): Promise<void> {
+    const { messages, iterations, usage, record } = run;
+    const { calls } = message;
+    const begun = new Set(calls.flatMap((call, index) => (call.hasBegun ? [index] : [])));
+    this.#step = iterations;
+    this.#run = run;
+    this.#settled = new Set(calls.flatMap((call, index) => (call.record ? [index] : [])));
+    this.#begun = new Set([...begun, ...begins]);
+    const open = openMessage(message, (call, index) => this.#unsettledCall(call, index));
+    const saved = messages.length - 1;
+    if (!this.#isUnderWay) {
+      const checkpoint = { ...checkpointOf(run, saved), open, version: stateVersion(open) };
+      await this.#write((claim) => this.#store.checkpoint(claim, checkpoint)).catch(() => {});
+      this.#isUnderWay = true;
+    } else if (message.reply !== record?.open) {
+      const added = messages.slice(this.#messages, saved);
+      this.#queue.push({ type: 'step', messages: added, iterations, usage, ...run.budget?.progress, open });
+    } else
+      for (const index of begins) if (!begun.has(index)) this.#add(index, open.calls[index] as StoredCall);
+    this.#messages = saved;
+    await this.#commit();
+  }
+
+  async start(call: ParsedCall): Promise<void> {
+    const { index } = call.place;
+    if (this.#begun.has(index)) return;
+    this.#begun.add(index);
+    this.#add(index, this.#unsettledCall(call, index));
+    await this.#commit();
+  }
+
+  async save(call: ParsedCall, outcome: CallEnding): Promise<void> {
+    const { index } = call.place;
+    if (this.#settled.has(index)) return;
+    this.#settled.add(index);
+    this.#add(index, jsonCall(outcome, call));
+    this.#soon ??= nextTurn().then(() => {
+      this.#soon = undefined;
+      return this.#commit();
+    });
+    await this.#soon;
+  }
+
+  async saveOnce({ place }: ParsedCall, done: Parameters<Checkpointer['saveOnce']>[1]): Promise<void> {
+    // Work that outlives its call may come here when other calls are open.
+    if (place.step !== this.#step || this.#settled.has(place.index)) return;
+    this.#queue.push({ type: 'once', index: place.index, ...done });
+    await this.#commit();
+    this.#claimed.lost.throwIfAborted();
+  }
+
+  async end({ messages }: LoopRun, result: ToolLoopResult): Promise<ToolLoopResult> {
+    await this.#last.catch(() => {});
+    const { state, status, content, iterations, usage, spent, error } = result;
+    try {
+      if (state !== undefined) await this.#suspend(state);
+      else
+        await this.#end(messages.slice(this.#messages), {
+          status: status === 'suspended' ? 'failed' : status,
+          content,
+          iterations,
+          usage,
+          ...(spent === undefined ? {} : { spent }),
+          ...(error === undefined ? {} : { error: storedError(error) }),
+        });
+      return result;
+    } catch (cause) {
+      const what = state === undefined ? 'end' : 'suspended state';
+      const message = `The ${what} of the run could not be kept: ${errorMessage(cause)}`;
+      const failed = new ToolwrightError('RunStoreFailed', message, { cause });
+      return state === undefined
+        ? { ...result, error: failed }
+        : { ...result, status: 'failed', error: failed };
+    } finally {
+      this.#claimed.leave();
+    }
+  }
+
+  async fail(error: unknown): Promise<void> {
+    await this.#last.catch(() => {});
+    const known = { iterations: this.#step, usage: NO_USAGE, error: storedError(error) };
+    await this.#end([], { status: 'failed', content: '', ...known });
+    this.#claimed.leave();
+  }
+
+  async #end(messages: LoopRun['messages'], end: StoredEnd): Promise<void> {
+    const entries = [...this.#take(), { type: 'end', messages, ...end } as const];
+    await this.#claimed.write({
+      write: (claim) => this.#store.end(claim, entries),
+      wasDone: async () => (await this.#store.read(this.#claimed.claim.runId))?.status === 'ended',
+    });
+  }
+
+  /** What is in the queue is part of the state. */
+  async #suspend(state: RunState): Promise<void> {
+    this.#queue = [];
+    await this.#claimed.write({
+      write: (claim) => this.#store.release(claim, state),
+      wasDone: async () => (await this.#store.load(state.runId))?.revision === state.revision,
+    });
+  }
+
+  #unsettledCall(call: ParsedCall, index: number): StoredCall {
+    const stored = jsonCall(call.record ?? { call, suspension: call.suspension, inner: call.inner }, call);
+    if (stored.status !== 'held') return stored;
+    const { journal, inner } = call;
+    const runs = inner === undefined ? {} : { inner };
+    if (!this.#begun.has(index))
+      return journal === undefined ? stored : { ...stored, status: 'waiting', waits: [], journal, ...runs };
+    const { config, tools } = this.#run ?? {};
+    const tool = tools?.offered(call.name);
+    const isJob = (config?.engine !== undefined || tools?.hasEngine) && Boolean(tool?.background);
+    const { readOnly } = tool?.annotations ?? call;
+    return {
+      ...stored,
+      status: 'begun',
+      ...(journal === undefined ? {} : { journal: journalOfRerun(journal) }),
+      ...runs,
+      ...(isJob ? { asJob: true } : {}),
+      ...(readOnly ? { readOnly } : {}),
+    };
+  }
+
+  #add(index: number, call: StoredCall): void {
+    const last = this.#queue.at(-1);
+    if (last?.type === 'calls') (last.calls as { index: number; call: StoredCall }[]).push({ index, call });
+    else this.#queue.push({ type: 'calls', calls: [{ index, call }] });
+  }
+
+  /** All entries so far are committed, or the run is lost. */
+  #commit(): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      if (this.#queue.length === 0) return;
+      const entries = this.#take();
+      await this.#write((claim) => this.#store.append(claim, entries)).catch(() => {});
+    });
+    return this.#last;
+  }
+
+  #take(): RunEntry[] {
+    const entries = this.#queue;
+    this.#queue = [];
+    return entries;
+  }
+
+  #write(write: Parameters<ClaimedRun['write']>[0]['write']): Promise<void> {
+    return this.#claimed.write({ write });
+  }
+}
+
+/** That a call was not done counts for one more beginning; if that is unknown again, it is asked again. */
+function journalOfRerun({ outcome, ...known }: CallJournal): CallJournal {
+  return outcome === undefined ? known : { ...known, reruns: (known.reruns ?? 0) + 1 };
+}
+
+/** A run as of now; without its last message if that is open. */
+function checkpointOf(run: LoopRun, messages = run.messages.length): RunCheckpoint {
+  const { runId, record } = run;
+  const progress = { ...progressOf(run), messages: run.messages.slice(0, messages) };
+  const plain = plainJson({
+    version: 3,
+    status: 'running',
+    runId,
+    revision: record?.revision ?? 0,
+    ...progress,
+  });
+  if (plain !== undefined) return plain as RunCheckpoint;
+  throw new ToolwrightError('RunStoreFailed', 'The run cannot be kept: JSON cannot say its history.');
+}
+
+/** The outcome of a call, in any case as JSON: fields that JSON cannot represent are left out, and the others are not. */
+function jsonCall(outcome: CallEnding, call: ParsedCall): StoredCall {
+  const stored = storedCall(outcome, call);
+  // The store writes it as JSON at once.
+  const plain = isPlainData(stored) ? stored : plainJson(stored);
+  if (plain !== undefined) return plain as StoredCall;
+  const { id, name } = call;
+  if (stored.status !== 'settled') return { status: 'held', id, name, arguments: stored.arguments };
+  const { result, ...record } = stored.record;
+  return { status: 'settled', record: { ...plainFields(record), result: plainFields(result) } };
+}
+
+function plainFields<Fields extends object>(fields: Fields): Fields {
+  const plain = Object.entries(fields).map(([name, value]) => [name, plainJson(value)] as const);
+  return Object.fromEntries(plain.filter(([, value]) => value !== undefined)) as Fields;
+}
+
+/** An abort keeps the reason that was given for it, which is in the cause of the error. */
+function storedError(error: unknown): NonNullable<StoredEnd['error']> {
+  const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
+  const isAbort = ToolwrightError.is(error) && error.name === 'RunAborted' && error.cause !== undefined;
+  const message = isAbort
+    ? `${errorMessage(error).replace(/\.$/, '')}: ${errorMessage(error.cause)}`
+    : errorMessage(error);
+  return { name: String(name), message, ...(typeof code === 'number' ? { code } : {}) };
+}
+
+/**
+ * Runs the loop of model and tools until the model answers without calls.
+ *
+ * It returns and does not reject: what the model, a tool or the provider did wrong is in `status`, `error`
+ * and `toolCalls`, and `messages` is a valid history on every path. The input array is not changed.
+ *
+ * @throws InvalidOptionsError for options that are none, ToolDeclarationError for tools that are none, and `ToolLoopLimitReached` with `onLimit: 'throw'`.
+ *
+ * @example
+ * ```ts
+ * const run = await runToolLoop(
+ *   { provider, model: 'gpt-5', tools },
+ *   [{ role: 'user', content: 'Which orders are open?' }],
+ *   { data: { userId: 'u1' } },
+ * );
+ * console.log(run.status, run.content);
+ * ```
+ */
+export async function runToolLoop<Source extends SchemaSource = SchemaSource>(
+  config: ToolLoopConfig & { readonly output?: Source },
+  messages: readonly Message[],
+  scope: CallScope = {},
+): Promise<ToolLoopResult & { readonly output?: ValueOf<Source> }> {
+  checkRun({ config, scope, messages });
+  const result = await driveRun(config, { messages }, { scope });
+  return result as ToolLoopResult & { readonly output?: ValueOf<Source> };
+}
+
+/**
+ * Runs the loop and yields what happens as it happens: text as the model writes it, calls with their
+ * progress and their ends. A slow reader slows the run; leaving the iteration aborts it, and `result` is
+ * then the aborted run with a valid history. The run begins with the iteration, or when `result` is asked
+ * for; without an iteration nothing waits for a reader.
+ *
+ * @example
+ * ```ts
+ * const run = streamToolLoop({ provider, model: 'gpt-5', tools }, messages);
+ * for await (const event of run) {
+ *   if (event.type === 'text-delta') process.stdout.write(event.text);
+ * }
+ * const { status, usage } = await run.result;
+ * ```
+ */
+export function streamToolLoop(
+  config: ToolLoopConfig,
+  messages: readonly Message[],
+  scope: CallScope = {},
+): ToolLoopStream {
+  return streamRun(() => {
+    checkRun({ config, scope, messages });
+    return {
+      signal: config.signal,
+      drive: (signal, sink) => driveRun({ ...config, signal }, { messages }, { scope, sink }),
+    };
+  });
+}
+
+/**
+ * Goes on with a suspended run. Answers come in any order, by the ids of `pending`; as long as
+ * some are missing, the run stays suspended and nothing runs. Then the calls that waited are made, those that
+ * had run are not made again, and the loop goes on. Tools are looked up anew by name, and the scope is given
+ * again, so that another process can do this. A yes may come with other `arguments`: they are checked like a
+ * model's before anything runs, and what is wrong with them is `InvalidAnswer`.
+ *
+ * The run keeps what it had: its model; of the given tools, those that it was offered before; and its owner, whose
+ * scope must be given. Whoever answers for the owner is named apart: `{ scope, answeredBy }`.
+ *
+ * It returns and does not reject for the same things as `runToolLoop`.
+ *
+ * @throws ToolwrightError `InvalidAnswer` (514) for unknown, repeated and unfitting answers, and `InvalidState`
+ *   (515) for a state that was changed, `RunNotAllowed` (523) for a scope of another owner; all of them change
+ *   nothing, and the state can be resumed again.
+ *
+ * @example
+ * ```ts
+ * const run = await runToolLoop(config, messages, { data: { userId: 'u1' } });
+ * if (run.status === 'suspended') {
+ *   const answers = (run.pending ?? []).map(({ id }) => ({ id, approved: true }));
+ *   const resumed = await resumeToolLoop(config, run.state, answers, { data: { userId: 'u1' } });
+ *   console.log(resumed.content);
+ * }
+ * ```
+ */
+export async function resumeToolLoop(
+  config: ResumeConfig,
+  state: RunState | undefined,
+  answers: readonly Answer[],
+  options: ResumeOptions | CallScope = {},
+): Promise<ToolLoopResult> {
+  const read = readResume({ config, options });
+  const record = await resumeWith(config, state, { ...read, answers });
+  return driveRun(config, { record }, { scope: read.scope ?? {} });
+}
+
+/**
+ * Goes on with a suspended run as `resumeToolLoop` does, and yields what happens as `streamToolLoop` does.
+ * Calls that waited start again; those that had run are not reported a second time.
+ *
+ * Wrong answers and changed states reject the first read and `result`, with the same errors as there.
+ *
+ * @example
+ * ```ts
+ * for await (const event of streamResumedToolLoop(config, state, [{ id: 'approval_…', approved: true }])) {
+ *   if (event.type === 'text-delta') process.stdout.write(event.text);
+ * }
+ * ```
+ */
+export function streamResumedToolLoop(
+  config: ResumeConfig,
+  state: RunState | undefined,
+  answers: readonly Answer[],
+  options: ResumeOptions | CallScope = {},
+): ToolLoopStream {
+  return streamRun(() => {
+    const read = readResume({ config, options });
+    const resumed = resumeWith(config, state, { ...read, answers });
+    return {
+      signal: config.signal,
+      drive: async (signal, sink) =>
+        driveRun({ ...config, signal }, { record: await resumed }, { scope: read.scope ?? {}, sink }),
+    };
+  });
+}
+
+/** Drives a run that is new, or that the caller continues. Its steps are saved if the config asks for it. */
+export async function driveRun(
+  config: ResumeConfig,
+  start: RunStart,
+  deps: RunDeps,
+): Promise<ToolLoopResult> {
+  const isNew = 'messages' in start;
+  if (savesSteps(config)) {
+    if (!isNew) throw wrong('resumeToolLoop', 'resumeStoredRun(config, { store, runId }, answers)');
+    const { leaseMs = DEFAULT_LEASE_MS, runId = crypto.randomUUID() } = config;
+    const claimed = new ClaimedRun({ store: checkpointStore(config.store), runId, leaseMs });
+    return driveClaimed({ ...config, runId }, () => start, { claimed, from: 'new', deps });
+  }
+  if (!isNew) return driveLoop(config, start, deps);
+  const outer = childRuns.getStore();
+  if (outer !== undefined) return (await driveChild(outer, config, { start, deps })).result;
+  const job = RunIds.ofJob.getStore();
+  const isOfJob = job?.isOver === false && config.runId === undefined;
+  return driveLoop(isOfJob ? { ...config, runId: job.nextOf(start.messages) } : config, start, deps);
+}
+
+interface ChildStart {
+  readonly start: { readonly messages: readonly Message[] };
+  readonly deps: RunDeps;
+}
+
+/** The outcome of a run inside a call, and what it had used before this call was made. */
+interface ChildOutcome {
+  readonly result: ToolLoopResult;
+  readonly before: Usage;
+}
+
+/**
+ * Drives a run that the tool of a call begins. If the call is made again, the run goes on where it was, and a run that
+ * had ended is not repeated. The state around it contains it: it is not saved to a store of its own.
+ */
+export async function driveChild(
+  outer: ChildRuns,
+  config: ResumeConfig,
+  { start, deps }: ChildStart,
+): Promise<ChildOutcome> {
+  const run = outer.begin();
+  if (run === undefined) return { result: await driveLoop(config, start, deps), before: NO_USAGE };
+  const { state } = run;
+  const known = run.result && restoredRun(run.result);
+  // Counted also if it has an id, so that the next one gets the id that it had.
+  const runId = config.runId ?? outer.idOf(start.messages);
+  if (known !== undefined) return { result: known, before: known.usage };
+  const resumption = { answers: [], scope: deps.scope, isCertain: true };
+  const from = state === undefined ? start : { record: await resumeWith({}, state, resumption) };
+  const result = await driveLoop({ ...config, runId }, from, { ...deps, saveTo: { save: () => {} } });
+  outer.end(run, result);
+  return { result, before: state?.usage ?? NO_USAGE };
+}
+
+/** Whether the steps of a run with this config are saved. */
+export function savesSteps(config: ResumeConfig | undefined): boolean {
+  return (config?.checkpoint ?? 'suspend') !== 'suspend';
+}
+
+/**
+ * A store as one of runs under way.
+ *
+ * @throws InvalidOptionsError (521) if it stores suspended runs only.
+ */
+export function checkpointStore(store: RunStore | undefined): CheckpointStore {
+  if (CHECKPOINT_STORE.accepts(store)) return store as CheckpointStore;
+  throw wrong('a store that keeps no runs under way', `store: ${CHECKPOINT_STORE.fix}`);
+}
+
+function wrong(what: string, fix: string): InvalidOptionsError {
+  const problem = `checkpoint keeps every step, which ${what} cannot`;
+  return new InvalidOptionsError([{ where: 'the loop’s config', option: 'checkpoint', problem, fix }]);
+}
+
+/** A run that this process holds while it goes on. */
+interface HeldRun {
+  readonly claimed: ClaimedRun;
+  readonly store?: RunStore;
+  readonly from: RunOrigin;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+}
+
+/**
+ * Drives a run that is claimed in a store to its end or its suspension. If its steps are saved, the store keeps the run
+ * when it has ended; otherwise it is removed.
+ *
+ * @throws ToolwrightError `RunClaimed` (517) if another process has taken it over, `RunStoreFailed` (518), and
+ *   what `start` throws, and then the run is free again, as it was.
+ */
+export async function driveClaimed(
+  config: ResumeConfig,
+  start: () => RunStart | Promise<RunStart>,
+  { claimed, store = config.store, from, deps }: HeldRun,
+): Promise<ToolLoopResult> {
+  const checkpointer = savesSteps(config)
+    ? new StepCheckpointer({
+        ...{ claimed, from, store: checkpointStore(store) },
+        savesOnce: config.checkpoint === 'call',
+      })
+    : undefined;
+  const saveTo = checkpointer ? {} : { saveTo: { save: (state: RunState) => claimed.release(state) } };
+  const signal = config.signal ? AbortSignal.any([config.signal, claimed.lost]) : claimed.lost;
+  // An error at the limit would come before the end is saved.
+  const onLimit = config.onLimit === 'throw' ? 'return' : config.onLimit;
+  const { left } = deps;
+  const leave = () => claimed.abandon(checkpointer ? left?.reason : leftSuspended(claimed.claim.runId));
+  const unfollow = left === undefined ? () => {} : onAbort(left, leave);
+  let result: ToolLoopResult;
+  try {
+    result = await driveLoop({ ...config, signal, onLimit }, await start(), {
+      ...deps,
+      checkpointer,
+      ...saveTo,
+    });
+  } catch (error) {
+    claimed.lost.throwIfAborted();
+    if (checkpointer?.isUnderWay) await checkpointer.fail(error);
+    // A lost run that cannot go on here is not given back: it would be taken over at once again.
+    else if (from === 'suspended') await claimed.giveBack(askedAnew(error, config.stateSecret));
+    claimed.leave();
+    throw error;
+  } finally {
+    unfollow();
+  }
+  claimed.lost.throwIfAborted();
+  if (checkpointer === undefined && result.state === undefined) result = await removeEnded(claimed, result);
+  if (config.onLimit === 'throw' && result.status === 'limit') throw result.error;
+  return result;
+}
+
+/** The answers can be given again, as if this process had died. */
+function leftSuspended(runId: string): ToolwrightError {
+  const message = `Run '${runId}' was left as it was suspended, and its answers were not kept: this application is shutting down. It can be resumed with them when its lease has ended; calls that it had made since are then made again, under the same keys. With checkpoint: 'step' others go on with it by themselves.`;
+  return new ToolwrightError('RunClaimed', message);
+}
+
+async function removeEnded(claimed: ClaimedRun, result: ToolLoopResult): Promise<ToolLoopResult> {
+  try {
+    await claimed.remove();
+    return result;
+  } catch (cause) {
+    claimed.lost.throwIfAborted();
+    const message = `The run has ended (${result.status}), but the store could not forget it: ${errorMessage(cause)}`;
+    return { ...result, error: new ToolwrightError('RunStoreFailed', message, { cause }) };
+  }
+}

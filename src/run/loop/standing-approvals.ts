@@ -1,0 +1,186 @@
+import type { StandingYes } from '../../core/contract/call.js';
+import type { RunState, StoredCall, StoredWaitingCall } from '../../core/contract/run-state.js';
+import {
+  keepsApprovals,
+  type RememberScope,
+  type StandingApproval,
+} from '../../core/contract/standing-approvals.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { canonicalJson, plainJson } from '../../core/kernel/json.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
+import type { StandingCall } from '../call/invocation.js';
+import type { ToolRegistry } from '../call/tool-registry.js';
+import { approverOf, mayApprove } from '../call/waits.js';
+
+interface Place {
+  readonly runId: string;
+  readonly owner: unknown;
+  readonly conversationId: string | undefined;
+}
+
+/** A standing approval of a call, before anybody has given it. */
+type Standing = Pick<StandingApproval, 'id' | 'tool' | 'pattern' | 'scope' | 'subject' | 'owner'>;
+
+/**
+ * The standing approvals that would let a call through, one for each scope that its tool allows here. All of it is the
+ * server's own: a changed definition, another owner or other arguments make another id.
+ */
+function standingsOf(
+  tool: ToolDefinition,
+  args: StandingCall['arguments'],
+  place: Place,
+): readonly Standing[] {
+  const { name, description, parameters, annotations, execution, approval } = tool;
+  const remember = typeof approval === 'object' ? approval.remember : undefined;
+  if (remember === undefined) return [];
+  const { by, scopes } = remember;
+  const parts = typeof by === 'function' ? by(args) : by?.map((part) => [part, args[part] ?? null]);
+  const pattern = plainJson(by === undefined ? args : parts);
+  if (pattern === undefined) return [];
+  const written = typeof by === 'function' ? String(by) : (by ?? null);
+  // What must not have changed since the approval: all that the approver could see of the tool.
+  const definition = plainJson({ description, parameters, annotations, execution, approval, by: written });
+  const { runId, owner, conversationId } = place;
+  const subjects: Readonly<Record<RememberScope, string | undefined>> = {
+    run: runId,
+    conversation: conversationId,
+    user: owner === undefined ? undefined : '',
+  };
+  return scopes.flatMap((scope): Standing[] => {
+    const subject = subjects[scope];
+    if (subject === undefined) return [];
+    const facts = [name, definition, pattern, scope, subject, owner ?? null];
+    const id = nodeCrypto().hash('sha256', canonicalJson(facts), 'base64url');
+    const about = { id, tool: name, pattern, scope };
+    return [{ ...about, ...(subject === '' ? {} : { subject }), ...(owner === undefined ? {} : { owner }) }];
+  });
+}
+
+/** Looks for the standing approval of a call, if the store of the run keeps any. */
+export function standingLookup(
+  store: unknown,
+  { runId, owner }: Pick<Place, 'runId' | 'owner'>,
+): ((call: StandingCall) => Promise<StandingYes | undefined>) | undefined {
+  if (!keepsApprovals(store)) return undefined;
+  return async ({ tool, arguments: args, conversationId, mayHaveGiven }) => {
+    const ids = standingsOf(tool, args, { runId, owner, conversationId }).map(({ id }) => id);
+    if (ids.length === 0) return undefined;
+    // Of several that stand, one may come from a person who cannot approve this call.
+    const groups = approverOf(tool.approval) === undefined ? [ids] : ids.map((id) => [id]);
+    for (const group of groups) {
+      const found = await store.approvals.findApproval(group);
+      if (found !== undefined && mayHaveGiven(found.answeredBy)) return approvalOf(found);
+    }
+    return undefined;
+  };
+}
+
+function approvalOf({ id, answeredBy }: StandingApproval): StandingYes {
+  return { id, ...(answeredBy === undefined ? {} : { answeredBy }) };
+}
+
+export interface Remembering {
+  readonly state: RunState;
+  readonly tools: ToolRegistry | undefined;
+  readonly store: unknown;
+  readonly conversationId: string | undefined;
+  readonly answeredBy: unknown;
+  /** Nothing is stored: only faults are collected. */
+  readonly isTrial: boolean;
+  readonly faults: string[];
+}
+
+/** Stores the approvals that count for later calls, and lets those other calls through that wait for the same. */
+export async function rememberAnswers(
+  calls: readonly StoredCall[],
+  remembering: Remembering,
+): Promise<readonly StoredCall[]> {
+  const { store, faults, isTrial } = remembering;
+  const given = new Map<string, StandingYes>();
+  const noted = calls.map((call) => ({ call, standing: standingFor(call, remembering) }));
+  for (const { call, standing } of noted) {
+    if (standing === undefined || call.status !== 'waiting') continue;
+    if (!keepsApprovals(store))
+      faults.push(`the yes to '${call.name}' (${call.id}): no store keeps standing ones`);
+    else if (!isTrial && faults.length === 0) await store.approvals.addApproval(standing);
+    given.set(standing.id, approvalOf(standing));
+  }
+  return noted.map(({ call, standing }) => {
+    if (call.status !== 'waiting') return call;
+    if (standing !== undefined)
+      return { ...call, journal: { ...call.journal, standing: approvalOf(standing) } };
+    return letThrough(call, given, remembering);
+  });
+}
+
+function standingFor(call: StoredCall, remembering: Remembering): StandingApproval | undefined {
+  if (call.status !== 'waiting' || call.journal.remember === undefined || call.journal.standing !== undefined)
+    return undefined;
+  const { faults, answeredBy } = remembering;
+  const { scope, expires, by } = call.journal.remember;
+  if (by === 'policy') return undefined;
+  const standing = standingsFor(call, remembering).find((one) => one.scope === scope);
+  if (standing === undefined) {
+    faults.push(`the yes to '${call.name}' (${call.id}): it cannot stand for ${scope} here: ${WHY[scope]}`);
+    return undefined;
+  }
+  const tool = remembering.tools?.offered(call.name);
+  const { maxMs } = (typeof tool?.approval === 'object' && tool.approval.remember) || {};
+  const createdAt = Date.now();
+  const end = expires === undefined ? maxMs && createdAt + maxMs : Date.parse(expires);
+  return {
+    ...standing,
+    createdAt,
+    ...(answeredBy === undefined ? {} : { answeredBy }),
+    ...(end === undefined || !Number.isFinite(end) ? {} : { expiresAt: end }),
+  };
+}
+
+const WHY: Readonly<Record<RememberScope, string>> = {
+  run: 'its tool is not given, or allows that no more',
+  conversation: 'its tool is not given, or allows that no more, or `scope` has no conversationId',
+  user: 'its tool is not given, or allows that no more, or the run has no owner',
+};
+
+function standingsFor(
+  { name, journal }: StoredWaitingCall,
+  { tools, state: { runId, owner }, conversationId }: Remembering,
+): readonly Standing[] {
+  const tool = tools?.offered(name);
+  try {
+    return tool === undefined ? [] : standingsOf(tool, journal.arguments, { runId, owner, conversationId });
+  } catch {
+    return [];
+  }
+}
+
+/** A call beside the one that was answered, which waits for an approval of the same pattern. */
+function letThrough(
+  call: StoredWaitingCall,
+  given: ReadonlyMap<string, StandingYes>,
+  remembering: Remembering,
+): StoredWaitingCall {
+  const isAsked = ({ kind, inner, message }: StoredWaitingCall['waits'][number]): boolean =>
+    kind === 'approval' && inner === undefined && message === undefined;
+  if (given.size === 0 || !call.waits.some(isAsked)) return call;
+  const ids = standingsFor(call, remembering).map(({ id }) => id);
+  const standing = given.get(ids.find((id) => given.has(id)) ?? '');
+  if (standing === undefined) return call;
+  const { answeredBy } = standing;
+  const { name, journal } = call;
+  const { tools, state } = remembering;
+  const request = { answeredBy, owner: state.owner, call: { tool: name, arguments: journal.arguments } };
+  // If an approver function fails, an approval is requested, and its failure is shown with it.
+  if (!mayApprove(approverOf(tools?.offered(name)?.approval), request, () => {})) return call;
+  const by = { kind: 'approval', index: 0, answeredBy } as const;
+  return {
+    ...call,
+    journal: {
+      ...journal,
+      approved: true,
+      standing,
+      ...(answeredBy === undefined ? {} : { given: [...(journal.given ?? []), by] }),
+    },
+    waits: call.waits.filter((wait) => !isAsked(wait)),
+  };
+}

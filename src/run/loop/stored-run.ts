@@ -1,0 +1,358 @@
+import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
+import {
+  CHECKPOINT_STORE,
+  type CheckpointStore,
+  type RunCheckpoint,
+  type SeizeLease,
+} from '../../core/contract/run-checkpoint.js';
+import { RUN_ID, RUN_STORE, type RunState, type RunStore } from '../../core/contract/run-state.js';
+import { checkArguments, checkOptions, invalidOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { plainJson } from '../../core/kernel/json.js';
+import {
+  FILLED_TEXT,
+  JSON_VALUE,
+  LIST,
+  optionTable,
+  protecting,
+  required,
+  secret,
+} from '../../core/kernel/options.js';
+import {
+  ClaimedRun,
+  type ClaimRequest,
+  claimedByAnother,
+  DEFAULT_LEASE_MS,
+  LEASE,
+  lookAgain,
+  type SeizedRun,
+  seizeRun,
+} from './claimed-run.js';
+import type { ToolLoopResult } from './events.js';
+import { foldRun } from './fold-run.js';
+import type { RunDeps } from './loop-run.js';
+import { LOOP_RULES, type ResumeConfig, type ResumeOptions, readResume } from './options.js';
+import { askedAnew, type Resumption, resigned, resumeWith } from './resume.js';
+import { checkpointStore, driveClaimed, savesSteps } from './run.js';
+import { isSameOwner } from './run-owner.js';
+
+/** A suspended run that a store keeps. */
+export interface StoredRun {
+  readonly store: RunStore;
+  /** The `runId` of its state. */
+  readonly runId: string;
+  /**
+   * Milliseconds until the run can be claimed again where this process dies; default 30,000. The claim is
+   * renewed while the run goes on. Give more where tools compute for longer without awaiting anything.
+   */
+  readonly leaseMs?: number;
+}
+
+export const STORED_RUN = optionTable<StoredRun>('the stored run', {
+  store: required(RUN_STORE),
+  runId: required(RUN_ID),
+  leaseMs: LEASE,
+});
+
+/**
+ * Goes on with a suspended run out of a store, as `resumeToolLoop` does. The run is claimed first: of
+ * processes that resume it at the same moment one goes on, and the others get `RunClaimed`; their answers were
+ * not taken. Afterwards a run that is suspended again is free with its new state, and one that has ended, in
+ * whatever way, is gone from the store. `config.store` is not used.
+ *
+ * Where the process dies in between, the claim runs out, and the run can be resumed again from the state
+ * before: calls that had been answered by then run again. With `checkpoint: 'step'` every step is kept instead, no
+ * such call runs again, `recoverRuns` goes on with the run, and the store keeps it when it has ended. A run that
+ * another process has taken over meanwhile is aborted here.
+ *
+ * Where the store fails in the end, the result has the error `RunStoreFailed` (518): with status `failed` and
+ * the `state` for a run that is suspended again, otherwise with the status that the run ended with.
+ *
+ * @throws ToolwrightError `RunNotFound` (516) and `RunClaimed` (517); `InvalidAnswer` (514) and `InvalidState`
+ *   (515), `RunNotAllowed` (523), and the run is free again, as it was. What the store throws while it is claimed is thrown as it is.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * const run = await runToolLoop({ provider, model, tools, store }, messages);
+ * // Later, in any process; the answers name what `run.pending` lists:
+ * const resumed = await resumeStoredRun({ provider, tools }, { store, runId }, answers, { data: { userId } });
+ * ```
+ */
+export async function resumeStoredRun(
+  config: ResumeConfig,
+  run: StoredRun,
+  answers: readonly Answer[],
+  options: ResumeOptions | CallScope = {},
+): Promise<ToolLoopResult> {
+  const read = readResume({ config, options, others: invalidOptions(run, STORED_RUN) });
+  const { scope = {} } = read;
+  return driveStoredRun(config, run, { resumption: { ...read, answers }, deps: { scope } });
+}
+
+/** How a stored run goes on, and who watches it. */
+interface StoredResumption {
+  readonly resumption: Resumption;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+}
+
+/** The same as {@link resumeStoredRun}, watched. */
+export async function driveStoredRun(
+  config: ResumeConfig,
+  { store, runId, leaseMs = DEFAULT_LEASE_MS }: StoredRun,
+  { resumption, deps }: StoredResumption,
+): Promise<ToolLoopResult> {
+  if (savesSteps(config)) checkpointStore(store);
+  const { claimed, state } = await claimSuspended({ store, runId, leaseMs });
+  const within = { ...config, store };
+  const start = async () => ({
+    record: await resumeWith(within, state, { ...resumption, isCertain: true }),
+  });
+  return driveClaimed(within, start, { claimed, from: 'suspended', deps });
+}
+
+/**
+ * Claims a suspended run.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `RunNotSuspended`.
+ */
+async function claimSuspended(
+  request: ClaimRequest,
+): Promise<{ readonly claimed: ClaimedRun; readonly state: RunState }> {
+  const { store, runId, leaseMs } = request;
+  const claimed = new ClaimedRun(request);
+  const since = performance.now();
+  const outcome = await store.claim({ ...claimed.claim, leaseMs });
+  if (outcome.status === 'missing')
+    throw new ToolwrightError('RunNotFound', `The store has no suspended run '${runId}'.`);
+  if (outcome.status === 'lost')
+    throw new ToolwrightError(
+      'RunNotSuspended',
+      `Run '${runId}' is not suspended: it was answered already, or the process that was at it has died. No answer was taken; recoverRuns goes on with it.`,
+    );
+  if (outcome.status === 'taken') throw claimedByAnother(runId);
+  claimed.hold(since);
+  return { claimed, state: outcome.state };
+}
+
+interface SeizedDrive {
+  readonly store: RunStore;
+  readonly deps: Omit<RunDeps, 'saveTo' | 'checkpointer'>;
+  /** Changes the state of a suspended run before it goes on. */
+  readonly prepare?: (state: RunState) => Promise<RunState>;
+}
+
+/** Goes on with a run as it was seized: from its state if it was suspended, otherwise from its entries. */
+export function driveSeizedRun(
+  config: ResumeConfig,
+  { claimed, run }: SeizedRun,
+  { store, deps, prepare }: SeizedDrive,
+): Promise<ToolLoopResult> {
+  const { scope } = deps;
+  if (run.status !== 'suspended')
+    return driveClaimed(config, () => ({ record: foldRun(run) }), { claimed, store, from: 'lost', deps });
+  const start = async () => {
+    const state = run.state as RunState;
+    const given = prepare === undefined ? state : await prepare(state);
+    return { record: await resumeWith(config, given, { answers: [], scope, isCertain: true }) };
+  };
+  return driveClaimed(config, start, { claimed, store, from: 'suspended', deps });
+}
+
+/** A suspended run of a store that keeps runs under way, too. */
+export interface AnsweredRun {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+}
+
+/** What answers bring along. */
+export interface AnswerStoredRunOptions {
+  /** On whose behalf the run takes place; it has to be the run's owner. */
+  readonly owner?: unknown;
+  /** Who answered, where that is not the owner: any JSON. */
+  readonly answeredBy?: unknown;
+  /** That of the run's config, where it has one. */
+  readonly stateSecret?: string;
+  /** The tools of the run: edited arguments are checked against them, and refused without them. */
+  readonly tools?: ResumeConfig['tools'];
+}
+
+const ANSWERED_RUN = optionTable<AnsweredRun>('the answered run', {
+  store: required(CHECKPOINT_STORE),
+  runId: required(RUN_ID),
+});
+
+const ANSWER_OPTIONS = optionTable<AnswerStoredRunOptions>('answerStoredRun', {
+  owner: protecting(JSON_VALUE),
+  answeredBy: JSON_VALUE,
+  stateSecret: protecting(secret(FILLED_TEXT)),
+  tools: LOOP_RULES.tools,
+});
+
+/** How long other processes wait if this one dies in between. */
+const LEASE_MS = 10_000;
+
+/** Stores the questions as they are asked now, if answers were refused because tools have changed. */
+export async function saveAskedAnew(
+  store: RunStore,
+  error: unknown,
+  stateSecret: string | undefined,
+): Promise<void> {
+  const anew = askedAnew(error, stateSecret);
+  if (anew === undefined) return;
+  const { runId, revision } = anew;
+  const claimed = new ClaimedRun({ store, runId, leaseMs: LEASE_MS });
+  const outcome = await store.claim({ ...claimed.claim, leaseMs: LEASE_MS });
+  // Others have answered meanwhile, or do so now.
+  if (outcome.status !== 'claimed') return;
+  await claimed.giveBack(outcome.state.revision < revision ? anew : undefined);
+}
+
+/**
+ * Keeps answers of a suspended run without going on with it here. With the last of them the run is one under way that
+ * nobody holds: the next `recoverRuns`, in whatever process, goes on with it. Gives what it still waits for.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunClaimed` (517), `InvalidAnswer` (514), `RunNotAllowed` (523); the
+ *   run is then as it was. InvalidOptionsError (521) for options that are wrong.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * await answerStoredRun({ store, runId }, [{ id: 'approval_…', approved: true }], { owner: { user: 'u1' } });
+ * ```
+ */
+export async function answerStoredRun(
+  run: AnsweredRun,
+  answers: readonly Answer[],
+  options: AnswerStoredRunOptions = {},
+): Promise<readonly PendingCall[]> {
+  checkOptions(run, ANSWERED_RUN);
+  checkOptions(options, ANSWER_OPTIONS);
+  checkArguments({ of: 'answerStoredRun', given: { answers }, rules: { answers: LIST } });
+  const { store, runId } = run;
+  if (answers.length === 0)
+    throw new ToolwrightError(
+      'InvalidAnswer',
+      `No answer to run '${runId}' was given: its state has in \`pending\` what it waits for, store.read('${runId}') gives it.`,
+    );
+  const { owner, answeredBy, stateSecret, tools } = options;
+  const { claimed, state } = await claimSuspended({ store, runId, leaseMs: LEASE_MS });
+  try {
+    const scope = owner === undefined ? {} : { owner };
+    const given = { answers, answeredBy: plainJson(answeredBy), scope, isCertain: true };
+    const answered = await resumeWith({ stateSecret, tools, store }, state, given);
+    const isSaved =
+      answered.pending.length > 0
+        ? await store.release(claimed.claim, resigned(answered, stateSecret))
+        : await leaveToOthers(store, claimed, answered);
+    if (!isSaved) throw claimedByAnother(runId);
+    claimed.leave();
+    return answered.pending;
+  } catch (error) {
+    await claimed.giveBack(askedAnew(error, stateSecret));
+    throw error;
+  }
+}
+
+/** A run with all its answers is one under way; freed, it can be recovered. */
+async function leaveToOthers(
+  store: CheckpointStore,
+  { claim }: ClaimedRun,
+  { pending: _pending, signature: _signature, ...state }: RunState,
+): Promise<boolean> {
+  const checkpoint: RunCheckpoint = { ...state, status: 'running' };
+  return (await store.checkpoint(claim, checkpoint)) && (await store.release(claim));
+}
+
+/** A run that is to end. */
+export interface CancelledRun {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+  /** Why; stands in the error of the run. */
+  readonly reason?: string;
+}
+
+const CANCELLED_RUN = optionTable<CancelledRun>('cancelRun', {
+  store: required(CHECKPOINT_STORE),
+  runId: required(RUN_ID),
+  reason: FILLED_TEXT,
+});
+
+/**
+ * Ends a run of a store, also one that another process holds: it is taken from that process, whose writes are refused
+ * from then on and which aborts it with `RunClaimed`. Calls without a result are answered as aborted, so that the
+ * history is valid. False where the run had ended before.
+ *
+ * @throws ToolwrightError `RunNotFound` (516), `RunStoreFailed` (518); InvalidOptionsError (521).
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'runs.sqlite' });
+ * await cancelRun({ store, runId, reason: 'the customer has left' });
+ * ```
+ */
+export async function cancelRun(options: CancelledRun): Promise<boolean> {
+  checkOptions(options, CANCELLED_RUN);
+  const { store, runId } = options;
+  const { isEnded, turnOf } = await endStoredRun({ ...options, from: 'anybody' });
+  if (turnOf !== undefined) await lookAgain(store, { runId, turnOf });
+  return isEnded;
+}
+
+/** The same without a look at its conversation: `isEnded` is false if the run had ended before. */
+export async function endStoredRun({
+  store,
+  runId,
+  reason = 'the run was cancelled',
+  from,
+}: CancelledRun & Pick<SeizeLease, 'from'>): Promise<{
+  readonly isEnded: boolean;
+  readonly turnOf?: string;
+}> {
+  const seized = await seizeRun({ store, runId, leaseMs: LEASE_MS, from });
+  const { claimed, run } = seized;
+  if (run.status === 'ended') {
+    await claimed.giveBack();
+    return { isEnded: false };
+  }
+  const { owner, turnOf } = run.state;
+  const scope = owner === undefined ? {} : { owner };
+  const config = {
+    provider: { chat: () => Promise.reject(new Error('A cancelled run asks no model.')) },
+    tools: [],
+    checkpoint: 'step' as const,
+    signal: AbortSignal.abort(new DOMException(reason, 'AbortError')),
+  };
+  const prepare = (state: RunState) => withEnteredAnswers(store, state);
+  await driveSeizedRun(config, seized, { store, deps: { scope }, prepare });
+  return { isEnded: true, ...(turnOf === undefined ? {} : { turnOf }) };
+}
+
+/**
+ * The state of a turn with the answers in its conversation's inbox that end calls: a call was done, with its result, or
+ * is refused. The history of the ended run then states that.
+ */
+async function withEnteredAnswers(store: CheckpointStore, given: RunState): Promise<RunState> {
+  const { owner, turnOf } = given;
+  const { conversations } = store as { readonly conversations?: unknown };
+  if (turnOf === undefined || !CONVERSATION_LOG.accepts(conversations)) return given;
+  let state = given;
+  const conversation = await (conversations as ConversationLog).read(turnOf);
+  for (const { content } of conversation?.inbox ?? []) {
+    if (content.kind !== 'answers') continue;
+    const { answers, answeredBy, owner: named } = content;
+    const ends = answers.filter(
+      (answer) => 'outcome' in answer || 'result' in answer || ('approved' in answer && !answer.approved),
+    );
+    if (ends.length === 0 || !isSameOwner(owner, named)) continue;
+    const scope = owner === undefined ? {} : { owner };
+    try {
+      state = await resumeWith({}, state, { answers: ends, answeredBy, scope, isCertain: true });
+    } catch (error) {
+      // The holder of the conversation reports that they were too late, or wrong.
+      if (!ToolwrightError.is(error) || error.name !== 'InvalidAnswer') throw error;
+    }
+  }
+  return state;
+}

@@ -1,0 +1,258 @@
+import type { CallRecord, PendingCall, Wait } from '../../core/contract/call.js';
+import type {
+  RunState,
+  StoredCall,
+  StoredCallRecord,
+  StoredWaitingCall,
+} from '../../core/contract/run-state.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { canonicalJson, isPlainData, plainJson } from '../../core/kernel/json.js';
+import { nodeCrypto } from '../../core/kernel/node-module.js';
+import { createResultChecker, type ResultChecker } from '../../tools/checking/checker.js';
+import type { CallPlace } from '../call/effect-key.js';
+import { storedResult } from '../call/result-text.js';
+import { historyFaults } from './given-history.js';
+import type { LoopRun, RunProgress } from './loop-run.js';
+import { type CallEnding, isUnanswered, type ParsedCall, parseCall } from './messages.js';
+import { sentNames } from './offered-tools.js';
+import { RUN_STATE_SCHEMA } from './run-state-schema.js';
+
+let checker: ResultChecker | undefined;
+
+function stateFaults(state: unknown): ReturnType<ResultChecker> {
+  checker ??= createResultChecker(RUN_STATE_SCHEMA);
+  return checker(state);
+}
+
+/**
+ * The state of a run that waits: plain JSON that shares nothing with the run. `undefined` if JSON cannot represent it,
+ * as with arguments that a model nested too deep, or if it would not be a valid state.
+ */
+export function suspendRun(
+  run: LoopRun,
+  open: RunState['open'],
+  pending?: readonly PendingCall[],
+): RunState | undefined {
+  const { config, record, owner, runId, iterations } = run;
+  try {
+    const written: RunState = {
+      version: stateVersion(open),
+      runId,
+      revision: (record?.revision ?? 0) + 1,
+      ...progressOf(run),
+      open,
+      pending: pending ?? openWaits({ runId, iterations, open }).map((wait) => wait.pending),
+    };
+    const key = { secret: config.stateSecret, isOwned: owner !== undefined };
+    const state = signState(plainJson(written) as RunState, key);
+    // A state that could not be resumed is not given out: the calls are answered instead.
+    return stateFaults(state).length === 0 ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Older versions know neither runs inside calls (4) nor budgets that ask (5). */
+export function stateVersion({ calls }: RunState['open']): 3 | 4 | 5 {
+  if (calls.some((call) => 'asks' in call)) return 5;
+  return calls.some((call) => 'inner' in call && call.inner !== undefined) ? 4 : 3;
+}
+
+/** How far a run has come; its parts are still the run's own. */
+export function progressOf(run: LoopRun): RunProgress {
+  const { budget, owner, turnOf, tools, guard } = run;
+  const place = run.trace?.place;
+  return {
+    ...(owner === undefined ? {} : { owner }),
+    ...(turnOf === undefined ? {} : { turnOf }),
+    // Those that were registered while it went on are its own, too.
+    tools: [...new Set([...sentNames(run), ...run.offered, ...tools.list()])],
+    model: run.config.model,
+    messages: run.messages,
+    toolCalls: run.toolCalls.map(storedRecord),
+    iterations: run.iterations,
+    usage: run.usage,
+    ...budget?.progress,
+    retries: run.retries.spent,
+    ...(guard === undefined ? {} : { guard: guard.memory }),
+    ...(place === undefined ? {} : { trace: { ...place, at: Date.now() } }),
+  };
+}
+
+/** The outcome of a call, as the state of a run contains it. */
+export function storedCall(outcome: CallEnding, call: ParsedCall): StoredCall {
+  const { id, name, providerItems, wire, text } = call;
+  // As the model sent them, whatever the tool has done to the object since. What JSON cannot represent is left out.
+  const sent = typeof call.arguments === 'string' || text === undefined ? call.arguments : JSON.parse(text);
+  const args = (jsonPart(sent) ?? '') as ParsedCall['arguments'];
+  const items = { ...(providerItems === undefined ? {} : { providerItems }), ...(wire ? { wire } : {}) };
+  if (!isUnanswered(outcome))
+    return { status: 'settled', record: { ...storedRecord(outcome), rawArguments: args }, ...items };
+  const { suspension, inner } = outcome;
+  if (suspension === undefined) return { status: 'held', id, name, arguments: args, ...items };
+  const runs = inner === undefined || inner.length === 0 ? {} : { inner };
+  return { status: 'waiting', id, name, arguments: args, ...suspension, ...runs, ...items };
+}
+
+/** A stored call, to be made again unless it has its answer. */
+export function restoredCall(stored: StoredCall, place: CallPlace): ParsedCall {
+  const wire = stored.wire ? { wire: stored.wire } : {};
+  if (stored.status === 'settled') {
+    const record = restoredRecord(stored.record);
+    const { id, name, rawArguments } = record;
+    const sent = { id, name, arguments: rawArguments as ParsedCall['arguments'] };
+    return { ...parseCall({ ...sent, providerItems: stored.providerItems }, place), record, ...wire };
+  }
+  const call: ParsedCall = { ...parseCall(stored, place), ...wire };
+  if (stored.status === 'held') return call;
+  const { journal, inner } = stored;
+  const known = { ...call, journal, ...(inner === undefined ? {} : { inner }) };
+  if (stored.status === 'waiting')
+    return stored.waits.length > 0
+      ? { ...known, suspension: { waits: stored.waits, journal: stored.journal } }
+      : known;
+  const begun = { hasBegun: true, asJob: stored.asJob ?? false } as const;
+  return { ...known, ...begun, ...(stored.readOnly ? { readOnly: true } : {}) };
+}
+
+function storedRecord(record: CallRecord): StoredCallRecord {
+  const { rawArguments, arguments: args, result } = record;
+  return {
+    ...record,
+    rawArguments: jsonPart(rawArguments),
+    arguments: jsonPart(args) as StoredCallRecord['arguments'],
+    result: storedResult(result),
+  };
+}
+
+/** A part of something that is written as JSON later; only what JSON would change or refuse is copied. */
+function jsonPart(value: unknown): unknown {
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' && value !== null && isPlainData(value) ? value : plainJson(value);
+}
+
+/** The record of a call from the state of a run; its error, if it had one, is gone. */
+export function restoredRecord({ result, ...record }: StoredCallRecord): CallRecord {
+  return { ...record, result: new ToolResult(result) };
+}
+
+/** One wait of a suspended run, with the call that has it. */
+interface OpenWait {
+  readonly pending: PendingCall;
+  readonly call: StoredWaitingCall;
+  readonly wait: Wait;
+}
+
+/** What a state waits for, in the order of its calls. */
+export function openWaits(state: Pick<RunState, 'runId' | 'iterations' | 'open'>): readonly OpenWait[] {
+  return state.open.calls.flatMap((call) =>
+    call.status === 'waiting'
+      ? call.waits.map((wait) => ({ call, wait, pending: pendingCall(state, call, wait) }))
+      : [],
+  );
+}
+
+/** What a call of a run under way waits for; nothing if JSON cannot represent it, because then it cannot wait. */
+export function pendingOf(run: LoopRun, outcome: CallEnding, call: ParsedCall): readonly PendingCall[] {
+  try {
+    const open = { content: '', calls: [storedCall(outcome, call)] };
+    return openWaits({ ...run, open }).map(({ pending }) => pending);
+  } catch {
+    return [];
+  }
+}
+
+function pendingCall(
+  state: Pick<RunState, 'runId' | 'iterations'>,
+  { id: callId, name: tool, journal }: StoredWaitingCall,
+  { index, inner, ...wait }: Wait,
+): PendingCall {
+  const { kind, message, schema } = wait;
+  const { arguments: args } = journal;
+  // The iteration: models use ids again, and an approval of one call must never count for a later one.
+  const place = [state.runId, state.iterations, callId, tool, args, kind, index];
+  const about = inner === undefined ? [...place, message, schema] : [...place, message, schema, inner.id];
+  const digest = nodeCrypto().hash('sha256', canonicalJson(about), 'base64url').slice(0, 22);
+  const shown = Object.fromEntries(Object.entries(wait).filter(([, field]) => field !== undefined));
+  const asked = { id: `${kind}_${digest}`, callId, tool, arguments: args, ...(shown as typeof wait) };
+  if (inner === undefined) return asked;
+  const { run: _, id: __, path = [], ...innermost } = inner;
+  return { ...asked, ...innermost, path: [{ callId, tool }, ...path] };
+}
+
+export interface ValidState {
+  readonly state: RunState;
+  readonly waits: readonly OpenWait[];
+}
+
+/**
+ * Takes the state of a suspended run from outside; the copy is the run's own, because tools may change what they are
+ * given. Versions 1 to 5 are read.
+ *
+ * @throws ToolwrightError `InvalidState` (515) if it is not a state, or if it was changed: with a secret
+ *   anywhere, without one as far as `pending` shows it.
+ */
+export function validateState(given: unknown, secret: string | undefined): ValidState {
+  if (given === undefined)
+    throw invalid('There is no state: the run was not suspended, so there is nothing to go on from.');
+  const faults = stateFaults(given);
+  if (faults.length > 0) {
+    const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is no state of a suspended run of this version: ${told.join('; ')}.`);
+  }
+  const state = plainJson(given) as RunState;
+  if (secret !== undefined && !isSignedWith(state, secret))
+    throw invalid('The state of the run was changed, or signed with another secret.');
+  const [fault] = historyFaults(state.messages);
+  if (fault !== undefined) throw invalid(`The history of the state is none: ${fault.problem}.`);
+  const waits = openWaits(state);
+  if (canonicalJson(waits.map(({ pending }) => pending)) !== canonicalJson(state.pending))
+    throw invalid('The state of the run was changed: its pending calls are not those of its open message.');
+  return { state, waits };
+}
+
+function invalid(message: string): ToolwrightError {
+  return new ToolwrightError('InvalidState', message);
+}
+
+interface Signable {
+  readonly signature?: string;
+}
+
+let madeSecret: string | undefined;
+
+/**
+ * Signs what names owners if no secret is configured: this process recognizes what it gave out, and
+ * the rest counts as unsigned. Made when it is needed: Workers allow no randomness before that.
+ */
+function processSecret(): string {
+  madeSecret ??= nodeCrypto().randomBytes(32).toString('base64url');
+  return madeSecret;
+}
+
+interface SigningKey {
+  readonly secret: string | undefined;
+  /** It names owners: it is signed without a secret, too. */
+  readonly isOwned: boolean;
+}
+
+/** The state with its signature; without one if it needs none and there is no secret. */
+export function signState<State extends Signable>(state: State, { secret, isOwned }: SigningKey): State {
+  const { signature: _, ...unsigned } = state;
+  const key = secret ?? (isOwned ? processSecret() : undefined);
+  const signature = key === undefined ? {} : { signature: signatureOf(unsigned, key) };
+  return { ...unsigned, ...signature } as State;
+}
+
+/** Whether the state is unchanged, as its signature shows; without a secret, whether this process signed it. */
+export function isSignedWith({ signature, ...unsigned }: Signable, secret = processSecret()): boolean {
+  if (typeof signature !== 'string') return false;
+  const expected = Buffer.from(signatureOf(unsigned, secret));
+  const given = Buffer.from(signature);
+  return given.length === expected.length && nodeCrypto().timingSafeEqual(given, expected);
+}
+
+function signatureOf(unsigned: object, secret: string): string {
+  return nodeCrypto().createHmac('sha256', secret).update(canonicalJson(unsigned)).digest('base64url');
+}

@@ -1,0 +1,295 @@
+import { escapePattern } from '../../core/kernel/escape-pattern.js';
+import { parseExactJson } from '../../tools/checking/exact-json.js';
+import { readRelaxedJson, type Span } from '../../tools/checking/relaxed-json.js';
+
+/** A JSON value that was read; `members` only where it was no strict JSON. */
+export interface ReadJson {
+  readonly value: unknown;
+  readonly members?: ReadonlyMap<string, Span>;
+}
+
+const SPACE = /\s*/y;
+
+/**
+ * A place in a text, moved on by a format as it recognises what stands there. Where something was missing
+ * only because the text ends, `ranOut` is set: more text could still make it a call.
+ */
+export class TextCursor {
+  at: number;
+  /** What was looked for may begin with the last characters of the text. */
+  ranOut = false;
+  /** A call was read, but what may belong to it reaches the end of the text. */
+  tailOpen = false;
+
+  constructor(
+    readonly text: string,
+    at: number,
+  ) {
+    this.at = at;
+  }
+
+  /** Passes over white space. */
+  space(): void {
+    SPACE.lastIndex = this.at;
+    SPACE.test(this.text);
+    this.at = SPACE.lastIndex;
+  }
+
+  /** The next character; `''` at the end of the text. */
+  peek(): string {
+    if (this.at >= this.text.length) this.ranOut = true;
+    return this.text[this.at] ?? '';
+  }
+
+  /** Passes over a literal, if it stands here. */
+  take(literal: string): boolean {
+    const found = this.text.startsWith(literal, this.at);
+    if (found) this.at += literal.length;
+    else this.ranOut ||= this.#endsWithin(literal);
+    return found;
+  }
+
+  /** What a sticky pattern matches here; nothing if it reaches the end of the text, where it might go on. */
+  match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0];
+    if (this.at + (found?.length ?? 0) >= this.text.length) this.ranOut = true;
+    else this.at += found?.length ?? 0;
+    return this.ranOut ? undefined : found;
+  }
+
+  /** The text up to a literal, which is passed over too. */
+  until(literal: string): string | undefined {
+    const end = this.text.indexOf(literal, this.at);
+    if (end < 0) {
+      this.ranOut = true;
+      return undefined;
+    }
+    const found = this.text.slice(this.at, end);
+    this.at = end + literal.length;
+    return found;
+  }
+
+  /** An object or array: strict JSON, or one of its dialects where `relaxed` allows them. */
+  json({ relaxed }: { readonly relaxed: boolean }): ReadJson | undefined {
+    if (!'{['.includes(this.peek()) || this.ranOut) return undefined;
+    const span = jsonSpan(this.text, this.at);
+    if (span.kind === 'closed') {
+      const value = parseExactJson(this.text.slice(this.at, span.end));
+      this.at = span.end;
+      return { value };
+    }
+    if (span.kind === 'open') this.ranOut = true;
+    return span.kind === 'broken' && relaxed ? this.relaxed() : undefined;
+  }
+
+  /** A value in one of the dialects of JSON, or a Python literal. */
+  relaxed(): Required<ReadJson> | undefined {
+    const reading = readRelaxedJson(this.text, this.at);
+    if (reading.kind === 'open') this.ranOut = true;
+    if (reading.kind !== 'read') return undefined;
+    this.at = reading.end;
+    return reading;
+  }
+
+  /**
+   * Passes over closing marks as far as they are there, with the white space before them. Where the text
+   * ends first, all of it is passed over: a closing mark that is cut off is no text for people.
+   */
+  closers(literals: readonly string[]): void {
+    for (;;) {
+      const before = this.at;
+      this.space();
+      const found = literals.find((literal) => this.text.startsWith(literal, this.at));
+      if (found === undefined) {
+        this.tailOpen = this.at >= this.text.length || literals.some((literal) => this.#endsWithin(literal));
+        this.at = this.tailOpen ? this.text.length : before;
+        return;
+      }
+      this.at += found.length;
+    }
+  }
+
+  #endsWithin(literal: string): boolean {
+    const left = this.text.length - this.at;
+    return left < literal.length && literal.startsWith(this.text.slice(this.at));
+  }
+}
+
+/** A literal that was found, and where it begins. */
+export interface FoundLiteral {
+  readonly literal: string;
+  readonly start: number;
+}
+
+/** Finds where one of many literals stands, or may begin. */
+interface LiteralIndex {
+  /** The next one at or after a place. */
+  next(text: string, from: number): FoundLiteral | undefined;
+  /** Whether the text from `start` on is only the beginning of some longer literal. */
+  endsInside(text: string, start: number): boolean;
+  /** Where the end of the text may be the beginning of a literal; its length if it is not. */
+  tailStart(text: string, from: number): number;
+}
+
+/** The index, built with the first text: one pattern, so that a text is searched once. */
+export function createLiteralIndex(all: Iterable<string>): LiteralIndex {
+  let built: Literals | undefined;
+  const literals = (): Literals => {
+    built ??= literalsOf(all);
+    return built;
+  };
+  const endsInside = (text: string, start: number): boolean =>
+    text.length - start < literals().longest && literals().beginnings.has(text.slice(start));
+
+  return {
+    endsInside,
+    next(text, from) {
+      const { pattern } = literals();
+      pattern.lastIndex = from;
+      const match = pattern.exec(text);
+      return match === null ? undefined : { literal: match[0], start: match.index };
+    },
+    tailStart(text, from) {
+      let start = Math.max(from, text.length - literals().longest);
+      while (start < text.length && !endsInside(text, start)) start += 1;
+      return start;
+    },
+  };
+}
+
+interface Literals {
+  readonly pattern: RegExp;
+  readonly beginnings: ReadonlySet<string>;
+  readonly longest: number;
+}
+
+/** Of two that begin alike, the longer wins. */
+function literalsOf(all: Iterable<string>): Literals {
+  const literals = [...new Set(all)].sort((a, b) => b.length - a.length);
+  return {
+    pattern: new RegExp(literals.map(escapePattern).join('|'), 'g'),
+    beginnings: new Set(literals.flatMap((literal) => beginningsOf(literal))),
+    longest: literals[0]?.length ?? 0,
+  };
+}
+
+function beginningsOf(literal: string): string[] {
+  return Array.from({ length: literal.length - 1 }, (_, index) => literal.slice(0, index + 1));
+}
+
+/** How far a strict JSON object or array reaches. */
+type JsonSpan =
+  | { readonly kind: 'closed'; readonly end: number }
+  /** The text ends before the value does. */
+  | { readonly kind: 'open' }
+  /** No JSON, whatever may follow; a search goes on at `resumeAt`. */
+  | { readonly kind: 'broken'; readonly resumeAt: number };
+
+type Expected = 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'comma or end';
+
+/** One token: where it ends and what may come next; `undefined` where the grammar does not allow it. */
+type Step = { readonly end: number; readonly next: Expected } | 'open' | undefined;
+
+const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
+const SCALAR_LIKE = /[-+.\w]*/y;
+const ESCAPE = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/;
+const JSON_SPACE = new Set([' ', '\n', '\r', '\t']);
+
+/**
+ * Finds the end of the object or array at `start` without building it, in one pass without recursion: the
+ * text comes from a model and may be a megabyte of `{`.
+ */
+export function jsonSpan(text: string, start: number): JsonSpan {
+  const closers: string[] = [];
+  let expected: Expected = 'value';
+  let at = start;
+  let lastString = -1;
+  for (;;) {
+    while (JSON_SPACE.has(text[at] ?? '')) at += 1;
+    if (at >= text.length) return { kind: 'open' };
+    const step = takeToken({ text, at, expected, closers });
+    if (step === 'open') return { kind: 'open' };
+    if (step === undefined) return { kind: 'broken', resumeAt: resumeAt(start, at, lastString) };
+    if (closers.length === 0) return { kind: 'closed', end: step.end };
+    lastString = text[at] === '"' ? at : -1;
+    at = step.end;
+    expected = step.next;
+  }
+}
+
+/** A string right before the fault may have swallowed the beginning of a call: it is looked through again. */
+function resumeAt(start: number, at: number, lastString: number): number {
+  const from = lastString >= 0 ? lastString + 1 : at;
+  return from > start ? from : start + 1;
+}
+
+interface Token {
+  readonly text: string;
+  readonly at: number;
+  readonly expected: Expected;
+  readonly closers: string[];
+}
+
+function takeToken(token: Token): Step {
+  const { text, at, expected, closers } = token;
+  const isValue = expected === 'value' || expected === 'value or end';
+  const isKey = expected === 'key' || expected === 'key or end';
+  switch (text[at]) {
+    case '"':
+      if (!isValue && !isKey) return undefined;
+      return then(endOfString(text, at), isKey ? 'colon' : 'comma or end');
+    case '{':
+      return isValue ? open(closers, '}', at) : undefined;
+    case '[':
+      return isValue ? open(closers, ']', at) : undefined;
+    case '}':
+    case ']':
+      if (closers.at(-1) !== text[at] || !(expected.endsWith('or end') || closers.length === 0))
+        return undefined;
+      closers.pop();
+      return { end: at + 1, next: 'comma or end' };
+    case ':':
+      return expected === 'colon' ? { end: at + 1, next: 'value' } : undefined;
+    case ',':
+      if (expected !== 'comma or end') return undefined;
+      return { end: at + 1, next: closers.at(-1) === '}' ? 'key' : 'value' };
+    default:
+      return isValue ? then(endOfScalar(text, at), 'comma or end') : undefined;
+  }
+}
+
+function open(closers: string[], closer: string, at: number): Step {
+  closers.push(closer);
+  return { end: at + 1, next: closer === '}' ? 'key or end' : 'value or end' };
+}
+
+function then(end: number | 'open' | undefined, next: Expected): Step {
+  return typeof end === 'number' ? { end, next } : end;
+}
+
+function endOfString(text: string, start: number): number | 'open' | undefined {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) return at + 1;
+    if (code < 0x20) return undefined;
+    if (code !== 0x5c) continue;
+    const escaped = text.slice(at + 1, at + 6);
+    if (!ESCAPE.test(escaped))
+      return at + 1 + escaped.length === text.length ? unfinished(escaped) : undefined;
+    at += 1;
+  }
+  return 'open';
+}
+
+function unfinished(escaped: string): 'open' | undefined {
+  return /^(?:u[0-9a-fA-F]{0,3})?$/.test(escaped) ? 'open' : undefined;
+}
+
+function endOfScalar(text: string, start: number): number | 'open' | undefined {
+  SCALAR_LIKE.lastIndex = start;
+  // Such as `tru` or `12`: what follows decides.
+  if (SCALAR_LIKE.test(text) && SCALAR_LIKE.lastIndex === text.length) return 'open';
+  SCALAR.lastIndex = start;
+  return SCALAR.test(text) ? SCALAR.lastIndex : undefined;
+}

@@ -1,0 +1,285 @@
+import {
+  type AssistantMessage,
+  type LLMProvider,
+  type LLMRequest,
+  type LLMResponse,
+  type LLMStreamPart,
+  type Message,
+  type MessageToolCall,
+  PROVIDER,
+  type ToolMessage,
+  type ToolSchema,
+} from '../../core/contract/llm-provider.js';
+import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import { parsedJson } from '../../core/kernel/json.js';
+import { FUNCTION, optionTable } from '../../core/kernel/options.js';
+import { CallScanner, numberDrafts, type ScannedPiece } from './call-scanner.js';
+import { type DraftCall, type KnownTools, knownTools } from './known-tools.js';
+
+/** Options of {@link withTextTools}. */
+export interface TextToolsOptions {
+  /** Writes the instructions; default: English, with the tools as JSON and calls in the Hermes form. */
+  readonly instructions?: (tools: readonly ToolSchema[]) => string;
+}
+
+const OPTIONS = optionTable<TextToolsOptions>('withTextTools', { instructions: FUNCTION });
+
+const NO_PROVIDER: InvalidOption = {
+  where: 'withTextTools',
+  option: 'provider',
+  problem: 'the first argument is no provider',
+  fix: 'withTextTools(new OpenAIProvider({ baseURL }))',
+};
+
+/**
+ * Gives tools to a model that has no native tool calling: they go into the prompt, calls are read from the
+ * text of the answer, and calls and results of the history are written as text. The wrapped provider sees
+ * plain messages and no tools; whoever uses the wrapper sees no difference to native calling. It streams
+ * if the wrapped provider does: text is handed on at once, unless it may be the beginning of a call.
+ *
+ * @example
+ * ```ts
+ * const local = withTextTools(new OpenAIProvider({ baseURL: 'http://localhost:8080/v1' }));
+ * const run = await runToolLoop({ provider: local, model: 'qwen2.5', tools }, messages);
+ * ```
+ */
+export function withTextTools(provider: LLMProvider, options: TextToolsOptions = {}): LLMProvider {
+  refuseOptions([...(PROVIDER.accepts(provider) ? [] : [NO_PROVIDER]), ...invalidOptions(options, OPTIONS)]);
+  const wrapped: LLMProvider & { readonly [TEXT_TOOLS]: true } = {
+    [TEXT_TOOLS]: true,
+    ...(provider.itemKey ? { itemKey: provider.itemKey.bind(provider) } : {}),
+    ...(provider.identity ? { identity: provider.identity.bind(provider) } : {}),
+    async chat(request) {
+      const response = await provider.chat(toTextRequest(request, options));
+      const reply = new TextReply(toolsOf(request));
+      reply.push(response.content ?? '');
+      reply.end();
+      return reply.toResponse(response, callIds(request.messages));
+    },
+  };
+  if (provider.stream === undefined) return wrapped;
+  const stream = provider.stream.bind(provider);
+  return { ...wrapped, stream: (request) => streamReply(stream(toTextRequest(request, options)), request) };
+}
+
+async function* streamReply(
+  parts: AsyncIterable<LLMStreamPart>,
+  request: LLMRequest,
+): AsyncGenerator<LLMStreamPart> {
+  const reply = new TextReply(toolsOf(request));
+  for await (const part of parts) {
+    if (part.type === 'text-delta') {
+      yield* textDelta(reply.push(part.text));
+    } else if (part.type !== 'response') {
+      yield part;
+    } else {
+      // Some providers send no deltas, or not all of them.
+      const { content } = part.response;
+      if (content?.startsWith(reply.received))
+        yield* textDelta(reply.push(content.slice(reply.received.length)));
+      yield* textDelta(reply.end());
+      yield { type: 'response', response: finish(reply, part.response, request) };
+    }
+  }
+}
+
+function* textDelta(text: string): Generator<LLMStreamPart> {
+  if (text !== '') yield { type: 'text-delta', text };
+}
+
+function finish(reply: TextReply, response: LLMResponse, request: LLMRequest): LLMResponse {
+  return reply.toResponse(response, callIds(request.messages));
+}
+
+function toTextRequest(
+  request: LLMRequest,
+  { instructions = toolInstructions }: TextToolsOptions,
+): LLMRequest {
+  const { tools = [], toolChoice: _, parallelToolCalls: __, messages, options, ...rest } = request;
+  const history = rewriteHistory(messages);
+  return {
+    ...rest,
+    options: withoutToolOptions(options),
+    messages: tools.length > 0 ? addInstructions(history, instructions(tools)) : history,
+  };
+}
+
+/** Servers refuse these where a request has no native tools. */
+function withoutToolOptions(options: LLMRequest['options']): LLMRequest['options'] {
+  const { tool_choice: _, parallel_tool_calls: __, ...others } = options ?? {};
+  return others;
+}
+
+/** Where nothing is offered, nothing is a call; a call of another tool is answered, so that the model can correct it. */
+function toolsOf({ tools = [] }: LLMRequest) {
+  return knownTools(tools, { unknown: 'call' });
+}
+
+function callIds(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap((message) => callsOf(message).map(({ id }) => id));
+}
+
+/**
+ * A reply as it comes: splits it into the text for people and the calls. Text around calls is kept; the
+ * white space that only set a call apart (before the first, and at the end) is not.
+ */
+class TextReply {
+  /** The reply as the model wrote it, as far as it came. */
+  received = '';
+  readonly #scanner: CallScanner;
+  readonly #drafts: DraftCall[] = [];
+  #content = '';
+  #space = '';
+
+  constructor(tools: KnownTools) {
+    this.#scanner = new CallScanner(tools);
+  }
+
+  /** Takes more of the reply; gives the text that can be shown now, `''` if there is none. */
+  push(text: string): string {
+    this.received += text;
+    return this.#take(this.#scanner.push(text));
+  }
+
+  /** Ends the reply; gives the rest of the text. */
+  end(): string {
+    const text = this.#take(this.#scanner.end());
+    if (this.#drafts.length > 0) return text;
+    this.#content += this.#space;
+    return text + this.#space;
+  }
+
+  /** The ended reply as the provider should have given it. Its own native calls, if any, come first. */
+  toResponse(response: LLMResponse, takenIds: Iterable<string>): LLMResponse {
+    const native = response.toolCalls ?? [];
+    const calls = [...native, ...numberDrafts(this.#drafts, [...takenIds, ...native.map(({ id }) => id)])];
+    // A reply that was cut off stays cut off: its calls must not run.
+    const isCalling = calls.length > 0 && response.finishReason === 'stop';
+    return {
+      ...response,
+      content: this.#content,
+      toolCalls: calls,
+      finishReason: isCalling ? 'tool_calls' : response.finishReason,
+    };
+  }
+
+  #take(pieces: readonly ScannedPiece[]): string {
+    // Collected apart: to cut it off the content would copy all of that for every piece.
+    let shown = '';
+    for (const piece of pieces) {
+      if (piece.kind === 'calls') this.#addCalls(piece.calls, shown);
+      else shown += this.#show(piece.text);
+    }
+    this.#content += shown;
+    return shown;
+  }
+
+  #show(text: string): string {
+    const trimmed = text.trimEnd();
+    if (trimmed === '') {
+      this.#space += text;
+      return '';
+    }
+    const shown = this.#space + trimmed;
+    this.#space = text.slice(trimmed.length);
+    return shown;
+  }
+
+  #addCalls(calls: readonly DraftCall[], shown: string): void {
+    this.#drafts.push(...calls);
+    if (this.#content === '' && shown === '') this.#space = '';
+  }
+}
+
+/**
+ * Writes calls and their results as the text that a model without native calling knows: calls as
+ * `<tool_call>` in the assistant's message, results as `<tool_response>` in one user message. All other
+ * messages are handed on as they are.
+ */
+function rewriteHistory(messages: readonly Message[]): readonly Message[] {
+  const names = new Map<string, string>();
+  const rewritten: Message[] = [];
+  let responses: string[] = [];
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      responses.push(responseText(message, names.get(message.tool_call_id)));
+      continue;
+    }
+    rewritten.push(...responseMessages(responses));
+    responses = [];
+    if (message.role !== 'assistant') rewritten.push(message);
+    else rewritten.push(withCallsAsText(message));
+    for (const { id, name } of callsOf(message)) names.set(id, name);
+  }
+  return [...rewritten, ...responseMessages(responses)];
+}
+
+function callsOf(message: Message): readonly { readonly id: string; readonly name: string }[] {
+  if (message.role !== 'assistant') return [];
+  return (message.tool_calls ?? []).map(({ id, function: { name } }) => ({ id, name }));
+}
+
+/** One message for all results of a turn: many chat templates insist that user and assistant alternate. */
+function responseMessages(responses: readonly string[]): readonly Message[] {
+  return responses.length === 0 ? [] : [{ role: 'user', content: responses.join('\n') }];
+}
+
+function withCallsAsText(message: AssistantMessage): AssistantMessage {
+  const { tool_calls: calls = [], ...rest } = message;
+  if (calls.length === 0) return message;
+  const text = message.content?.trim() ? [message.content] : [];
+  return { ...rest, content: [...text, ...calls.map(callText)].join('\n') };
+}
+
+function callText({ function: { name, arguments: args } }: MessageToolCall): string {
+  const json = parsedJson(args) !== undefined ? args : JSON.stringify(args);
+  return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${json}}\n</tool_call>`;
+}
+
+function responseText({ content }: ToolMessage, name: string | undefined): string {
+  const json = JSON.stringify(name === undefined ? { content } : { name, content });
+  // JSON allows `<\/`, so that a result cannot close its own tag and speak for the user.
+  return `<tool_response>\n${json.replaceAll('</', '<\\/')}\n</tool_response>`;
+}
+
+/**
+ * What a model without native calling is told about its tools: the Hermes form, which most open models
+ * have seen in training. The same tools give the same bytes, so that prompt caches hold.
+ */
+function toolInstructions(tools: readonly ToolSchema[]): string {
+  return [
+    '# Tools',
+    '',
+    'You can call the functions below. Each line is one function as JSON, with a JSON Schema of its arguments.',
+    '',
+    '<tools>',
+    ...tools.map(({ input: _, ...tool }) => JSON.stringify(tool)),
+    '</tools>',
+    '',
+    'To call a function, write one JSON object between <tool_call> tags, exactly like this:',
+    '',
+    '<tool_call>',
+    '{"name": "the_function", "arguments": {"key": "value"}}',
+    '</tool_call>',
+    '',
+    'Use only the names above and only arguments that fit the schema. For several calls write several',
+    '<tool_call> blocks. Then stop: the results come in the next message between <tool_response> tags. If no',
+    'function is needed, answer in plain text and write no <tool_call>.',
+  ].join('\n');
+}
+
+/**
+ * Puts instructions into the leading system message, or one of its own where there is none: many chat
+ * templates accept only one system message, and only first. Messages that hold them already stay as they are.
+ */
+function addInstructions(messages: readonly Message[], instructions: string): readonly Message[] {
+  const [first, ...others] = messages;
+  if (first?.role !== 'system' && first?.role !== 'developer') {
+    return [{ role: 'system', content: instructions }, ...messages];
+  }
+  if (first.content.includes(instructions)) return messages;
+  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...others];
+}
+
+/** Marks a provider that reads calls from text, also for another copy of this package. Such models get fewer iterations. */
+export const TEXT_TOOLS: unique symbol = Symbol.for('toolwright.TextTools');

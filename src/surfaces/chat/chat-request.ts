@@ -1,0 +1,166 @@
+import type { Answer } from '../../core/contract/call.js';
+import type { UserMessage } from '../../core/contract/llm-provider.js';
+import { bytesOf } from '../../core/kernel/node-http.js';
+import type { AskedChat, ReadEvent } from './turn-readings.js';
+
+/** What is to be done for a client, after a look at how its chat stands. */
+export type Decision =
+  | {
+      readonly kind: 'prompt';
+      readonly key: string;
+      readonly content: UserMessage['content'];
+      /** Key of the turn whose place it takes. */
+      readonly replaces?: string;
+    }
+  | { readonly kind: 'answers'; readonly key: string; readonly answers: readonly Answer[] }
+  /** It was sent before; its outcome is reported again. */
+  | { readonly kind: 'again'; readonly of: 'prompt' | 'answers'; readonly key: string };
+
+/** Events of a turn as frames of server-sent events. */
+export type WriteFrames = (
+  events: AsyncIterable<ReadEvent>,
+  how: FramesOptions,
+) => AsyncGenerator<string, undefined>;
+
+interface FramesOptions {
+  /** What comes goes on with a message that the reader has. */
+  readonly goesOn: boolean;
+  readonly asked: AskedChat;
+}
+
+/** Words of a client, in the words of a protocol. */
+export interface PostedChat {
+  readonly chatId: string;
+  readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
+  readonly frames: WriteFrames;
+  /** How the client learns that nothing was done. */
+  readonly refuse: (fault: HttpFault) => Response;
+}
+
+export interface ChatProtocol {
+  readonly headers: Readonly<Record<string, string>>;
+  /** @throws HttpFault for what is no request. */
+  readonly readPost: (body: unknown) => PostedChat;
+  /** Of a reader that comes back. */
+  readonly reconnect: (address: ChatAddress) => {
+    readonly frames: WriteFrames;
+    /** The reader gets the open turn from its beginning, whatever it has seen, and a stream also where none is open. */
+    readonly isWhole: boolean;
+  };
+  /** What was said, as the front-end keeps it. */
+  readonly history: (asked: AskedChat) => Promise<readonly object[]>;
+}
+
+interface ChatAddress {
+  readonly chatId: string;
+  readonly query: URLSearchParams;
+}
+
+/** What a client asks for. Of its messages only the last ones count: what was said is the server's to know. */
+export type IncomingChat =
+  | { readonly kind: 'post'; readonly chatId: string; readonly posted: PostedChat }
+  | ({ readonly kind: 'reconnect'; readonly lastEvent: number | undefined } & ChatAddress)
+  | { readonly kind: 'history'; readonly chatId: string }
+  | { readonly kind: 'stop'; readonly chatId: string };
+
+/** Reads a request. Throws an {@link HttpFault} for what is none. */
+export async function readChatRequest(
+  request: Request,
+  { protocol, maxRequestBytes }: { readonly protocol: ChatProtocol; readonly maxRequestBytes: number },
+): Promise<IncomingChat> {
+  switch (request.method) {
+    case 'POST': {
+      const posted = protocol.readPost(await readJson(request, maxRequestBytes));
+      return { kind: 'post', chatId: posted.chatId, posted };
+    }
+    case 'GET': {
+      const { isHistory, ...address } = addressOf(request);
+      if (isHistory) return { kind: 'history', chatId: address.chatId };
+      const given = request.headers.get('last-event-id') ?? '';
+      const lastEvent = /^\d{1,15}$/.test(given) ? Number(given) : undefined;
+      return { kind: 'reconnect', ...address, lastEvent };
+    }
+    case 'DELETE':
+      return { kind: 'stop', chatId: addressOf(request).chatId };
+    default:
+      throw new HttpFault(405, 'Only POST, GET and DELETE are possible here.');
+  }
+}
+
+/** `…/{id}/stream`, as the AI SDK asks for it, `…/{id}/messages`, or `?id=…`. */
+function addressOf({ url }: Request): ChatAddress & { readonly isHistory: boolean } {
+  const { pathname, searchParams } = new URL(url);
+  const [, encoded, what = pathname.endsWith('/messages') ? 'messages' : ''] =
+    /\/([^/]+)\/(stream|messages)$/.exec(pathname) ?? [];
+  try {
+    const chatId = checkId(searchParams.get('id') ?? (encoded && decodeURIComponent(encoded)));
+    return { chatId, query: searchParams, isHistory: what === 'messages' };
+  } catch (error) {
+    throw error instanceof HttpFault ? error : new HttpFault(400, 'The path is not encoded as it should be.');
+  }
+}
+
+/** A request that gets no stream, in words for whoever sent it. */
+export class HttpFault extends Error {
+  readonly status: number;
+  /** What was sent is a prompt, for which the chat is not ready. */
+  readonly isPrompt: boolean;
+
+  constructor(status: number, message: string, { isPrompt = false } = {}) {
+    super(message);
+    this.status = status;
+    this.isPrompt = isPrompt;
+  }
+
+  get response(): Response {
+    return Response.json(
+      { error: { message: this.message } },
+      { status: this.status, headers: { 'cache-control': 'no-store' } },
+    );
+  }
+}
+
+const LONGEST_ID = 200;
+/** Keys of entries have two ids, encoded as in addresses, and have to fit into a store. */
+const LONGEST_ENCODED = 240;
+
+export function checkId(id: unknown): string {
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && isKeepable(id)) return id;
+  const long = `${LONGEST_ID} characters (${LONGEST_ENCODED} as encodeURIComponent writes it)`;
+  throw new HttpFault(400, `An id must be a text of 1 to ${long}, none of them U+0000.`);
+}
+
+/** Databases keep neither half characters nor U+0000, and no text of any length as an id. */
+function isKeepable(id: string): boolean {
+  return id.isWellFormed() && !id.includes('\u0000') && encodeURIComponent(id).length <= LONGEST_ENCODED;
+}
+
+async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
+  // Only JSON: what a form of a foreign page can send without asking must not count.
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new HttpFault(415, 'The content type must be application/json.');
+  const bytes = await bytesOf(request, maxRequestBytes);
+  if (bytes === undefined) throw new HttpFault(413, `The body has more than ${maxRequestBytes} bytes.`);
+  let body: unknown;
+  try {
+    body = JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new HttpFault(400, 'The body is no JSON.');
+  }
+  checkDepth(body);
+  return body;
+}
+
+/** Far below what can be read, but not written again for want of a stack. */
+const DEEPEST = 500;
+
+function checkDepth(body: unknown): void {
+  let level: readonly unknown[] = [body];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST) throw new HttpFault(400, `The body is nested deeper than ${DEEPEST} levels.`);
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    );
+  }
+}

@@ -1,0 +1,454 @@
+import { type Answer, isNobody } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { RunState } from '../../core/contract/run-state.js';
+import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { type NodeHandler, nodeListener } from '../../core/kernel/node-http.js';
+import {
+  BOOLEAN,
+  COUNT,
+  FUNCTION,
+  LOGGER,
+  MILLISECONDS,
+  oneOf,
+  optionTable,
+  protecting,
+  type RulesOf,
+  required,
+  TEXT,
+  withMethods,
+} from '../../core/kernel/options.js';
+import { logFailure } from '../../run/call/failure-log.js';
+import { Conversations } from '../../run/conversation/conversations.js';
+import {
+  type ConversationsConfig,
+  type ConversationsOptions,
+  keepsConversations,
+} from '../../run/conversation/conversations-options.js';
+import type { ConversationView } from '../../run/conversation/stored-turns.js';
+import { LOOP_ALIASES, LOOP_RULES } from '../../run/loop/options.js';
+import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
+import {
+  type ChatProtocol,
+  HttpFault,
+  type IncomingChat,
+  type PostedChat,
+  readChatRequest,
+  type WriteFrames,
+} from './chat-request.js';
+import {
+  ANSWERED_ALREADY,
+  ANY_ERROR,
+  DEFAULT_HEARTBEAT_MS,
+  frameStream,
+  type ProtocolName,
+  protocolOf,
+} from './protocols.js';
+import {
+  type AskedChat,
+  type EventSource,
+  isOver,
+  onlyQuestions,
+  type ReadEvent,
+  readAnsweredTurn,
+  readOwnAnswers,
+  readPromptedTurn,
+  readQuestions,
+  readRest,
+} from './turn-readings.js';
+import { digestOf } from './user-messages.js';
+
+/** A run of a chat that waits: whose it is, and what for. */
+type AskingRun = Pick<RunState, 'owner' | 'pending'>;
+
+/** How a chat handler answers. */
+export interface ChatOptions {
+  /**
+   * Who asks, as any JSON, such as `{ user: 'u1' }`: the owner of the chats that it begins, and of no others.
+   * `undefined`, `null` or an error: the request is refused with 401.
+   */
+  readonly authenticate: (request: Request) => unknown;
+  /**
+   * Whether a request may answer what waits in the chat of another owner: only where this says `true`. It reads and
+   * answers the questions, and nothing else of the chat; the turn goes on in its owner's scope.
+   */
+  readonly mayAnswer?: (request: Request, run: AskingRun) => boolean | Promise<boolean>;
+  /**
+   * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events as they are.
+   * Default `ui-messages`.
+   */
+  readonly protocol?: ProtocolName;
+  /** Whether a reader that leaves ends the turn; default false: it goes on, and readers may come back. */
+  readonly abortOnLeave?: boolean;
+  /** The error text that the reader receives for a failed turn; default: a general sentence. */
+  readonly describeError?: (error: JsonObject) => string;
+  /** Bytes of a request at most; default 4 MiB: the AI SDK sends the whole chat each time. */
+  readonly maxRequestBytes?: number;
+  /** Milliseconds of silence after which a reader gets a sign of life; default 15,000. */
+  readonly heartbeatMs?: number;
+  readonly logger?: Logger;
+}
+
+/** What chats live in: a chat's id is that of its conversation. */
+export type ChatConversations = Pick<Conversations, 'prompt' | 'answer' | 'abort' | 'events' | 'snapshot'>;
+
+/** A chat handler over conversations that are there. */
+export interface ConversationsChatOptions extends ChatOptions {
+  readonly conversations: ChatConversations;
+}
+
+/** A chat handler that makes its conversations itself: the config of their runs, and where they are kept. */
+export interface LoopChatOptions
+  extends ChatOptions,
+    Omit<ConversationsConfig, 'logger'>,
+    Pick<ConversationsOptions, 'store' | 'engine' | 'scope' | 'leaseMs' | 'pollMs' | 'takesTurns'> {
+  readonly conversations?: undefined;
+}
+
+/** What a chat handler is made from. */
+export type ChatHandlerOptions = ConversationsChatOptions | LoopChatOptions;
+
+const CHAT_RULES: RulesOf<ChatOptions> = {
+  authenticate: required(FUNCTION),
+  mayAnswer: protecting({ ...FUNCTION, fix: '(request, run) => true or false' }),
+  protocol: oneOf('ui-messages', 'ag-ui', 'events'),
+  abortOnLeave: BOOLEAN,
+  describeError: FUNCTION,
+  maxRequestBytes: COUNT,
+  heartbeatMs: MILLISECONDS,
+  logger: LOGGER,
+};
+
+const OF = 'createChatHandler';
+
+/** What says in NestJS whose a chat is, and in what scope a turn goes on. */
+const COMPANIONS = { owner: 'authenticate: (request) => …, which says whose the chats of a request are' };
+
+const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(
+  OF,
+  {
+    ...CHAT_RULES,
+    conversations: required(
+      withMethods(
+        ['prompt', 'answer', 'abort', 'events', 'snapshot'],
+        'new Conversations({ store, config })',
+      ),
+    ),
+  },
+  { ...COMPANIONS, scopeOf: 'scope: ({ owner }) => ({ data: { … } }) of the Conversations' },
+);
+
+const { runId: _1, signal: _2, ...RUN_RULES } = LOOP_RULES;
+
+const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
+  OF,
+  {
+    ...RUN_RULES,
+    ...CHAT_RULES,
+    systemPrompt: TEXT,
+    checkpoint: oneOf('step', 'call'),
+    store: required({
+      accepts: keepsConversations,
+      fix: "new SqliteRunStore({ path: 'chats.sqlite' }), or another store that keeps conversations",
+    }),
+    scope: protecting(FUNCTION),
+    pollMs: MILLISECONDS,
+    takesTurns: BOOLEAN,
+  },
+  {
+    ...LOOP_ALIASES,
+    ...COMPANIONS,
+    scopeOf: 'scope: ({ owner }) => ({ data: { … } })',
+    config: 'its options here: { provider, model, tools }',
+  },
+);
+
+/** A chat handler's options, and the conversations that it has made itself. */
+export interface ReadChatOptions extends ChatOptions {
+  readonly conversations: ChatConversations;
+  readonly own?: Conversations;
+}
+
+/**
+ * Reads the options; makes the conversations where none are given.
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
+  if (isOverConversations(options)) {
+    checkOptions(options, OVER_CONVERSATIONS);
+    return options;
+  }
+  checkOptions(options, OVER_LOOP);
+  const { authenticate, mayAnswer, protocol, abortOnLeave, describeError, ...others } = options;
+  const { maxRequestBytes, heartbeatMs, ...rest } = others;
+  const { logger, store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...config } = rest;
+  const own = new Conversations({
+    ...defined({ logger, engine, scope, leaseMs, pollMs, takesTurns }),
+    store,
+    config,
+  });
+  const chat = {
+    authenticate,
+    ...defined({ mayAnswer, protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, logger }),
+  };
+  return { ...chat, conversations: own, own };
+}
+
+/** Whoever gives neither has misspelt what most begin with. */
+function isOverConversations(options: ChatHandlerOptions): options is ConversationsChatOptions {
+  if (!isRecord(options)) return false;
+  return options.conversations !== undefined || !('provider' in options || 'store' in options);
+}
+
+function defined<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+}
+
+/** A chat over HTTP, for servers of the Web standard and for Node's. */
+export interface ChatHandler {
+  /** Answers a request; for Hono, Next, Bun, Deno and workers. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** A request listener for `http`, and a handler for Express and Fastify. */
+  readonly node: NodeHandler;
+  /** Takes no more turns of the conversations that it has made, and resolves when those that run here have ended. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Chats of people with a model and tools, over HTTP; kept in `store`, or in `conversations` that are there. `POST` takes what `useChat` of the AI SDK
+ * sends and answers with the turn as a stream; `GET …/{id}/stream` gives the rest of a turn, `DELETE` of the same
+ * address ends it. Of a client's messages only its last words count, and answers to what is pending; a chat belongs
+ * to whoever began it. `docs/chat.md` has the statuses.
+ *
+ * @example
+ * ```ts
+ * const store = new SqliteRunStore({ path: 'chats.sqlite' });
+ * const authenticate = (request: Request) => request.headers.get('x-user');
+ * const chat = createChatHandler({ provider, model: 'gpt-5', tools, store, authenticate });
+ * createServer(chat.node).listen(8080);
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
+  const read = readChatOptions(options);
+  const service = new ChatService(read);
+  const fetch = async (request: Request): Promise<Response> => {
+    checkArguments({
+      of: 'the handler of createChatHandler',
+      given: { request },
+      rules: { request: REQUEST },
+    });
+    return service.answer(request).catch((thrown: unknown) => {
+      const known = knownFault(thrown);
+      if (known === undefined) logFailure(read.logger, { what: 'A chat request failed', error: thrown });
+      return (known ?? new HttpFault(500, 'The request failed.')).response;
+    });
+  };
+  return { fetch, node: nodeListener(fetch), close: async () => read.own?.close() };
+}
+
+const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes the handler’s `node`');
+
+const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
+
+/** Somebody's request, and the chat as it stands. */
+interface Asked {
+  readonly request: Request;
+  readonly chatId: string;
+  readonly person: unknown;
+  /** The chat belongs to another owner, for whom they may answer. */
+  readonly isHelper: boolean;
+  readonly view: ConversationView | undefined;
+}
+
+/** How a turn is read and written, and whether it continues a message that the reader has. */
+interface Reading {
+  readonly read: (source: EventSource) => AsyncIterable<ReadEvent>;
+  readonly frames: WriteFrames;
+  readonly goesOn: boolean;
+}
+
+class ChatService {
+  readonly #options: ReadChatOptions;
+  readonly #protocol: ChatProtocol;
+
+  constructor(options: ReadChatOptions) {
+    this.#options = options;
+    this.#protocol = protocolOf(options.protocol ?? 'ui-messages', options.describeError ?? ANY_ERROR);
+  }
+
+  async answer(request: Request): Promise<Response> {
+    const person = await this.#personOf(request);
+    const { maxRequestBytes = DEFAULT_REQUEST_BYTES, conversations } = this.#options;
+    const wanted = await readChatRequest(request, { protocol: this.#protocol, maxRequestBytes });
+    const { kind, chatId } = wanted;
+    const view = await conversations.snapshot(chatId);
+    const isHelper = view !== undefined && !isSameOwner(view.owner, person);
+    const mayHelp = kind === 'post' || kind === 'reconnect';
+    if (isHelper && !(mayHelp && (await this.#mayAnswer(request, view)))) throw somebodyElses();
+    const asked = { request, chatId, person, isHelper, view };
+    switch (wanted.kind) {
+      case 'post':
+        return this.#post(asked, wanted.posted);
+      case 'reconnect':
+        return this.#reconnect(asked, wanted);
+      case 'history': {
+        const messages = await this.#protocol.history(this.#chat(asked, request.signal));
+        return Response.json(messages, { headers: { 'cache-control': 'no-store' } });
+      }
+      case 'stop':
+        // A chat that does not exist yet must not have pending answers for its first owner.
+        if (view !== undefined) await conversations.abort(chatId);
+        return new Response(null, { status: 204 });
+    }
+  }
+
+  /** Whether a user may answer in the chat of another owner: only a plain `true` allows it. */
+  async #mayAnswer(request: Request, { owner, pending }: ConversationView): Promise<boolean> {
+    const { mayAnswer, logger } = this.#options;
+    if (mayAnswer === undefined || owner === undefined) return false;
+    try {
+      return (await mayAnswer(request, { owner, pending })) === true;
+    } catch (error) {
+      logFailure(logger, { what: '`mayAnswer` of a chat failed; the request was refused', error });
+      return false;
+    }
+  }
+
+  /** The owner of the request; any value that does not identify a user is refused. */
+  async #personOf(request: Request): Promise<unknown> {
+    const nobody = new HttpFault(401, 'Who are you?');
+    let person: unknown;
+    try {
+      person = await this.#options.authenticate(request);
+    } catch (error) {
+      logFailure(this.#options.logger, { what: 'A chat request was not authenticated', error });
+      throw nobody;
+    }
+    if (isNobody(person)) throw nobody;
+    return ownerOf({ owner: person });
+  }
+
+  async #post(asked: Asked, posted: PostedChat): Promise<Response> {
+    const { chatId, person, isHelper, view, request } = asked;
+    const { conversations } = this.#options;
+    try {
+      const decision = await posted.decide(this.#chat(asked, request.signal));
+      if (isHelper && decision.kind !== 'answers') throw somebodyElses();
+      // The same words of two people are two answers.
+      const key = isHelper ? `${decision.key} by ${await digestOf(person)}` : decision.key;
+      if (decision.kind === 'prompt') {
+        const { content, replaces } = decision;
+        const put = { key, owner: person, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
+        await conversations.prompt(chatId, content, put);
+      }
+      if (decision.kind === 'answers') {
+        const by = isHelper ? { owner: view?.owner, answeredBy: person } : { owner: person };
+        const { answers } = decision;
+        await conversations.answer(chatId, answers, { key, ...by }).catch(async (error: unknown) => {
+          throw (await this.#answerFault(error, { chatId, answers })) ?? error;
+        });
+      }
+      const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
+      // Answers are streamed from where they were given: once they are stored, the turn may have gone on.
+      const told = goesOn ? view : await conversations.snapshot(chatId);
+      if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
+      if (!isHelper && !isSameOwner(told.owner, person)) throw somebodyElses();
+      const read = (source: EventSource): AsyncIterable<ReadEvent> => {
+        if (isHelper) return readOwnAnswers(source, { key, view: told });
+        return goesOn
+          ? readAnsweredTurn(source, { key, view: told })
+          : readPromptedTurn(source, { key, view: told });
+      };
+      const { frames } = posted;
+      return this.#stream({ ...asked, view: told }, { read, frames, goesOn: goesOn && !isHelper });
+    } catch (thrown) {
+      const fault = knownFault(thrown);
+      if (isHelper && fault?.isPrompt) throw somebodyElses();
+      if (fault === undefined || fault.status === 403) throw thrown;
+      return posted.refuse(fault);
+    }
+  }
+
+  /** The response to wrong answers: 422 if their calls still wait; 409 if they were answered already. */
+  async #answerFault(
+    error: unknown,
+    { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
+  ): Promise<HttpFault | undefined> {
+    if (!ToolwrightError.is(error)) return undefined;
+    if (error.name === 'RunNotAllowed') return new HttpFault(403, error.message);
+    if (error.name === 'DefinitionChanged') return new HttpFault(409, error.message);
+    if (error.name !== 'InvalidAnswer') return undefined;
+    const { pending = [] } = (await this.#options.conversations.snapshot(chatId)) ?? {};
+    return answers.every(({ id }) => pending.some((wait) => wait.id === id))
+      ? new HttpFault(422, error.message)
+      : new HttpFault(409, ANSWERED_ALREADY);
+  }
+
+  async #reconnect(asked: Asked, wanted: Extract<IncomingChat, { kind: 'reconnect' }>): Promise<Response> {
+    const { isHelper, view, request } = asked;
+    const { frames, isWhole } = this.#protocol.reconnect(wanted);
+    const seen = isWhole ? undefined : wanted.lastEvent;
+    const { source } = this.#chat(asked, request.signal);
+    const isNone =
+      view === undefined ||
+      (isHelper ? view.status !== 'suspended' : await isOver(source, { view, lastEvent: seen }));
+    if (isNone && !isWhole) return new Response(null, { status: 204 });
+    const read = (source: EventSource): AsyncIterable<ReadEvent> => {
+      if (isNone) return nothing();
+      return isHelper ? readQuestions(view) : readRest(source, { view, lastEvent: seen });
+    };
+    return this.#stream(asked, { read, frames, goesOn: false });
+  }
+
+  #chat({ chatId, view }: Asked, signal: AbortSignal): AskedChat {
+    return { view, source: { conversations: this.#options.conversations, chatId, signal } };
+  }
+
+  #stream(asked: Asked, { read, frames, goesOn }: Reading): Response {
+    const { abortOnLeave, heartbeatMs = DEFAULT_HEARTBEAT_MS, conversations, logger } = this.#options;
+    const left = new AbortController();
+    const chat = this.#chat(asked, AbortSignal.any([asked.request.signal, left.signal]));
+    let hasBegun = false;
+    const noting = async function* (): AsyncGenerator<ReadEvent, undefined> {
+      for await (const event of read(chat.source)) {
+        hasBegun = event.event.type !== 'turn-end';
+        yield event;
+      }
+    };
+    const onLeave = async (): Promise<void> => {
+      left.abort();
+      // Before its turn has begun, the turn that would end is another one.
+      if (!abortOnLeave || !hasBegun || asked.isHelper) return;
+      try {
+        await conversations.abort(asked.chatId);
+      } catch (error) {
+        logFailure(logger, { what: 'A turn whose reader has left could not be ended', error });
+      }
+    };
+    const shown = asked.isHelper ? onlyQuestions(chat) : chat;
+    const leave = () => void onLeave();
+    const body = frameStream(frames(noting(), { goesOn, asked: shown }), { heartbeatMs, onLeave: leave });
+    return new Response(body, { headers: this.#protocol.headers });
+  }
+}
+
+/** The response to an error of the client. */
+function knownFault(thrown: unknown): HttpFault | undefined {
+  if (thrown instanceof HttpFault) return thrown;
+  if (!ToolwrightError.is(thrown)) return undefined;
+  if (thrown.name === 'RunNotAllowed') return somebodyElses();
+  if (thrown.name === 'ConversationNotReady')
+    return new HttpFault(409, 'The message has been replaced already.');
+  return undefined;
+}
+
+function somebodyElses(): HttpFault {
+  return new HttpFault(403, 'The chat is somebody else’s.');
+}
+
+async function* nothing(): AsyncGenerator<ReadEvent, undefined> {}

@@ -1,0 +1,611 @@
+import type { Answer, PendingCall } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
+import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { isRecord } from '../../core/kernel/json.js';
+import {
+  FILLED_TEXT,
+  FUNCTION,
+  LIST,
+  MILLISECONDS,
+  optionTable,
+  RECORD,
+  required,
+  withMethods,
+} from '../../core/kernel/options.js';
+import { errorJson, eventJson } from '../../run/conversation/events.js';
+import type { HistoryTurn } from '../../run/conversation/stored-turns.js';
+import type { ToolLoopStream } from '../../run/loop/events.js';
+import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
+import { agUiAnswersIn, agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
+import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
+import type { DescribeTurnError } from './turn-encoder.js';
+import type { AskedChat, ReadEvent } from './turn-readings.js';
+import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
+import { clientAnswers, readUiMessageRequest } from './ui-message-request.js';
+import { messageIdOf } from './user-messages.js';
+
+/** How a run is streamed to one reader. */
+export interface RunResponseOptions {
+  /** The error text that the reader receives for a failed run; default: a general sentence. */
+  readonly describeError?: DescribeTurnError;
+  /** Milliseconds of silence after which the reader gets a sign of life; default 15,000. */
+  readonly heartbeatMs?: number;
+}
+
+/** The same for the AI SDK. */
+export interface UIMessageResponseOptions extends RunResponseOptions {
+  /** Id of the message: for a run that goes on with answers that of the message that has them. Default: a new one. */
+  readonly messageId?: string;
+}
+
+/** The same for AG-UI. */
+export interface AgUiResponseOptions extends RunResponseOptions {
+  /** What the client has sent: a `RunAgentInput`. */
+  readonly input: unknown;
+}
+
+const RULES = { describeError: FUNCTION, heartbeatMs: MILLISECONDS };
+
+const UI_OPTIONS = optionTable<UIMessageResponseOptions>('toUIMessageResponse', {
+  ...RULES,
+  messageId: FILLED_TEXT,
+});
+
+const AG_UI_OPTIONS = optionTable<AgUiResponseOptions>('toAgUiResponse', {
+  ...RULES,
+  input: required(RECORD),
+});
+
+/**
+ * A run as the UI message stream of the AI SDK, for a route of one's own. A reader that leaves aborts the run, as
+ * everybody does who leaves its events. Where the run is suspended, its state is the route's to keep: `run.result`.
+ *
+ * @example
+ * ```ts
+ * async function route(request: Request): Promise<Response> {
+ *   const { text } = (await request.json()) as { text: string };
+ *   const run = streamToolLoop({ provider, model: 'gpt-5', tools }, [{ role: 'user', content: text }]);
+ *   return toUIMessageResponse(run);
+ * }
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong.
+ */
+export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageResponseOptions = {}): Response {
+  checkRun('toUIMessageResponse', run);
+  checkOptions(options, UI_OPTIONS);
+  const { describeError = ANY_ERROR, messageId = crypto.randomUUID() } = options;
+  const { events, leave } = eventsOf(run, { type: 'turn-start', messageId });
+  const frames = uiMessageFrames(events, { describeError, greets: false });
+  return responseOf(frames, { ...options, leave, headers: UI_HEADERS });
+}
+
+/**
+ * A run as events of AG-UI 1.0, for a route of one's own. As `toUIMessageResponse`.
+ *
+ * @example
+ * ```ts
+ * async function route(request: Request): Promise<Response> {
+ *   const input = (await request.json()) as { messages: { content: string }[] };
+ *   const content = String(input.messages.at(-1)?.content);
+ *   const run = streamToolLoop({ provider, model: 'gpt-5', tools }, [{ role: 'user', content }]);
+ *   return toAgUiResponse(run, { input });
+ * }
+ * ```
+ *
+ * @throws InvalidOptionsError (521) for options that are wrong; an Error for what is no such input.
+ */
+export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions): Response {
+  checkRun('toAgUiResponse', run);
+  checkOptions(options, AG_UI_OPTIONS);
+  const { describeError = ANY_ERROR } = options;
+  const told = { ...agUiRunOf(readAgUiInput(options.input)), describeError };
+  const { events, leave } = eventsOf(run, { type: 'turn-start' });
+  return responseOf(agUiFrames(events, told), { ...options, leave, headers: SSE_HEADERS });
+}
+
+/**
+ * The answers that the last message of `useChat` gives to what a suspended run waits for, for `resumeToolLoop`. What
+ * answers nothing that waits is left out.
+ *
+ * @throws Error where an answer to an approval neither approves nor refuses, has what looks like edits, or another
+ *   misspelled name.
+ */
+export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
+  checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });
+  const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
+  return clientAnswers({ parts }, { pending });
+}
+
+/**
+ * The same of a `RunAgentInput`.
+ *
+ * @throws Error where it does not cover everything that waits for an answer, as AG-UI requires.
+ */
+export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
+  checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: required(LIST) } });
+  return agUiAnswersIn(readAgUiInput(input), { pending });
+}
+
+const RUN = withMethods([], 'streamToolLoop(config, messages)');
+
+function checkRun(of: string, run: ToolLoopStream): void {
+  const rule = { ...RUN, accepts: (value: unknown) => isRecord(value) && Symbol.asyncIterator in value };
+  checkArguments({ of, given: { run }, rules: { run: required(rule) } });
+}
+
+/** The events of a run, as a conversation reports those of a turn. */
+function eventsOf(run: ToolLoopStream, begin: JsonObject) {
+  const iterator = run[Symbol.asyncIterator]();
+  const news = (event: JsonObject): ReadEvent => ({ number: 0, event, isNews: true });
+  const events = async function* (): AsyncGenerator<ReadEvent, undefined> {
+    yield news(begin);
+    try {
+      for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+        const event = eventJson(next.value);
+        if (event.type !== 'run-end') yield news(event);
+        else yield news({ ...event, type: event.status === 'suspended' ? 'turn-suspended' : 'turn-end' });
+      }
+    } catch (error) {
+      yield news({ type: 'turn-end', status: 'failed', error: errorJson(error) });
+    }
+  };
+  return { events: events(), leave: () => void iterator.return?.() };
+}
+
+interface RunResponseParts extends RunResponseOptions {
+  readonly leave: () => void;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function responseOf(frames: AsyncGenerator<string, undefined>, parts: RunResponseParts): Response {
+  const { heartbeatMs = DEFAULT_HEARTBEAT_MS, leave, headers } = parts;
+  return new Response(frameStream(frames, { heartbeatMs, onLeave: leave }), { headers });
+}
+
+interface PastTurn {
+  readonly number: number;
+  /** The user's message, under the id that the client gave it; absent if there was none. */
+  readonly prompt?: { readonly id: string; readonly content: unknown };
+  /** From its `turn-start` on; empty where they are no longer kept. */
+  readonly events: readonly JsonObject[];
+  /** What the model said in it, in its own words. */
+  readonly messages: readonly Message[];
+}
+
+/** The turns of a chat that have ended, up to the one that the open turn is to replace. */
+async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn[]> {
+  if (view === undefined) return [];
+  const { history, turn, messages, lastEvent } = view;
+  const content = turn?.entry.content;
+  const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
+  const kept = history.findIndex(({ key }) => key === replaced);
+  const events = await eventsOfTurns(
+    { view, source },
+    Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
+  );
+  const turns = history.map(({ number, key, begins }, index): PastTurn => {
+    const said = messages.slice(begins, (history[index + 1] ?? turn)?.begins);
+    const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
+    return { number, ...prompt, events: events.get(number) ?? [], messages: said };
+  });
+  return kept < 0 ? turns : turns.slice(0, kept);
+}
+
+function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
+  const entry = view?.turn?.entry;
+  return entry?.content.kind === 'prompt' ? promptOf(entry.key, entry.content.content) : {};
+}
+
+function promptOf(key: HistoryTurn['key'], content: unknown): Pick<PastTurn, 'prompt'> {
+  const id = messageIdOf(key);
+  return id === undefined || content === undefined ? {} : { prompt: { id, content } };
+}
+
+async function eventsOfTurns(
+  { view, source: { conversations, chatId, signal } }: AskedChat,
+  upTo: number,
+): Promise<ReadonlyMap<number, JsonObject[]>> {
+  const found = new Map<number, JsonObject[]>();
+  const wanted = new Set(view?.history.map(({ number }) => number));
+  const after = (view?.history[0]?.firstEvent ?? 1) - 1;
+  let open: JsonObject[] | undefined;
+  for await (const { event } of conversations.events(chatId, { after, upTo, signal })) {
+    if (event.type === 'turn-start') {
+      const { number } = event.turn;
+      open = wanted.has(number) ? [] : undefined;
+      if (open !== undefined) found.set(number, open);
+    }
+    open?.push(event);
+  }
+  return found;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface UiMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly metadata?: unknown;
+  readonly parts: readonly Fields[];
+}
+
+interface OpenMessage extends UiMessage {
+  metadata?: unknown;
+  readonly parts: Record<string, unknown>[];
+}
+
+/** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
+async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
+  const turns = await pastTurns(asked);
+  return [...turns.flatMap(uiMessagesOf), ...uiPrompt(openPrompt(asked))];
+}
+
+function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
+  const encoder = new UiMessageEncoder(() => '');
+  const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
+  for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
+  // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
+  const parts =
+    turn.events.length > 0
+      ? message.parts
+      : turn.messages.flatMap(({ role, content }): readonly Fields[] =>
+          role === 'assistant' && content ? [{ type: 'text', text: content, state: 'done' }] : [],
+        );
+  return [...uiPrompt(turn), { ...message, parts }];
+}
+
+function uiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly UiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  const parts = Array.isArray(content) ? content.filter(isRecord) : [{ type: 'text', text: content }];
+  return [{ id, role: 'user', parts: parts.flatMap(sentPart) }];
+}
+
+function sentPart(part: Fields): readonly Fields[] {
+  const { type, text, image_url: image, file } = part;
+  if (type === 'text') return [{ type, text }];
+  if (type === 'image_url' && isRecord(image))
+    return [{ type: 'file', mediaType: mediaTypeOf(image.url, 'image/*'), url: image.url }];
+  if (type !== 'file' || !isRecord(file)) return [];
+  const { file_data: url, filename } = file;
+  return [{ type, mediaType: mediaTypeOf(url, 'application/octet-stream'), url, filename }];
+}
+
+function mediaTypeOf(url: unknown, other: string): string {
+  const [, type = other] = /^data:([^;,]+)/.exec(String(url)) ?? [];
+  return type;
+}
+
+/** Adds a chunk to a message, as the AI SDK puts them together. */
+function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
+  const { parts } = message;
+  // Sources may stand behind the text or reasoning that is being written.
+  const open = () => parts.findLast(({ type, state }) => OPEN.has(type) && state === 'streaming');
+  switch (chunk.type) {
+    case 'start-step':
+      parts.push({ type: 'step-start' });
+      return;
+    case 'reset-step':
+      parts.splice(parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+      return;
+    case 'text-start':
+      parts.push({ type: 'text', text: '', state: 'streaming' });
+      return;
+    case 'reasoning-start':
+      parts.push({ type: 'reasoning', id: chunk.id, text: '', state: 'streaming' });
+      return;
+    case 'text-delta':
+    case 'reasoning-delta': {
+      const part = open();
+      if (part !== undefined) part.text = `${part.text}${chunk.delta}`;
+      return;
+    }
+    case 'text-end':
+    case 'reasoning-end':
+      Object.assign(open() ?? {}, { state: 'done' });
+      return;
+    case 'source-url':
+    case 'source-document':
+    case 'file':
+      parts.push(chunk);
+      return;
+    case 'finish':
+      message.metadata = chunk.messageMetadata ?? message.metadata;
+      return;
+    default:
+      if (chunk.type.startsWith('tool-')) addCallChunk(parts, chunk);
+      else if (chunk.type.startsWith('data-') && !chunk.transient) addData(parts, chunk);
+  }
+}
+
+const OPEN = new Set<unknown>(['text', 'reasoning']);
+
+/** Data of one id are one part. */
+function addData(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+  const index = parts.findIndex(({ type, id }) => id !== undefined && id === chunk.id && type === chunk.type);
+  if (index < 0) parts.push(chunk);
+  else parts[index] = chunk;
+}
+
+function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
+  const { toolCallId, toolName, approvalId } = chunk;
+  const isOfCall = (part: Fields): boolean =>
+    toolCallId === undefined
+      ? isRecord(part.approval) && part.approval.id === approvalId
+      : part.toolCallId === toolCallId;
+  const known = parts.find(isOfCall);
+  const part = known ?? { type: `tool-${toolName}`, toolCallId };
+  if (known === undefined) parts.push(part);
+  Object.assign(part, changeOf(chunk, known));
+}
+
+/** What is output for now is so until the next chunk that says what the call is. */
+const NO_OUTPUT = { output: undefined, preliminary: undefined };
+
+function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
+  const { input, output, errorText, preliminary, approvalId: id, approved, approvalDescriptor } = chunk;
+  switch (chunk.type) {
+    case 'tool-input-start':
+      return { state: 'input-streaming' };
+    case 'tool-input-available':
+      return { state: 'input-available', input, ...NO_OUTPUT };
+    case 'tool-input-error':
+      return { state: 'output-error', input, errorText, ...NO_OUTPUT };
+    case 'tool-approval-request':
+      return {
+        state: 'approval-requested',
+        approval: { id, ...(approvalDescriptor === undefined ? {} : { descriptor: approvalDescriptor }) },
+      };
+    case 'tool-approval-response':
+      return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
+    case 'tool-output-available':
+      return { state: 'output-available', output, preliminary };
+    case 'tool-output-error':
+      return { state: 'output-error', errorText, ...NO_OUTPUT };
+    case 'tool-output-denied':
+      return { state: 'output-denied' };
+    default:
+      return {};
+  }
+}
+
+/** What was said in a chat before its open turn, and what that was begun with. */
+async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
+  const turns = await pastTurns(asked);
+  return [...turns.flatMap(agUiMessagesOf), ...agUiPrompt(openPrompt(asked))];
+}
+
+function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
+  const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
+  for (const event of turn.events) encoder.encode(event);
+  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
+  return [...agUiPrompt(turn), ...said];
+}
+
+/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
+function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
+  return messages.flatMap(({ role, content }, index) =>
+    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
+  );
+}
+
+function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
+  if (prompt === undefined) return [];
+  const { id, content } = prompt;
+  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
+}
+
+function textOf(content: unknown): string {
+  const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
+  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
+}
+
+export const DEFAULT_HEARTBEAT_MS = 15_000;
+
+/** What went wrong in a turn is the server's to know. */
+export const ANY_ERROR = (): string => 'An error occurred.';
+
+export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
+
+/** No proxy is to collect the stream before it hands it on. */
+const SSE_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+};
+
+const UI_HEADERS = { ...SSE_HEADERS, 'x-vercel-ai-ui-message-stream': 'v1' };
+
+export function protocolOf(name: ProtocolName, describeError: DescribeTurnError): ChatProtocol {
+  switch (name) {
+    case 'ui-messages':
+      return uiMessages(UI_HEADERS, (events, { goesOn }) =>
+        uiMessageFrames(events, { describeError, greets: goesOn }),
+      );
+    case 'events':
+      return uiMessages(SSE_HEADERS, (events) => eventFrames(events));
+    case 'ag-ui':
+      return agUi(describeError);
+  }
+}
+
+function uiMessages(headers: ChatProtocol['headers'], frames: WriteFrames): ChatProtocol {
+  const refuse = (fault: HttpFault): Response => fault.response;
+  return {
+    headers,
+    readPost: (body) => ({ ...readUiMessageRequest(body), frames, refuse }),
+    reconnect: () => ({ frames, isWhole: false }),
+    history: uiMessageHistory,
+  };
+}
+
+function agUi(describeError: DescribeTurnError): ChatProtocol {
+  return {
+    headers: SSE_HEADERS,
+    readPost: (body) => {
+      const input = readAgUiInput(body);
+      const run = { ...agUiRunOf(input), describeError };
+      return {
+        chatId: run.threadId,
+        decide: (asked) => decideAgUi(input, asked),
+        frames: (events) => agUiFrames(events, run),
+        refuse: ({ message }) =>
+          new Response(runStarted(run) + runRefused(message), { headers: SSE_HEADERS }),
+      };
+    },
+    reconnect: ({ chatId, query }) => ({
+      isWhole: true,
+      frames: async function* (events, { asked }): AsyncGenerator<string, undefined> {
+        const runId = query.get('runId') ?? `reconnect-${crypto.randomUUID()}`;
+        const messages = await agUiHistory(asked);
+        yield* agUiFrames(events, { threadId: chatId, runId, describeError, messages, isWhole: true });
+      },
+    }),
+    history: agUiHistory,
+  };
+}
+
+/** The events of a turn as the AI SDK's UI message stream, in frames of server-sent events. */
+async function* uiMessageFrames(
+  events: AsyncIterable<ReadEvent>,
+  { describeError, greets }: { readonly describeError: DescribeTurnError; readonly greets: boolean },
+): AsyncGenerator<string, undefined> {
+  const encoder = new UiMessageEncoder(describeError);
+  let isGreeted = !greets;
+  for await (const { number, event, isNews } of events) {
+    const { messageId } = encoder;
+    const chunks = encoder.encode(event);
+    if (!isNews) continue;
+    if (!isGreeted && messageId !== '') yield frame({ type: 'start', messageId });
+    isGreeted = true;
+    if (event.type === 'answers-refused') yield frame({ type: 'error', errorText: refusalText(event) });
+    for (const [index, chunk] of chunks.entries())
+      yield index === chunks.length - 1 ? `id: ${number}\n${frame(chunk)}` : frame(chunk);
+  }
+  yield 'data: [DONE]\n\n';
+}
+
+async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<string, undefined> {
+  for await (const { number, event, isNews } of events)
+    if (isNews) yield `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+export const ANSWERED_ALREADY = 'Somebody else has answered already.';
+
+/** Why answers were refused after they had entered, for whoever gave them. */
+function refusalText({ isLate, error }: JsonObject): string {
+  return isLate === false && isRecord(error) ? String(error.message) : ANSWERED_ALREADY;
+}
+
+function frame(data: UiMessageChunk | AgUiEvent): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+interface FrameStreamOptions {
+  readonly heartbeatMs: number;
+  /** The reader has left before the end. */
+  readonly onLeave: () => void;
+}
+
+/**
+ * Frames as a body, read one by one as the reader asks for them: whoever does not read costs what one page of events
+ * does. A silence is broken by comments.
+ */
+export function frameStream(
+  frames: AsyncGenerator<string, undefined>,
+  { heartbeatMs, onLeave }: FrameStreamOptions,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<string, undefined>> | undefined;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        next ??= frames.next();
+        const read = await orSilence(next, heartbeatMs);
+        if (read === undefined) return controller.enqueue(encoder.encode(': still there\n\n'));
+        next = undefined;
+        if (read.done) controller.close();
+        else controller.enqueue(encoder.encode(read.value));
+      },
+      cancel: onLeave,
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+async function orSilence<Value>(work: Promise<Value>, heartbeatMs: number): Promise<Value | undefined> {
+  const silence = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => silence.resolve(undefined), Math.min(heartbeatMs, MAX_TIMER_MS));
+  try {
+    return await Promise.race([work, silence.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const PROTOCOL_VERSION = '1.0';
+
+/** A run as its client calls it, and what the client has. */
+interface AgUiRun {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly describeError: DescribeTurnError;
+  readonly messages: readonly AgUiMessage[];
+  readonly state?: unknown;
+  /** Calls whose results the client has: these are not sent. */
+  readonly given?: readonly string[];
+  /** All messages are sent first, for a client that has none. */
+  readonly isWhole?: boolean;
+}
+
+/** The events of a turn as a run of AG-UI, in frames of server-sent events. */
+async function* agUiFrames(
+  events: AsyncIterable<ReadEvent>,
+  run: AgUiRun,
+): AsyncGenerator<string, undefined> {
+  const { threadId, runId } = run;
+  const encoder = new AgUiEncoder(run);
+  const given = new Set(run.given);
+  yield runStarted(run);
+  if (run.isWhole) yield frame({ type: 'MESSAGES_SNAPSHOT', messages: run.messages });
+  let isOver = false;
+  /** How it has ended, unless more comes: a replayed turn may have waited, and gone on. */
+  let end: readonly AgUiEvent[] = [];
+  for await (const { event, isNews } of events) {
+    const encoded = encoder.encode(event);
+    // The client that gave them is informed.
+    if (run.isWhole && event.type === 'answers-refused') continue;
+    end = [];
+    if (!isNews) continue;
+    if (event.type === 'answers-refused') {
+      isOver = true;
+      yield runRefused(refusalText(event));
+    } else if (event.type === 'turn-suspended' || event.type === 'turn-end') {
+      isOver = true;
+      end = encoded;
+    } else for (const each of encoded) if (!isGiven(each, given)) yield frame(each);
+  }
+  for (const each of end)
+    if (!isGiven(each, given))
+      yield frame(each.type === 'RUN_FINISHED' ? { ...each, threadId, runId } : each);
+  // Nothing was open.
+  if (!isOver && run.isWhole)
+    yield frame({ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } });
+}
+
+/** The result of a call which the client has made itself. */
+function isGiven({ type, toolCallId }: AgUiEvent, given: ReadonlySet<string>): boolean {
+  return type === 'TOOL_CALL_RESULT' && given.has(String(toolCallId));
+}
+
+function runStarted({ threadId, runId }: Pick<AgUiRun, 'threadId' | 'runId'>): string {
+  return frame({ type: 'RUN_STARTED', threadId, runId, protocolVersion: PROTOCOL_VERSION });
+}
+
+/** Nothing was done for the run. */
+function runRefused(message: string): string {
+  return frame({ type: 'RUN_ERROR', message, code: 'refused' });
+}

@@ -1,0 +1,306 @@
+import type { Answer, PendingCall } from '../../core/contract/call.js';
+import { canonicalJson, isRecord } from '../../core/kernel/json.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
+import type { ConversationView, HistoryTurn } from '../../run/conversation/stored-turns.js';
+import { checkId, type Decision, HttpFault } from './chat-request.js';
+import { type Asking, shownPendingId } from './turn-encoder.js';
+import type { AskedChat } from './turn-readings.js';
+import {
+  checkNewMessage,
+  digestOf,
+  messageIdOf,
+  messageKey,
+  type SentPart,
+  userContent,
+} from './user-messages.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What `useChat` of the AI SDK sends, as far as it counts. */
+interface UiMessageRequest {
+  readonly chatId: string;
+  readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
+}
+
+export function readUiMessageRequest(body: unknown): UiMessageRequest {
+  if (!isRecord(body)) throw new HttpFault(400, 'The body must be an object.');
+  const { id, messages, trigger = 'submit-message', messageId } = body;
+  const { edits = {}, remember = {}, outputs = {} } = body;
+  if (!isRecord(edits) || !isRecord(remember) || !isRecord(outputs))
+    throw new HttpFault(422, '`edits`, `remember` and `outputs` are objects, by the ids of what waits.');
+  const chatId = checkId(id);
+  const named = messageId === undefined || messageId === null ? undefined : checkId(messageId);
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  if (trigger === 'regenerate-message') {
+    const wanted = named ?? (isRecord(last) ? checkId(last.id) : undefined);
+    return { chatId, decide: ({ view }) => answerAnew(view, wanted) };
+  }
+  if (trigger !== 'submit-message')
+    throw new HttpFault(422, `The trigger ${JSON.stringify(trigger)} is not supported.`);
+  if (!isRecord(last) || !Array.isArray(last.parts))
+    throw new HttpFault(400, 'The last message has no parts.');
+  const parts = last.parts.filter(isRecord);
+  if (last.role === 'assistant') {
+    // Applications send fields of their own in the body: only an object under a name like one of ours is a slip.
+    checkNames(objectsOf(body), BODY);
+    const settled = settledIds(messages as readonly unknown[]);
+    return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
+  }
+  if (last.role !== 'user')
+    throw new HttpFault(400, 'The last message must be of the user or the assistant.');
+  const said = { id: checkId(last.id), content: userContent(parts.flatMap(sentParts)) };
+  return { chatId, decide: ({ view }) => (named === undefined ? prompt(view, said) : edit(view, said)) };
+}
+
+type Said = Pick<Extract<Decision, { readonly kind: 'prompt' }>, 'content'> & { readonly id: string };
+
+/** A message that has had its turn is streamed again. */
+function prompt(view: ConversationView | undefined, { id, content }: Said): Decision {
+  refuseWhileWaiting(view);
+  const turn = turnOfMessage(view, id);
+  if (turn !== undefined) return { kind: 'again', of: 'prompt', key: turn.key };
+  checkNewMessage(id);
+  return { kind: 'prompt', key: messageKey(id), content };
+}
+
+/** The message and all that came of it are replaced; an unchanged message is streamed again. */
+async function edit(view: ConversationView | undefined, { id, content }: Said): Promise<Decision> {
+  refuseWhileWaiting(view);
+  const turn = turnOfMessage(view, id);
+  if (view === undefined || turn === undefined) throw unknownMessage();
+  if (canonicalJson(view.messages[turn.begins]?.content ?? null) === canonicalJson(content))
+    return { kind: 'again', of: 'prompt', key: turn.key };
+  const attempt = `${turn.number}-${await digestOf(content)}`;
+  return { kind: 'prompt', key: messageKey(id, attempt), content, replaces: turn.key };
+}
+
+/** The turn of a message of the user, or the one that made a message of the assistant, is taken anew. */
+function answerAnew(view: ConversationView | undefined, wanted: string | undefined): Decision {
+  refuseWhileWaiting(view);
+  if (wanted === undefined) throw unknownMessage();
+  const turn = view?.history.find(({ number }) => `turn-${number}` === wanted) ?? turnOfMessage(view, wanted);
+  const message = turn && view?.messages[turn.begins];
+  const id = turn && messageIdOf(turn.key);
+  if (turn === undefined || message?.role !== 'user' || id === undefined) throw unknownMessage();
+  const key = messageKey(id, `${turn.number}-${crypto.randomUUID()}`);
+  return { kind: 'prompt', key, content: message.content, replaces: turn.key };
+}
+
+function takeAnswers(
+  view: ConversationView | undefined,
+  word: Required<Parameters<typeof clientAnswers>[0]> & Pick<Parameters<typeof checkIds>[0], 'settled'>,
+): Decision {
+  const answers = view === undefined ? [] : clientAnswers(word, view);
+  const { pending = [] } = view ?? {};
+  if (pending.length > 0) checkIds({ ...word, answers, pending });
+  if (answers.length === 0 && view !== undefined && asksSeveral(view))
+    throw new HttpFault(409, 'The call asks several things: `outputs` answers each of them by its id.');
+  if (answers.length === 0) throw new HttpFault(409, 'Nothing waits for these answers.');
+  return { kind: 'answers', key: crypto.randomUUID(), answers };
+}
+
+export function turnOfMessage(view: ConversationView | undefined, id: string): HistoryTurn | undefined {
+  return view?.history.find(({ key }) => messageIdOf(key) === id);
+}
+
+function refuseWhileWaiting(view: ConversationView | undefined): void {
+  if (view?.status === 'suspended')
+    throw new HttpFault(409, 'The chat waits for answers first.', { isPrompt: true });
+}
+
+function unknownMessage(): HttpFault {
+  return new HttpFault(422, 'The server knows no such message of this chat.');
+}
+
+function sentParts({ type, text, url, mediaType, filename }: Fields): readonly SentPart[] {
+  if (type === 'text' && typeof text === 'string') return [{ text }];
+  if (type !== 'file') return [];
+  if (typeof url !== 'string' || typeof mediaType !== 'string')
+    throw new HttpFault(400, 'A file needs a url and a mediaType.');
+  return [{ file: { url, mediaType, ...(typeof filename === 'string' ? { name: filename } : {}) } }];
+}
+
+/** What a client says by ids of what waits, and the answers that it comes with. */
+interface SaidById {
+  readonly edits: Fields;
+  readonly remember: Fields;
+  readonly outputs: Fields;
+  readonly answers: readonly Answer[];
+  readonly pending: readonly PendingCall[];
+  /** Ids that the client has from before: what it once said of them may still stand in its body. */
+  readonly settled: ReadonlySet<unknown>;
+}
+
+/**
+ * Refuses what is said of nothing that waits: what a person has changed must not be left out while the call is made
+ * as it was.
+ */
+function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidById): void {
+  const waiting = (kinds: readonly string[]) => pending.filter(({ kind }) => kinds.includes(kind));
+  const isAnswered = ({ id }: PendingCall): boolean => answers.some((answer) => answer.id === id);
+  const asked = { approvals: waiting(['approval']), outputs: waiting(['question', 'client']) };
+  const said = [
+    { name: 'edits', given: edits, waits: asked.approvals },
+    { name: 'remember', given: remember, waits: asked.approvals },
+    { name: 'outputs', given: outputs, waits: asked.outputs },
+  ];
+  for (const { name, given, waits } of said)
+    for (const id of Object.keys(given)) {
+      const wait = waits.find((candidate) => candidate.id === id);
+      if (wait !== undefined && isAnswered(wait)) continue;
+      const shown = `\`${name}\` has ${JSON.stringify(id)}`;
+      if (wait !== undefined)
+        throw new HttpFault(422, `${shown}, which is not approved in the same request. Nothing was done.`);
+      if (settled.has(id)) continue;
+      const ids = waits.map((candidate) => `'${candidate.id}' (${candidate.tool})`).join(', ') || 'nothing';
+      throw new HttpFault(
+        422,
+        `${shown}, which is the id of nothing that waits for it. That is: ${ids}. Nothing was done.`,
+      );
+    }
+}
+
+/** Ids of approvals that are over, and of questions, in the messages that a client has sent along. */
+function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
+  const parts = messages.flatMap((message) =>
+    isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [],
+  );
+  const ids = parts.map(({ type, state, approval, data }) => {
+    if (type === 'data-question' && isRecord(data)) return data.id;
+    return isRecord(approval) && /^output-/.test(String(state)) ? approval.id : undefined;
+  });
+  return new Set(ids);
+}
+
+/** What a client says of pending calls. */
+interface ClientWord {
+  readonly parts: readonly Fields[];
+  /** Arguments in place of those that it was asked about, by the id of the approval. */
+  readonly edits?: Fields;
+  /** For which later calls an approval is remembered, by its id. */
+  readonly remember?: Fields;
+  /** Answers to questions, by their ids: for calls that ask several things at once. */
+  readonly outputs?: Fields;
+}
+
+/**
+ * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
+ * word, and counts for nothing; so do two answers to one approval that are not the same, and an output for a call
+ * that asks several things at once without their ids.
+ */
+export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
+  const { outputs = {}, edits = {}, remember = {} } = word;
+  return asking.pending.flatMap((wait) => {
+    if (Object.hasOwn(outputs, wait.id) && isOutput(wait)) return [outputAnswer(wait, outputs[wait.id])];
+    const given = partsFor(wait, word, asking).flatMap((part) => answerIn(part, wait) ?? []);
+    const [answer] = given;
+    if (answer === undefined || given.some((other) => canonicalJson(other) !== canonicalJson(answer)))
+      return [];
+    if (!isMeant(wait, word, asking)) return [];
+    // What is wrong in these is refused with the answer.
+    const edited = Object.hasOwn(edits, wait.id) ? { arguments: edits[wait.id] } : {};
+    const stands = Object.hasOwn(remember, wait.id) ? { remember: remember[wait.id] } : {};
+    return [{ ...answer, ...edited, ...stands } as Answer];
+  });
+}
+
+/** Whether a call that asks several things has one of them answered without saying which. */
+function asksSeveral({ pending, ...place }: Asking): boolean {
+  const ids = pending.filter(isOutput).map((wait) => shownPendingId(place, wait));
+  return new Set(ids).size < ids.length;
+}
+
+/** What clients say of the call that waits, or of the one that its agent runs in. */
+function partsFor(wait: PendingCall, { parts }: ClientWord, asking: Asking): readonly Fields[] {
+  // Readers of plain events know the call by the id that the events have.
+  const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
+  return parts.filter(
+    ({ type, toolCallId }) =>
+      typeof type === 'string' && /^(?:tool-|dynamic-tool$)/.test(type) && ids.includes(toolCallId),
+  );
+}
+
+/** Whether what is said of a call is for this one thing that it waits for, and not for another one. */
+function isMeant(wait: PendingCall, { outputs = {} }: ClientWord, asking: Asking): boolean {
+  if (!isOutput(wait)) return true;
+  const id = shownPendingId(asking, wait);
+  const rivals = asking.pending.filter((other) => isOutput(other) && shownPendingId(asking, other) === id);
+  if (rivals.length === 1) return true;
+  if (rivals.some((rival) => Object.hasOwn(outputs, rival.id))) return false;
+  // Calls that the client executes within an agent have no ids for it: they are answered one after the other.
+  return rivals.every(({ kind }) => kind === 'client') && rivals[0] === wait;
+}
+
+function isOutput({ kind }: PendingCall): boolean {
+  return kind === 'client' || kind === 'question';
+}
+
+function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
+  const { state, output, errorText, approval } = part;
+  if (isOutput(wait)) {
+    if (state === 'output-error')
+      return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
+    return state === 'output-available' ? outputAnswer(wait, output) : undefined;
+  }
+  // What came of a call whose process died is not the client's to say.
+  if (wait.kind !== 'approval' || state !== 'approval-responded') return undefined;
+  if (!isRecord(approval)) throw noApproval(wait);
+  const { id, approved, reason } = approval;
+  if (id !== wait.id) return undefined;
+  if (typeof approved !== 'boolean') throw noApproval(wait);
+  checkNames(approval, APPROVAL);
+  return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
+}
+
+/** An answer of another form is the client's mistake: left out, it would look as if nothing waited for it. */
+function noApproval({ id, tool }: PendingCall): HttpFault {
+  const wanted = '{ approved: true } or { approved: false }';
+  return new HttpFault(422, `The answer to '${id}' (${tool}) must be ${wanted}. Nothing was done.`);
+}
+
+function outputAnswer({ id, kind }: PendingCall, output: unknown): Answer {
+  const given = output ?? null;
+  return kind === 'client' ? { id, result: given } : { id, value: given };
+}
+
+/** Names that a client may give to something, and those that it may not, with what is meant by them. */
+interface KnownNames {
+  /** Where the names stand, for whoever has mistaken one. */
+  readonly place: string;
+  readonly names: readonly string[];
+  readonly meant: Readonly<Record<string, string>>;
+}
+
+const EDITS = '`edits` of the body, by the id of the approval';
+const REMEMBER = '`remember` of the body, by the id of the approval';
+
+const BODY: KnownNames = {
+  place: 'the body',
+  names: ['edits', 'remember', 'outputs'],
+  meant: { edited: EDITS, editedArgs: EDITS, editedArguments: EDITS },
+};
+
+const APPROVAL: KnownNames = {
+  place: '`approval` of a part',
+  names: ['id', 'approved', 'reason'],
+  meant: { edits: EDITS, editedArgs: EDITS, editedArguments: EDITS, arguments: EDITS, remember: REMEMBER },
+};
+
+/** Refuses a name that looks like a slip of a known one. */
+export function checkNames(given: Fields, { place, names, meant }: KnownNames): void {
+  const known = [...names, ...Object.keys(meant)];
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || names.includes(name)) continue;
+    const near = Object.hasOwn(meant, name) ? name : misspeltName(name, known);
+    if (near === undefined) continue;
+    const wanted = Object.hasOwn(meant, near) ? meant[near] : `\`${near}\``;
+    throw new HttpFault(
+      422,
+      `There is no ${JSON.stringify(name)} in ${place}; did you mean ${wanted}? Nothing was done.`,
+    );
+  }
+}
+
+export function objectsOf(given: Fields): Fields {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => isRecord(value)));
+}

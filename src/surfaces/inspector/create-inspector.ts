@@ -1,0 +1,327 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import type { RunStore } from '../../core/contract/run-state.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import {
+  bytesOf,
+  type NodeHandler,
+  nodeListener,
+  rawRequestOf,
+  rawResponseOf,
+} from '../../core/kernel/node-http.js';
+import { FILLED_TEXT, optionTable, WHOLE } from '../../core/kernel/options.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { RunWatcher } from '../../run/loop/loop-run.js';
+import { EventFeed } from './event-feed.js';
+import { checkInspector, type InspectorOptions } from './options.js';
+import { PAGE_CALLS, PageFault, type PageParts } from './page-calls.js';
+import { AnsweringPerson, PendingBoard } from './pending-board.js';
+import { Recordings } from './recording.js';
+import { listsRuns } from './shown-runs.js';
+import { TrialCalls, TrialChats } from './trials.js';
+import { WatchedCalls } from './watched-calls.js';
+import { WatchedRuns } from './watched-runs.js';
+
+/** Where an inspector listens. */
+export interface ListenOptions {
+  /** Default: one that is free. */
+  readonly port?: number;
+  /** Default: `127.0.0.1`. Another one needs `allowedHosts`. */
+  readonly host?: string;
+}
+
+/** A page on the tools of a registry, and what serves it. */
+export interface Inspector {
+  /** What the page has to bring; it is a part of the address that `listen` gives. */
+  readonly token: string;
+  /** Answers a request, as the Web's standard has it. */
+  fetch(request: Request): Promise<Response>;
+  /** The same for Node's `http`, Express and NestJS; from this machine alone, unless `allowedHosts` says otherwise. */
+  readonly node: NodeHandler;
+  /** Serves it on a port of its own; gives the address to open, with the token behind its `#`. */
+  listen(options?: ListenOptions): Promise<{ readonly url: string; readonly port: number }>;
+  /** Lets go what is held, and ends watching and serving. */
+  close(): Promise<void>;
+}
+
+const LISTEN = optionTable<ListenOptions>('inspector.listen', { port: WHOLE, host: FILLED_TEXT });
+
+/** Bytes of a request of the page at most. */
+const MOST_BYTES = 4 * 2 ** 20;
+
+const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
+
+/**
+ * A page on the tools of a registry: what models are sent of them, a form that calls them through the whole
+ * pipeline, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
+ * replays that become tests. From its making on, the registry is watched. Who has the token can call every tool: it
+ * serves this machine alone, and only where `NODE_ENV` is `development` or `test`, unless the options say so.
+ *
+ * @throws InvalidOptionsError (521), also where there may be none; ToolDeclarationError (502) for a registry that is watched.
+ *
+ * @example
+ * ```ts
+ * const inspector = createInspector(tools, { provider, model: 'gpt-5' });
+ * const { url } = await inspector.listen();
+ * console.log(url); // http://127.0.0.1:53211/#token=…
+ * ```
+ */
+export function createInspector(registry: ToolRegistry, options: InspectorOptions = {}): Inspector {
+  checkInspector(registry, options);
+  const token = options.token ?? randomBytes(24).toString('base64url');
+  const guard = createGuard(token, options.allowedHosts);
+  const parts = partsOf(registry, options);
+  const { calls, runs, feed, chats } = parts;
+  const watcher: RunWatcher = {
+    aroundCall: (call) => calls.aroundCall(call),
+    aroundRun: (run) => runs.begin(run),
+  };
+  const unwatch = registry.watch(watcher);
+  const unfollow = registry.onChange(() => feed.tell('tools'));
+  const leaveStore = followStore(options.store, feed);
+  const fetch = (request: Request): Promise<Response> => answer(request, parts, guard);
+  const handler = nodeListener(fetch);
+  const node: NodeHandler = (request, response) => {
+    const { remoteAddress = '' } = rawRequestOf(request).socket;
+    if (options.allowedHosts !== undefined || LOOPBACK_ADDRESS.test(remoteAddress))
+      handler(request, response);
+    else rawResponseOf(response).writeHead(403).end();
+  };
+  const servers = new Set<Server>();
+  return {
+    ...{ token, fetch, node },
+    async listen(given = {}) {
+      checkOptions(given, LISTEN);
+      const { port = 0, host = '127.0.0.1' } = given;
+      const server = createServer(node);
+      servers.add(server);
+      await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve));
+      const { port: own } = server.address() as AddressInfo;
+      const name = host.includes(':') ? `[${host}]` : host;
+      return { url: `http://${name}:${own}${options.path ?? ''}/#token=${token}`, port: own };
+    },
+    async close() {
+      unwatch();
+      unfollow();
+      leaveStore();
+      calls.close();
+      chats.close();
+      feed.close();
+      const closed = [...servers].map((server) => once(server.close(), 'close'));
+      for (const server of servers) server.closeAllConnections();
+      await Promise.all(closed);
+      servers.clear();
+    },
+  };
+}
+
+function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
+  const { store, stateSecret, provider, model, systemPrompt } = options;
+  const feed = new EventFeed();
+  const calls = new WatchedCalls(feed);
+  const runs = new WatchedRuns(feed);
+  const secret = stateSecret === undefined ? {} : { stateSecret };
+  const asked = { ...(provider ? { provider } : {}), ...(model ? { model } : {}) };
+  const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
+  const person = new AnsweringPerson(registry, options.answeredBy);
+  const pending = new PendingBoard({
+    ...{ runs, store, stateSecret, scopeOf, person },
+    config: { ...asked, ...secret, tools: registry },
+  });
+  return {
+    ...{ registry, options, feed, calls, runs, pending },
+    trials: new TrialCalls(registry, calls, person),
+    chats: new TrialChats(registry, runs, systemPrompt),
+    recordings: new Recordings(options.recordings),
+  };
+}
+
+async function answer(
+  request: Request,
+  parts: PageParts,
+  guard: ReturnType<typeof createGuard>,
+): Promise<Response> {
+  const refusal = guard.refusal(request);
+  if (refusal !== undefined) return refusal;
+  const { pathname } = new URL(request.url);
+  const { path: mount = '' } = parts.options;
+  if (pathname === mount && mount !== '')
+    return new Response(null, { status: 308, headers: { location: `${mount}/` } });
+  if (!pathname.startsWith(`${mount}/`)) return problem(404, 'nothing is here');
+  const path = pathname.slice(mount.length + 1);
+  if (!path.startsWith('api/')) {
+    const isAsked = request.method === 'GET' || request.method === 'HEAD';
+    return (isAsked && (await pageFile(path))) || problem(404, 'nothing is here');
+  }
+  const denied = guard.refusalOfCall(request);
+  if (denied !== undefined) return denied;
+  return answerCall(request, path.slice('api/'.length), parts);
+}
+
+async function answerCall(request: Request, path: string, parts: PageParts): Promise<Response> {
+  const { host } = new URL(request.url);
+  const page = `http://${request.headers.get('host') ?? host}${parts.options.path ?? ''}/`;
+  const [name = '', ...rest] = path.split('/');
+  if (name === 'events' && request.method === 'GET') {
+    const headers = { ...SAFE_HEADERS, 'content-type': 'text/event-stream' };
+    return new Response(parts.feed.stream(request.signal), { headers });
+  }
+  const wanted = `${request.method} ${name}`;
+  const call = Object.hasOwn(PAGE_CALLS, wanted) ? PAGE_CALLS[wanted] : undefined;
+  if (call === undefined) return problem(404, 'nothing is here');
+  try {
+    const id = rest.map(decodeURIComponent).join('/');
+    const body = request.method === 'POST' ? await bodyOf(request) : {};
+    return Response.json((await call(parts, { id, body, page })) ?? {}, { headers: SAFE_HEADERS });
+  } catch (error) {
+    if (error instanceof PageFault) return problem(error.status, error.message);
+    if (error instanceof URIError) return problem(400, `the path cannot be decoded: ${path}`);
+    return problem(500, errorMessage(error));
+  }
+}
+
+async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown>>> {
+  const bytes = await bytesOf(request, MOST_BYTES);
+  if (bytes === undefined) throw new PageFault(`the body has more than ${MOST_BYTES} bytes`);
+  try {
+    const body: unknown = JSON.parse(Buffer.from(bytes).toString() || '{}');
+    if (isRecord(body)) return body;
+  } catch {
+    // Told below, as anything else that is no object.
+  }
+  throw new PageFault('the body is to be a JSON object');
+}
+
+function problem(status: number, message: string): Response {
+  return Response.json({ error: message }, { status, headers: SAFE_HEADERS });
+}
+
+/** Names of this machine, which no page of elsewhere has. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
+/**
+ * Refuses requests under a foreign name (a page whose host name was pointed at this machine: DNS rebinding) and
+ * those of foreign pages; what has effects or secrets needs the token, which no page has but the one it was given to.
+ */
+function createGuard(token: string, allowedHosts: readonly string[] = []) {
+  const expected = Buffer.from(token);
+  const hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return {
+    /** For everything that is served, the files of the page included. */
+    refusal({ headers, url }: Request): Response | undefined {
+      const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
+      if (!LOOPBACK.test(host) && !hosts.has(host))
+        return problem(403, `Host ${host} is not allowed: allowedHosts names it`);
+      const origin = headers.get('origin')?.toLowerCase();
+      if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+        return problem(403, 'pages of other origins may not call this');
+      const site = headers.get('sec-fetch-site');
+      // A person may follow a link to the page itself.
+      const isOpened = headers.get('sec-fetch-mode') === 'navigate';
+      if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
+        return problem(403, 'pages of other sites may not call this');
+      return undefined;
+    },
+    refusalOfCall({ headers, method }: Request): Response | undefined {
+      const [, given = ''] = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '') ?? [];
+      const bytes = Buffer.from(given);
+      if (bytes.length !== expected.length || !timingSafeEqual(bytes, expected))
+        return problem(401, 'the token is missing or is not that of this inspector');
+      const type = headers.get('content-type') ?? '';
+      if (method === 'POST' && !/^application\/json\b/.test(type))
+        return problem(415, 'the body is to be application/json');
+      return undefined;
+    },
+  };
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  'index.html': 'text/html; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+};
+
+/** Nothing of elsewhere, nothing inline, and no page may put this one into a frame. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cache-control': 'no-store',
+};
+
+let folder: string | undefined;
+
+/** A file of the page; nothing where it has no such file. */
+async function pageFile(name: string): Promise<Response | undefined> {
+  const file = name === '' ? 'index.html' : name;
+  if (!Object.hasOwn(TYPES, file)) return undefined;
+  folder ??= pageFolder(import.meta.dirname);
+  const text = await readFile(join(folder, file), 'utf8');
+  return new Response(text, { headers: { ...SAFE_HEADERS, 'content-type': TYPES[file] ?? '' } });
+}
+
+/** The build moves this file; what it writes of the page lies in one place. */
+function pageFolder(from: string): string {
+  const found = join(from, 'dist', 'inspector');
+  if (existsSync(found)) return found;
+  const parent = dirname(from);
+  if (parent === from) throw new Error('the page of the inspector is not built: npm run build');
+  return pageFolder(parent);
+}
+
+const LOOK_MS = 1_000;
+/** The latest change comes first, so that any change is among them. */
+const LOOKED_AT = 20;
+
+/**
+ * Tells open pages what other processes change in a store. While no page is open, it is not asked. What it gives ends
+ * that.
+ */
+function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
+  if (!listsRuns(store)) return () => {};
+  let known: string | undefined;
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    const { runs } = await store.list({ limit: LOOKED_AT });
+    const seen = JSON.stringify(
+      runs.map(({ runId, status, generation, changedAt }) => [runId, status, generation, changedAt]),
+    );
+    if (seen === known) return;
+    known = seen;
+    feed.tell('runs');
+    feed.tell('pending');
+  };
+  const timer = setInterval(() => {
+    if (isLooking || !feed.isHeard) return;
+    isLooking = true;
+    // The requests of the page itself report a store that cannot be reached.
+    look()
+      .catch(() => {})
+      .finally(() => {
+        isLooking = false;
+      });
+  }, LOOK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}

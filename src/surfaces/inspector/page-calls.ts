@@ -1,0 +1,498 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
+import { relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Answer, CallScope, HookMoment } from '../../core/contract/call.js';
+import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { toolToSchema } from '../../run/call/tool-to-schema.js';
+import type { ToolLoopResult } from '../../run/loop/events.js';
+import { resumeToolLoop, runToolLoop } from '../../run/loop/run.js';
+import { boundMethodOf } from '../../tools/discovery/discover-tools.js';
+import { planToolset, schemaOrigins } from '../../tools/discovery/plan-toolset.js';
+import { type StrictSchema, strictSchema } from '../../tools/schema/strict/strict-schema.js';
+import { listedTool } from '../mcp/server/listed-tool.js';
+import type { EventFeed } from './event-feed.js';
+import type { ChosenScope, InspectorOptions, ToolSurrounding } from './options.js';
+import type { PendingBoard } from './pending-board.js';
+import {
+  callTexts,
+  outcomeOf,
+  type RecordedReply,
+  type Recording,
+  type Recordings,
+  recordCall,
+  recordRun,
+  saveTest,
+  scopeFromRequest,
+  writeTest,
+} from './recording.js';
+import {
+  callLine,
+  listsRuns,
+  runDetail,
+  runLine,
+  shownFields,
+  shownValue,
+  storedLine,
+  storedRun,
+} from './shown-runs.js';
+import type { TrialAnswer, TrialCalls, TrialChats } from './trials.js';
+import type { SeenCall, WatchedCalls } from './watched-calls.js';
+import type { GivenReply, WatchedRuns } from './watched-runs.js';
+
+/** A token of English and JSON is about four characters for all models of today. */
+const CHARACTERS_PER_TOKEN = 4;
+
+function toolSummaries(registry: ToolRegistry) {
+  const tools = registry.tools();
+  const sizes = tools.map((tool) =>
+    Math.ceil(JSON.stringify(toolToSchema(tool)).length / CHARACTERS_PER_TOKEN),
+  );
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  return tools.map((tool, index) => {
+    const { name, description = '', annotations } = tool;
+    const bound = boundMethodOf(tool);
+    const method = bound && `${bound.class.name}.${String(bound.key)}`;
+    const tokens = sizes[index] ?? 0;
+    const share = total === 0 ? 0 : tokens / total;
+    return { name, title: annotations?.title, description, method, tokens, share, marks: marksOf(tool) };
+  });
+}
+
+/** What is said of a tool that changes how it is called. */
+function marksOf(tool: ToolDefinition): readonly string[] {
+  const { annotations = {}, approval, execution, background, sequential, returnDirect } = tool;
+  return [
+    ...(annotations.readOnly ? ['reads only'] : []),
+    ...(annotations.destructive ? ['destructive'] : []),
+    ...(annotations.idempotent ? ['idempotent'] : []),
+    ...(annotations.openWorld ? ['open world'] : []),
+    ...(approval ? [typeof approval === 'function' ? 'may need approval' : 'needs approval'] : []),
+    ...(execution === 'client' ? ['executed by the client'] : []),
+    ...(background ? ['background'] : []),
+    ...(sequential ? ['sequential'] : []),
+    ...(returnDirect ? ['returns directly'] : []),
+  ];
+}
+
+interface CardSource {
+  readonly registry: ToolRegistry;
+  readonly surroundings: ((tool: ToolDefinition) => readonly ToolSurrounding[]) | undefined;
+}
+
+/** The card of a tool; nothing where there is none. */
+async function toolCard(name: string, { registry, surroundings }: CardSource) {
+  const tool = registry.offered(name);
+  const summary = toolSummaries(registry).find((listed) => listed.name === name);
+  if (tool === undefined || summary === undefined) return undefined;
+  const { parameters, output, annotations, timeoutMs, retries, maxResultChars, coerce, repair } = tool;
+  const bound = boundMethodOf(tool);
+  const planned = bound && planToolset(bound.class).tools.find(({ key }) => key === bound.key);
+  const origins = planned === undefined ? ['explicit'] : schemaOrigins(planned);
+  // The function that a person would look for.
+  const body = bound === undefined ? tool.execute : Reflect.get(bound.class.prototype, bound.key);
+  return {
+    ...summary,
+    origins: origins.length === 0 ? ['no parameters'] : origins,
+    place: await placeOf(body),
+    parameters,
+    output,
+    annotations: shownValue(annotations),
+    limits: shownValue({ timeoutMs, retries, maxResultChars, coerce, repair }),
+    surroundings: [...standingAround(registry), ...(surroundings?.(tool) ?? [])],
+    strict: strictReport(strictSchema(parameters)),
+    surfaces: await surfacesOf(tool, registry),
+  };
+}
+
+const MOMENTS: readonly HookMoment[] = ['beforeCall', 'beforeRun', 'afterCall', 'onError'];
+
+function standingAround({ policies, hooks }: ToolRegistry): readonly ToolSurrounding[] {
+  return [
+    ...policies.map((policy) => ({ kind: 'policy', name: policy.name || 'policy' }) as const),
+    ...hooks.flatMap((hook, index) => {
+      const moments = MOMENTS.filter((moment) => hook[moment] !== undefined);
+      if (moments.length === 0) return [];
+      const name = `${hook.name ?? `hook ${index + 1}`} (${moments.join(', ')})`;
+      return [{ kind: 'hook', name } as const];
+    }),
+  ];
+}
+
+function strictReport(strict: StrictSchema): unknown {
+  if (!strict.isStrict) return { isStrict: false, reasons: strict.reasons };
+  const { rewritten, checked } = strict.report;
+  return { isStrict: true, rewritten, checked, schema: strict.schema };
+}
+
+async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
+  const { name, description, parameters } = toolToSchema(tool).function;
+  const strict = strictSchema(parameters);
+  const about = { type: 'function', name, description };
+  const sent = {
+    'OpenAI, Chat Completions': () => toolToSchema(tool),
+    'OpenAI, Responses': () => ({ ...about, parameters, strict: false }),
+    ...(strict.isStrict && {
+      'OpenAI, strict': () => ({ ...about, parameters: strict.schema, strict: true }),
+    }),
+    MCP: () => listedTool(tool),
+    'AI SDK': () => aiSdkTool(name, registry),
+  };
+  const surfaces = Object.entries(sent).map(async ([surface, write]) => {
+    try {
+      return { name: surface, sent: shownValue(await write()) };
+    } catch (error) {
+      return { name: surface, problem: errorMessage(error) };
+    }
+  });
+  return Promise.all(surfaces);
+}
+
+async function aiSdkTool(name: string, registry: ToolRegistry): Promise<unknown> {
+  const { toAiSdkTools } = await import('../../models/ai-sdk/to-ai-sdk-tools.js');
+  const { [name]: tool } = toAiSdkTools(registry.view({ allow: [name] }));
+  if (tool === undefined) throw new Error('it is not offered there');
+  const { inputSchema, ...others } = tool;
+  return { ...others, inputSchema: inputSchema.jsonSchema };
+}
+
+/** Where a function is written; `line` counts from 1. */
+interface FunctionPlace {
+  readonly file: string;
+  readonly line: number;
+}
+
+const known = new WeakMap<object, FunctionPlace>();
+
+/** The file and line of a function, as the engine knows them, in its source where there is a map; or nothing. */
+async function placeOf(body: unknown): Promise<FunctionPlace | undefined> {
+  if (typeof body !== 'function') return undefined;
+  const found = known.get(body) ?? (await askEngine(body));
+  if (found !== undefined) known.set(body, found);
+  return found;
+}
+
+const SLOT = Symbol.for('toolwright.inspector.function');
+
+interface EngineLocation {
+  readonly scriptId: string;
+  readonly lineNumber: number;
+  readonly columnNumber: number;
+}
+
+/** The engine says this to a debugger alone; it is one for a moment. */
+async function askEngine(body: object): Promise<FunctionPlace | undefined> {
+  try {
+    const { Session } = await import('node:inspector');
+    const session = new Session();
+    session.connect();
+    const urls = new Map<string, string>();
+    session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url));
+    const post = (method: string, params?: object): unknown => {
+      let answer: unknown;
+      // Answered at once: the session is of this very thread.
+      session.post(method, params, (_error, result) => {
+        answer = result;
+      });
+      return answer;
+    };
+    try {
+      Reflect.set(globalThis, SLOT, body);
+      post('Debugger.enable');
+      const expression = `globalThis[Symbol.for(${JSON.stringify(SLOT.description)})]`;
+      const evaluated = post('Runtime.evaluate', { expression }) as { result: { objectId?: string } };
+      const { objectId } = evaluated.result;
+      if (objectId === undefined) return undefined;
+      const { internalProperties = [] } = post('Runtime.getProperties', { objectId }) as {
+        internalProperties?: readonly { name: string; value?: { value?: EngineLocation } }[];
+      };
+      const location = internalProperties.find(({ name }) => name === '[[FunctionLocation]]')?.value?.value;
+      return location && sourcePlace(urls.get(location.scriptId) ?? '', location);
+    } finally {
+      Reflect.deleteProperty(globalThis, SLOT);
+      session.disconnect();
+    }
+  } catch {
+    // A runtime without such a session, or one that is being debugged otherwise.
+    return undefined;
+  }
+}
+
+function sourcePlace(url: string, { lineNumber, columnNumber }: EngineLocation): FunctionPlace | undefined {
+  if (!url.startsWith('file:')) return undefined;
+  const file = fileURLToPath(url);
+  const map = `${file}.map`;
+  const built = { file: relative(process.cwd(), file), line: lineNumber + 1 };
+  if (!existsSync(map)) return built;
+  const entry = new SourceMap(JSON.parse(readFileSync(map, 'utf8'))).findEntry(lineNumber, columnNumber);
+  if (!('originalSource' in entry) || !entry.originalSource) return built;
+  const source = fileURLToPath(new URL(entry.originalSource, pathToFileURL(resolve(map))));
+  return { file: relative(process.cwd(), source), line: entry.originalLine + 1 };
+}
+
+/** All that the page can ask for. */
+export interface PageParts {
+  readonly registry: ToolRegistry;
+  readonly options: InspectorOptions;
+  readonly feed: EventFeed;
+  readonly calls: WatchedCalls;
+  readonly runs: WatchedRuns;
+  readonly trials: TrialCalls;
+  readonly chats: TrialChats;
+  readonly pending: PendingBoard;
+  readonly recordings: Recordings;
+}
+
+interface PageRequest {
+  /** The rest of the path. */
+  readonly id: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The address of the page, with a slash at its end. */
+  readonly page: string;
+}
+
+type PageCall = (parts: PageParts, request: PageRequest) => unknown;
+
+/** A mistake of the page's user, or something that does not exist (any more). */
+export class PageFault extends Error {
+  readonly status: 400 | 403 | 404 | 409;
+
+  constructor(message: string, status: PageFault['status'] = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
+  'GET about': ({ options }) => ({
+    hasModel: options.provider !== undefined && options.model !== undefined,
+    model: options.model,
+    hasStore: options.store !== undefined,
+    tests: options.tests,
+    recordings: options.recordings,
+  }),
+  'GET tools': async ({ registry, options, calls }, { id }) => {
+    if (id === '') return { tools: toolSummaries(registry), breakpoints: calls.breakpoints };
+    const card = await toolCard(id, { registry, surroundings: options.surroundings });
+    return card ?? missing('tool', id);
+  },
+  'GET calls': ({ calls, trials }, { id, page }) => {
+    if (id === '') return { calls: calls.list().map(callLine) };
+    const seen = calls.get(id) ?? missing('call', id);
+    const texts = callTexts({ tool: seen.tool, args: seen.arguments }, page);
+    return { ...callDetail(seen, trials.isWaiting(id)), texts };
+  },
+  'POST calls': async ({ trials, options }, { body }) => {
+    const { tool, arguments: args } = body;
+    const scope = await scopeFor(options, body.scope);
+    const seen = await trials.make({ tool: text('tool', tool), arguments: args, scope });
+    return callDetail(seen ?? missing('call', String(tool)), trials.isWaiting(seen?.key ?? ''));
+  },
+  'POST call-answers': async ({ trials }, { id, body }) => {
+    const seen = await said(trials.answer(id, body as unknown as TrialAnswer));
+    return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
+  },
+  'GET runs': async ({ runs, options }, { id }) => {
+    const seen = runs.get(id);
+    if (seen !== undefined) return runDetail(seen);
+    if (id !== '') return (await storedRun(options.store, id)) ?? missing('run', id);
+    const { store } = options;
+    const stored = listsRuns(store) ? (await store.list({ limit: 50 })).runs : [];
+    const own = runs.list().map(runLine);
+    const known = new Set(own.map(({ runId }) => runId));
+    const others = stored.filter(({ runId }) => !known.has(runId)).map(storedLine);
+    return { runs: [...own, ...others] };
+  },
+  'GET pending': async ({ pending }) => ({ runs: shownValue(await pending.list()) }),
+  'POST answers': async ({ pending, feed }, { body }) => {
+    const { runId, answers, goesOn = 'here' } = body;
+    if (!Array.isArray(answers)) throw new PageFault('answers is to be a list');
+    const way = goesOn as 'here' | 'worker' | 'conversation';
+    await said(pending.answer({ runId: text('runId', runId), answers: answers as Answer[], goesOn: way }));
+    feed.tell('pending');
+    return {};
+  },
+  'GET chats': ({ chats }, { id }) => shownValue(chats.get(id)),
+  'POST chats': async ({ chats, options }, { id, body }) => {
+    const prompt = { id: text('id', id), text: text('text', body.text) };
+    const scope = await scopeFor(options, body.scope);
+    const model = await modelFor(options, body.with);
+    return shownValue(await said(async () => chats.prompt({ ...prompt, scope, model })));
+  },
+  'POST chat-aborts': ({ chats }, { id }) => {
+    chats.abort(id);
+    return shownValue(chats.get(id));
+  },
+  'GET held': ({ calls }) => ({
+    held: calls.held().map((held) => ({ ...held, arguments: shownValue(held.arguments) })),
+    breakpoints: calls.breakpoints,
+  }),
+  'POST held': ({ calls }, { id, body }) => {
+    const reason =
+      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was held and not let go';
+    if (!calls.release(id, body.how === 'refuse' ? { how: 'refuse', reason } : { how: 'go' }))
+      missing('held call', id);
+    return {};
+  },
+  'POST breakpoints': ({ calls, registry }, { id, body }) => {
+    if (registry.offered(id) === undefined) missing('tool', id);
+    calls.breakAt(id, body.state === 'on' ? 'on' : 'off');
+    return { breakpoints: calls.breakpoints };
+  },
+  'GET recordings': async ({ recordings }, { id }) => {
+    if (id !== '') return shownValue((await recordings.get(id)) ?? missing('recording', id));
+    return {
+      recordings: (await recordings.list()).map(({ id: name, kind, title, at, outcome }) => ({
+        ...{ id: name, kind, title, at, status: outcome.status, calls: outcome.calls.length },
+      })),
+    };
+  },
+  'POST recordings': async (parts, { body }) => {
+    const { id, title } = await parts.recordings.keep(await recordingOf(parts, body));
+    parts.feed.tell('recordings');
+    return { id, title };
+  },
+  'POST replays': async (parts, { body }) => {
+    const { registry, options } = parts;
+    const recording = await recordingOf(parts, body);
+    const scope = await scopeFor(options, body.scope ?? recording.scope);
+    const model =
+      body.with === 'model'
+        ? await modelFor(options, 'configured')
+        : { provider: recordedModel(recording.replies), model: 'recorded' };
+    return shownValue(await replay(recording, { registry, scope, answeredBy: options.answeredBy, model }));
+  },
+  'POST tests': async (parts, { body }) => {
+    const { tests } = parts.options;
+    const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
+    const written = writeTest(await recordingOf(parts, body), { ...tests, ...(setup ? { setup } : {}) });
+    if (body.save !== true || tests === undefined) return written;
+    return { ...written, path: await saveTest(written, tests) };
+  },
+};
+
+function missing(what: string, id: string): never {
+  throw new PageFault(`there is no ${what} '${id.slice(0, 100)}'`, 404);
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new PageFault(`${name} is missing`);
+}
+
+/** Refusals are shown to the user. */
+async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promise<Value> {
+  try {
+    return await (typeof work === 'function' ? work() : work);
+  } catch (error) {
+    const name = ToolwrightError.is(error) ? error.name : '';
+    throw new PageFault(
+      error instanceof Error ? error.message : String(error),
+      name === 'RunNotAllowed' ? 403 : name === 'DefinitionChanged' ? 409 : 400,
+    );
+  }
+}
+
+async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
+  if (given !== undefined && !isRecord(given)) throw new PageFault('scope is to be an object');
+  const chosen = (given ?? {}) as ChosenScope;
+  if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
+  const { request: _, ...others } = chosen;
+  return others as CallScope;
+}
+
+async function modelFor({ provider, model }: InspectorOptions, who: unknown) {
+  if (who === 'configured') {
+    if (provider === undefined || model === undefined)
+      throw new PageFault('no model is configured: createInspector(registry, { provider, model })');
+    return { provider, model };
+  }
+  const { OfflineProvider } = await import('../../models/offline/offline-provider.js');
+  return { provider: new OfflineProvider() as LLMProvider, model: 'offline' };
+}
+
+/** What is to be recorded, replayed or tested: a kept recording, a run or a call. */
+async function recordingOf(
+  { recordings, runs, calls }: PageParts,
+  { recording, runId, key }: PageRequest['body'],
+): Promise<Recording> {
+  if (typeof recording === 'string')
+    return (await recordings.get(recording)) ?? missing('recording', recording);
+  if (typeof key === 'string') {
+    const seen = calls.get(key) ?? missing('call', key);
+    return recordCall(seen) ?? unfinished('call');
+  }
+  const seen = runs.get(text('runId', runId)) ?? missing('run of this process', String(runId));
+  return recordRun(seen) ?? unfinished('run');
+}
+
+function unfinished(what: string): never {
+  throw new PageFault(`the ${what} goes on: what it comes to is not known yet`);
+}
+
+interface ReplaySource {
+  readonly registry: ToolRegistry;
+  readonly scope: CallScope;
+  /** Who gives the recorded answers. */
+  readonly answeredBy: unknown;
+  readonly model: { readonly provider: LLMProvider; readonly model: string };
+}
+
+/** Makes a recorded run again with the current tools: their effects take place again. */
+async function replay(recording: Recording, { registry, scope, answeredBy, model }: ReplaySource) {
+  const runId = crypto.randomUUID();
+  const config = { ...model, tools: registry, runId, providerRetries: 0, loopGuard: false } as const;
+  let run = await runToolLoop(config, recording.messages, scope);
+  for (const given of recording.answers) {
+    const answers = answersFor(run, given);
+    if (answers === undefined) break;
+    run = await resumeToolLoop(config, run.state, answers, { scope, answeredBy });
+  }
+  return { runId, before: recording.outcome, after: outcomeOf(run.status, run.content, run.toolCalls) };
+}
+
+/** The recorded answers for what a run waits for now; nothing where they do not fit it. */
+function answersFor(
+  { status, pending = [] }: ToolLoopResult,
+  given: readonly GivenReply[],
+): readonly Answer[] | undefined {
+  if (status !== 'suspended' || given.length !== pending.length) return undefined;
+  if (pending.some(({ tool }, index) => given[index]?.tool !== tool)) return undefined;
+  return given.map(({ tool: _, ...said }, index) => ({ id: pending[index]?.id ?? '', ...said }));
+}
+
+function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
+  const left = [...replies];
+  return {
+    async chat() {
+      const reply = left.shift();
+      if (reply === undefined) throw new Error('the recording ends here: the model was asked no further');
+      const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
+        ...{ id, name, arguments: args as string },
+      }));
+      const finishReason = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+      return { content: reply.content, toolCalls, finishReason };
+    },
+  };
+}
+
+/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
+function callDetail(seen: SeenCall, waits: boolean): object {
+  const { arguments: args, steps, scope, invocation } = seen;
+  const { record, result } = invocation ?? {};
+  const { channel, chatId, conversationId, owner, data } = scope;
+  const { repairs, removed, attempts, arguments: checked } = record ?? {};
+  const { isError, silent, async, forLLM, forUser, details, content, error } = result ?? {};
+  return {
+    ...callLine(seen),
+    ...{ steps, repairs, removed, attempts, isError, silent, async },
+    ...shownFields({ arguments: args, scope: { channel, chatId, conversationId, owner, data }, checked }),
+    ...shownFields({ forLLM, forUser, details, content, error }),
+    ...(invocation?.status === 'suspended' ? { waits: invocation.suspension.waits, canAnswer: waits } : {}),
+  };
+}

@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks';
+import { visibleText } from '../../../core/kernel/visible-text.js';
+import { Action, CodeField, Json, readJson, Text, useFieldId } from './parts.js';
+import { firstValue, type Schema } from './schema.js';
+import { SchemaField } from './schema-form.js';
+
+/** What a call waits for. */
+export interface Wait {
+  readonly kind: 'approval' | 'question' | 'client' | 'outcome';
+  readonly message?: string;
+  readonly schema?: Schema;
+}
+
+/** The same, with the call that waits. */
+export interface CallWait extends Wait {
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** What its tool says to whoever is asked. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly risk?: string;
+  readonly expiresAt?: string;
+  /** What the answer may be; default: all of them. */
+  readonly decisions?: readonly string[];
+  /** Whether a yes may stand for later calls, too. */
+  readonly mayRemember?: { readonly scopes: readonly Scope[]; readonly maxMs?: number };
+  /** The calls around a run that is inside of one, from the outermost. */
+  readonly path?: readonly { readonly tool: string }[];
+}
+
+/** For which later calls a yes is to stand. */
+interface Remember {
+  readonly scope: string;
+  readonly expires?: string;
+}
+
+type Scope = 'run' | 'conversation' | 'user';
+
+const SCOPES: Readonly<Record<Scope, string>> = {
+  run: 'for the rest of this run',
+  conversation: 'for this conversation',
+  user: 'for this user',
+};
+
+type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
+
+/** What somebody may answer to a call that waits. */
+export function AnswerFields({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const [reason, setReason] = useState('');
+  const id = useFieldId();
+  const refuse = () => onAnswer({ approved: false, ...(reason === '' ? {} : { reason }) });
+  return (
+    <div class="answer">
+      {wait.message !== undefined && <Text label="Message" value={wait.message} />}
+      {wait.kind === 'approval' && <Approval wait={wait} onAnswer={onAnswer} />}
+      {wait.kind === 'question' && <Question wait={wait} onAnswer={onAnswer} />}
+      {wait.kind === 'client' && (
+        <Written label="Result of the client" onSend={(result) => onAnswer({ result })} send="Give result" />
+      )}
+      {wait.kind === 'outcome' && (
+        <>
+          <Written
+            label="What it gave"
+            onSend={(result) => onAnswer({ outcome: 'done', result })}
+            send="It was done"
+          />
+          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: make it</Action>
+        </>
+      )}
+      {mayDecide(wait, 'refuse') && (
+        <>
+          <div class="field">
+            <label for={id}>Reason of a refusal</label>
+            <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+          </div>
+          <Action onDo={refuse}>Refuse {visibleText(wait.tool)}</Action>
+        </>
+      )}
+    </div>
+  );
+}
+
+function mayDecide({ decisions }: CallWait, decision: string): boolean {
+  return decisions === undefined || decisions.includes(decision);
+}
+
+function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const [edited, setEdited] = useState<string>();
+  const [remember, setRemember] = useState<Remember>();
+  const approve = () =>
+    onAnswer({
+      approved: true,
+      ...(remember === undefined ? {} : { remember }),
+      ...(edited === undefined ? {} : { arguments: readJson(edited, 'What was edited') ?? {} }),
+    });
+  return (
+    <>
+      {edited === undefined ? (
+        <Json label={`Arguments of ${wait.tool}`} value={wait.arguments} />
+      ) : (
+        <CodeField label="Edited arguments" rows={5} value={edited} onWrite={setEdited} />
+      )}
+      {wait.mayRemember !== undefined && <Standing may={wait.mayRemember} onChange={setRemember} />}
+      {(edited !== undefined || mayDecide(wait, 'approve')) && (
+        <Action onDo={approve}>
+          {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
+        </Action>
+      )}{' '}
+      {edited === undefined && mayDecide(wait, 'edit') && (
+        <button type="button" onClick={() => setEdited(JSON.stringify(wait.arguments, null, 2))}>
+          Edit arguments
+        </button>
+      )}
+    </>
+  );
+}
+
+/** For which later calls a yes is to stand, as far as the tool allows. */
+function Standing({
+  may: { scopes, maxMs },
+  onChange,
+}: {
+  may: NonNullable<CallWait['mayRemember']>;
+  onChange(remember: Remember | undefined): void;
+}) {
+  const [scope, setScope] = useState('');
+  const [until, setUntil] = useState('');
+  const id = useFieldId();
+  const choose = (chosen: string, end: string) => {
+    setScope(chosen);
+    setUntil(end);
+    const expires = end === '' ? {} : { expires: new Date(end).toISOString() };
+    onChange(chosen === '' ? undefined : { scope: chosen, ...expires });
+  };
+  return (
+    <div class="field">
+      <label for={id}>A yes stands</label>
+      <select id={id} value={scope} onChange={({ currentTarget }) => choose(currentTarget.value, until)}>
+        <option value="">for this call alone</option>
+        {scopes.map((one) => (
+          <option key={one} value={one}>
+            {SCOPES[one]}
+          </option>
+        ))}
+      </select>
+      {scope !== '' && (
+        <label>
+          until{' '}
+          <input
+            type="datetime-local"
+            value={until}
+            onInput={({ currentTarget }) => choose(scope, currentTarget.value)}
+          />{' '}
+          <span class="faint small">
+            {maxMs === undefined
+              ? 'empty: without an end'
+              : `empty: until ${new Date(Date.now() + maxMs).toLocaleString()}, which is the latest`}
+          </span>
+        </label>
+      )}
+    </div>
+  );
+}
+
+function Question({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+  const schema = wait.schema ?? {};
+  const [value, setValue] = useState<unknown>(() => firstValue(schema, schema, 1));
+  return (
+    <>
+      <SchemaField name="answer" schema={schema} root={schema} value={value} isRequired onChange={setValue} />
+      <Action onDo={() => onAnswer({ value })}>Answer</Action>
+    </>
+  );
+}
+
+function Written({
+  label,
+  send,
+  onSend,
+}: {
+  label: string;
+  send: string;
+  onSend(value: unknown): Promise<unknown>;
+}) {
+  const [text, setText] = useState('');
+  return (
+    <>
+      <CodeField label={`${label}, as JSON`} rows={3} value={text} onWrite={setText} />
+      <Action onDo={() => onSend(readJson(text, label) ?? null)}>{send}</Action>
+    </>
+  );
+}

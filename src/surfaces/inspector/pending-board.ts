@@ -1,0 +1,249 @@
+import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
+import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
+import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import type { CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import type { RunState, RunStore } from '../../core/contract/run-state.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { approverOf, letsCallRun } from '../../run/call/waits.js';
+import { keepsConversations } from '../../run/conversation/conversations-options.js';
+import { checkAnswers, enterAnswers } from '../../run/conversation/stored-turns.js';
+import type { ResumeConfig } from '../../run/loop/options.js';
+import { resumeToolLoop } from '../../run/loop/run.js';
+import { answerStoredRun, resumeStoredRun } from '../../run/loop/stored-run.js';
+import { listsRuns } from './shown-runs.js';
+import type { SeenRun, WatchedRuns } from './watched-runs.js';
+
+/** Who answers, if no name is given. */
+const SOMEBODY = { inspector: true };
+
+/** Whoever answers at the page. */
+export class AnsweringPerson {
+  readonly #registry: ToolRegistry;
+  readonly #configured: unknown;
+
+  constructor(registry: ToolRegistry, configured: unknown) {
+    this.#registry = registry;
+    this.#configured = configured;
+  }
+
+  /** As the calls record it. */
+  get name(): unknown {
+    return this.#configured ?? SOMEBODY;
+  }
+
+  /**
+   * Somebody of whom nothing is known may be the owner of the run: they approve no call whose tool says who may.
+   *
+   * @throws ToolwrightError `RunNotAllowed` (523).
+   */
+  check({ tool, approver }: Pick<PendingCall, 'tool' | 'approver'>): void {
+    const now = approverOf(this.#registry.offered(tool)?.approval);
+    if (this.#configured !== undefined || (approver ?? now) === undefined) return;
+    const message = `The call of '${tool}' can be approved here only where the inspector knows who answers: answeredBy: { user: 'u1' } in its options, or --by. Nothing has run.`;
+    throw new ToolwrightError('RunNotAllowed', message);
+  }
+}
+
+interface WaitingRun {
+  readonly runId: string;
+  readonly owner: unknown;
+  readonly model: string | undefined;
+  readonly since: number;
+  /** `process`: its state is this process's alone. */
+  readonly place: 'process' | 'store';
+  /** Where it can go on once it is answered; nowhere where only its `Conversation` may answer. */
+  readonly goesOn: readonly ('here' | 'worker' | 'conversation')[];
+  readonly pending: readonly PendingCall[];
+}
+
+interface GivenAnswers {
+  readonly runId: string;
+  readonly answers: readonly Answer[];
+  readonly goesOn: 'here' | 'worker' | 'conversation';
+}
+
+interface BoardParts {
+  readonly runs: WatchedRuns;
+  readonly store: RunStore | undefined;
+  readonly stateSecret: string | undefined;
+  readonly scopeOf: (owner: unknown) => CallScope | Promise<CallScope>;
+  readonly person: AnsweringPerson;
+  /** With what runs of the store go on here. */
+  readonly config: Omit<ResumeConfig, 'provider'> & { readonly provider?: LLMProvider };
+}
+
+const MOST_LISTED = 100;
+
+/** The runs that wait: those of this process, and those of the store, whoever began them. */
+export class PendingBoard {
+  readonly #parts: BoardParts;
+
+  constructor(parts: BoardParts) {
+    this.#parts = parts;
+  }
+
+  async list(): Promise<readonly WaitingRun[]> {
+    const { runs } = this.#parts;
+    const own = runs.list().filter((seen) => seen.status === 'suspended');
+    const stored = await this.#stored();
+    const kept = new Set(stored.map(({ runId }) => runId));
+    return [...own.flatMap((seen) => (kept.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
+  }
+
+  /**
+   * Answers a run. Here, it goes on in the background; what it comes to is seen among the runs.
+   *
+   * @throws ToolwrightError for answers that do not fit, and for a run that another process holds.
+   */
+  async answer({ runId, answers, goesOn }: GivenAnswers): Promise<void> {
+    const waiting = (await this.list()).find((run) => run.runId === runId);
+    if (waiting === undefined) throw new Error(`run '${runId}' waits for nothing`);
+    if (!waiting.goesOn.includes(goesOn)) throw new Error(`run '${runId}' cannot go on that way`);
+    for (const answer of answers) {
+      const asked = waiting.pending.find(({ id }) => id === answer?.id);
+      if (asked !== undefined && letsCallRun(answer)) this.#parts.person.check(asked);
+    }
+    if (waiting.place === 'process') return this.#resume(runId, answers);
+    if (goesOn === 'worker') return this.#leave(waiting, answers);
+    if (goesOn === 'conversation') return this.#enter(waiting, answers);
+    return this.#resumeStored(waiting, answers);
+  }
+
+  async #stored(): Promise<readonly WaitingRun[]> {
+    const { store, runs } = this.#parts;
+    if (!listsRuns(store)) return this.#storedOfProcess();
+    const { runs: summaries } = await store.list({ status: 'suspended', limit: MOST_LISTED });
+    const states = await Promise.all(
+      summaries.map(async ({ runId, changedAt }) => ({ state: await store.load(runId), changedAt })),
+    );
+    const waiting = states.map(async ({ state, changedAt }) =>
+      state === undefined ? [] : [await this.#ofStore(state, changedAt, runs.get(state.runId))],
+    );
+    return (await Promise.all(waiting)).flat();
+  }
+
+  /** A store that lists nothing still has the runs that this process has put there. */
+  async #storedOfProcess(): Promise<readonly WaitingRun[]> {
+    const { runs } = this.#parts;
+    const suspended = runs.list().filter((seen) => seen.status === 'suspended');
+    const found = suspended.map(async (seen) => {
+      const state = await seen.run.config.store?.load(seen.runId);
+      return state === undefined ? [] : [await this.#ofStore(state, Date.now(), seen)];
+    });
+    return (await Promise.all(found)).flat();
+  }
+
+  async #ofStore(state: RunState, since: number, seen: SeenRun | undefined): Promise<WaitingRun> {
+    const { store, config } = this.#parts;
+    const { runId, owner, model, pending } = state;
+    const canDrive = seen !== undefined || config.provider !== undefined;
+    const here = canDrive ? (['here'] as const) : [];
+    const elsewhere = listsRuns(store) ? (['worker'] as const) : [];
+    const goesOn = (await conversationOf(runId, store))
+      ? (['conversation'] as const)
+      : isHeldByConversation(seen)
+        ? []
+        : [...here, ...elsewhere];
+    return { runId, owner, model, since, place: 'store', goesOn, pending };
+  }
+
+  /** The application has the state, too, and is not notified of what happens here. */
+  async #resume(runId: string, answers: readonly Answer[]): Promise<void> {
+    const seen = this.#parts.runs.get(runId);
+    const state = seen?.result?.state;
+    if (seen === undefined || state === undefined) throw new Error(`run '${runId}' waits for nothing`);
+    const { signal: _, ...config } = seen.run.config;
+    await begun(
+      resumeToolLoop(config, state, answers, { scope: scopeOf(seen), answeredBy: this.#parts.person.name }),
+      seen,
+    );
+  }
+
+  async #resumeStored({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const { runs, config } = this.#parts;
+    const seen = runs.get(runId);
+    const store = seen?.run.config.store ?? this.#parts.store;
+    if (store === undefined) throw new Error('there is no store');
+    const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
+    const scope =
+      seen === undefined
+        ? { ...(await this.#parts.scopeOf(owner)), ...(owner === undefined ? {} : { owner }) }
+        : scopeOf(seen);
+    const options = { scope, answeredBy: this.#parts.person.name };
+    await begun(resumeStoredRun(own, { store, runId }, answers, options), seen);
+  }
+
+  async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const { store, stateSecret, config } = this.#parts;
+    await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
+      answeredBy: this.#parts.person.name,
+      tools: config.tools,
+      ...(stateSecret === undefined ? {} : { stateSecret }),
+      ...(owner === undefined ? {} : { owner }),
+    });
+  }
+
+  async #enter({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
+    const { store } = this.#parts;
+    const conversationId = conversationIdOf(runId);
+    if (!keepsConversations(store) || conversationId === undefined)
+      throw new Error('there is no conversation');
+    const by = { answeredBy: this.#parts.person.name, ...(owner === undefined ? {} : { owner }) };
+    const content = { kind: 'answers', answers, ...by } as const;
+    // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
+    const check = () => checkAnswers({ conversationId, content, store, config: {} });
+    await enterAnswers({ runId, conversationId, content, store }, check);
+  }
+}
+
+function ofProcess(seen: SeenRun): readonly WaitingRun[] {
+  const { runId, owner, model, result, spans } = seen;
+  if (result?.state === undefined) return [];
+  const since = spans.findLast(({ kind }) => kind === 'wait')?.begin ?? seen.begin;
+  const { pending = [] } = result;
+  const goesOn = isHeldByConversation(seen) ? [] : (['here'] as const);
+  return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
+}
+
+/** A `Conversation` has its turn itself, and would make the calls again that were answered behind its back. */
+function isHeldByConversation(seen: SeenRun | undefined): boolean {
+  return seen?.run.onStep !== undefined;
+}
+
+/** The signal of whoever began the run may be long aborted. */
+function scopeOf({ run }: SeenRun): CallScope {
+  const { signal: _1, callId: _2, ...scope } = run.scope;
+  return scope;
+}
+
+/** Whether a run is the open turn of a conversation, which takes answers itself. */
+async function conversationOf(runId: string, store: RunStore | undefined): Promise<boolean> {
+  const { conversations: log } = Object(store) as { readonly conversations?: ConversationLog };
+  const conversationId = conversationIdOf(runId);
+  if (conversationId === undefined || !CONVERSATION_LOG.accepts(log)) return false;
+  return (await log?.read(conversationId))?.turn?.runId === runId;
+}
+
+function conversationIdOf(runId: string): string | undefined {
+  return /^(.+)\.\d+$/s.exec(runId)?.[1];
+}
+
+/** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */
+async function begun(run: Promise<unknown>, seen: SeenRun | undefined): Promise<void> {
+  const before = seen?.answers.length;
+  const goesOn = new Promise<void>((resolve) => {
+    const look = setInterval(() => {
+      if (seen === undefined || seen.answers.length === before) return;
+      clearInterval(look);
+      resolve();
+    }, LOOK_MS);
+    run.then(
+      () => clearInterval(look),
+      () => clearInterval(look),
+    );
+  });
+  await Promise.race([run, goesOn]);
+}
+
+const LOOK_MS = 20;

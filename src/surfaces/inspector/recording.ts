@@ -1,0 +1,331 @@
+import { randomUUID } from 'node:crypto';
+import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CallRecord, CallScope } from '../../core/contract/call.js';
+import type { Message } from '../../core/contract/llm-provider.js';
+import { isRecord, parsedJson, plainJson } from '../../core/kernel/json.js';
+import type { WrittenTests } from './options.js';
+import type { SeenCall } from './watched-calls.js';
+import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
+
+/** What a model said in answer to one request. */
+export interface RecordedReply {
+  readonly content: string;
+  readonly toolCalls?: readonly {
+    readonly id?: string;
+    readonly name: string;
+    readonly arguments?: unknown;
+  }[];
+}
+
+interface RecordedCall {
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly status: string;
+  readonly forLLM: string;
+  readonly forUser?: string;
+}
+
+/** What came of a recording when it was made, or when it was replayed. */
+interface Outcome {
+  readonly status: string;
+  readonly content: string;
+  readonly calls: readonly RecordedCall[];
+}
+
+/** A run, or a single call as a run of its own, so that it can be made again; plain JSON. */
+export interface Recording {
+  readonly id: string;
+  readonly kind: 'call' | 'run';
+  readonly title: string;
+  readonly at: number;
+  readonly messages: readonly Message[];
+  /** What the model said, which is said again. */
+  readonly replies: readonly RecordedReply[];
+  /** What was answered, by each time that the run waited. */
+  readonly answers: readonly (readonly GivenReply[])[];
+  readonly scope: { readonly [part: string]: unknown };
+  readonly outcome: Outcome;
+}
+
+const LONGEST_TITLE = 60;
+
+/** A run that has ended or waits, as a recording; nothing for one that goes on. */
+export function recordRun(seen: SeenRun): Recording | undefined {
+  const { runId, given, answers, result, run } = seen;
+  if (result === undefined) return undefined;
+  const { state } = result;
+  const open = state && openReply(state.open);
+  const replies = [...recordedReplies(result.messages.slice(given.length)), ...(open ? [open] : [])];
+  return {
+    ...{ id: runId, kind: 'run', title: titleOf(given), at: seen.begin },
+    ...{ messages: plain(given), replies, answers, scope: plainScope(run.scope) },
+    outcome: outcomeOf(result.status, result.content, result.toolCalls),
+  };
+}
+
+/** A single call as a recording: of a model that makes it and says no more. */
+export function recordCall({
+  callId,
+  tool,
+  arguments: args,
+  at,
+  scope,
+  journal,
+  invocation,
+}: SeenCall): Recording | undefined {
+  if (invocation === undefined) return undefined;
+  const isDone = invocation.status !== 'suspended';
+  const content = isDone ? LAST_WORD : '';
+  return {
+    ...{ id: `call-${callId}`, kind: 'call', title: `a call of ${tool}`, at },
+    messages: [{ role: 'user', content: `Call ${tool}` }],
+    replies: [
+      { content: '', toolCalls: [{ name: tool, arguments: plain(args) }] },
+      ...(isDone ? [{ content }] : []),
+    ],
+    answers: journal === undefined ? [] : [repliesIn(tool, journal)],
+    scope: plainScope(scope),
+    outcome: outcomeOf(isDone ? 'completed' : 'suspended', content, isDone ? [invocation.record] : []),
+  };
+}
+
+const LAST_WORD = 'Done.';
+
+export function outcomeOf(status: string, content: string, records: readonly CallRecord[]): Outcome {
+  const calls = records.map(({ name, rawArguments, arguments: args, status: ended, result }) => ({
+    ...{ name, arguments: plain(args ?? rawArguments), status: ended, forLLM: result.forLLM },
+    ...(result.forUser ? { forUser: result.forUser } : {}),
+  }));
+  return { status, content, calls };
+}
+
+function recordedReplies(messages: readonly Message[]): readonly RecordedReply[] {
+  return messages.flatMap((message) => {
+    if (message.role !== 'assistant') return [];
+    const toolCalls = (message.tool_calls ?? []).map(({ id, function: called }) => ({
+      ...{ id, name: called.name, arguments: called.arguments },
+    }));
+    const content = typeof message.content === 'string' ? message.content : '';
+    return [{ content, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
+  });
+}
+
+/** The message whose calls wait, without what the run itself asks. */
+function openReply({
+  content,
+  calls,
+}: NonNullable<NonNullable<SeenRun['result']>['state']>['open']): RecordedReply {
+  const made = calls.filter((call) => !('asks' in call));
+  const toolCalls = made.map((call) =>
+    call.status === 'settled'
+      ? { id: call.record.id, name: call.record.name, arguments: call.record.rawArguments }
+      : { id: call.id, name: call.name, arguments: call.arguments },
+  );
+  return { content, toolCalls };
+}
+
+function titleOf(messages: readonly Message[]): string {
+  const prompt = messages.findLast(({ role }) => role === 'user')?.content;
+  const line = typeof prompt === 'string' ? prompt.replace(/\s+/g, ' ').trim() : 'a run';
+  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
+}
+
+/** Where a scope has the request that was chosen for it: copies of the scope have it, too, and tools see nothing of it. */
+const REQUEST = Symbol('the chosen request');
+
+/** A scope that was made for what was chosen at the page. */
+export function scopeFromRequest(scope: CallScope, request: unknown): CallScope {
+  return request === undefined ? scope : ({ ...scope, [REQUEST]: request } as CallScope);
+}
+
+function plainScope(scope: SeenCall['scope']): Recording['scope'] {
+  const { channel, chatId, conversationId, owner, data } = scope;
+  const parts = { channel, chatId, conversationId, owner, data, request: Reflect.get(scope, REQUEST) };
+  return Object.fromEntries(
+    Object.entries(parts).flatMap(([name, part]) => {
+      const value = part === undefined ? undefined : plain(part);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+function plain<Value>(value: Value): Value {
+  try {
+    return plainJson(value) as Value;
+  } catch {
+    // What JSON has no form for was not the model's, and is left out.
+    return undefined as Value;
+  }
+}
+
+/** Keeps recordings: in a folder, where there is one, so that they outlive the process. */
+export class Recordings {
+  readonly #folder: string | undefined;
+  readonly #kept = new Map<string, Recording>();
+  #loaded: Promise<void> | undefined;
+
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
+  }
+
+  async keep(recording: Recording): Promise<Recording> {
+    await this.#load();
+    const kept = { ...recording, id: `${Date.now()}-${randomUUID().slice(0, 8)}` };
+    this.#kept.set(kept.id, kept);
+    if (this.#folder !== undefined) {
+      await mkdir(this.#folder, { recursive: true });
+      await writeFile(join(this.#folder, `${kept.id}.json`), `${JSON.stringify(kept, null, 2)}\n`);
+    }
+    return kept;
+  }
+
+  async list(): Promise<readonly Recording[]> {
+    await this.#load();
+    return [...this.#kept.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+  }
+
+  async get(id: string): Promise<Recording | undefined> {
+    await this.#load();
+    return this.#kept.get(id);
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= this.#read();
+    return this.#loaded;
+  }
+
+  async #read(): Promise<void> {
+    if (this.#folder === undefined) return;
+    const names = await readdir(this.#folder).catch(() => []);
+    for (const name of names.filter((name) => name.endsWith('.json'))) {
+      const text = await readFile(join(this.#folder, name), 'utf8');
+      const recording = parse(text);
+      if (recording !== undefined) this.#kept.set(recording.id, recording);
+    }
+  }
+}
+
+/** Another file in the folder is none of ours. */
+function parse(text: string): Recording | undefined {
+  const value = parsedJson(text);
+  const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
+  return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
+}
+
+interface WrittenTest {
+  readonly name: string;
+  readonly text: string;
+}
+
+const SETUP = "// Where the tools of the test come from.\nimport { tools } from './tools.js';";
+
+/** A Jest test that makes a recorded run again, by a model that says what was recorded, and expects the same of it. */
+export function writeTest(
+  recording: Recording,
+  { setup = SETUP, scopeOf }: Partial<Pick<WrittenTests, 'setup' | 'scopeOf'>> = {},
+): WrittenTest {
+  const { replies, messages, answers, outcome } = recording;
+  const waits = answers.filter(({ length }) => length > 0);
+  const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
+  const scope = scopeText(recording, scopeOf);
+  const hasEnd = outcome.status === 'completed' || outcome.status === 'suspended';
+  // A run that did not complete was asked on: the script must not end before it does.
+  const script = hasEnd ? replies : [...replies, { content: 'The end.' }];
+  const text = [
+    "import { expect, test } from '@jest/globals';",
+    `import { ${loop} } from 'toolwright';`,
+    "import { ScriptedProvider } from 'toolwright/testing';",
+    setup.trim(),
+    '',
+    `test(${literal(testName(recording), 0)}, async () => {`,
+    `  const provider = new ScriptedProvider(${literal(script, 1)});`,
+    "  const config = { provider, model: 'scripted', tools };",
+    `  const messages = ${literal(messages, 1)} as const;`,
+    `  ${waits.length > 0 ? 'let' : 'const'} run = await runToolLoop(config, messages${scope});`,
+    ...waits.map((wave) => resumption(wave, scope)),
+    '  const calls = run.toolCalls.map(({ name, status, result }) => ({ name, status, forLLM: result.forLLM }));',
+    `  expect(calls).toEqual(${literal(
+      outcome.calls.map(({ name, status, forLLM }) => ({ name, status, forLLM })),
+      1,
+    )});`,
+    ...(hasEnd
+      ? [`  expect(run.status).toBe(${literal(outcome.status, 0)});`, '  provider.assertUsedUp();']
+      : []),
+    '});',
+    '',
+  ].join('\n');
+  return { name: `${fileName(recording)}.test.ts`, text };
+}
+
+/** The scope of the run, as one more argument; of a request, the setup makes it. */
+function scopeText({ scope: { request, ...scope } }: Recording, scopeOf: string | undefined): string {
+  if (request !== undefined && scopeOf !== undefined)
+    return `, ${scopeOf}(${literal(request, 1)}, ${literal(scope, 1)})`;
+  return Object.keys(scope).length > 0 ? `, ${literal(scope, 1)}` : '';
+}
+
+/** The answers of one wait, in the order in which they are waited for. */
+function resumption(wave: readonly GivenReply[], scope: string): string {
+  const said = wave.map(({ tool: _, ...answer }) => answer);
+  return [
+    `  {`,
+    `    const said = ${literal(said, 2)};`,
+    '    const answers = (run.pending ?? []).map(({ id }, index) => ({ id, ...said[index]! }));',
+    `    run = await resumeToolLoop(config, run.state, answers${scope});`,
+    '  }',
+  ].join('\n');
+}
+
+function testName({ title, outcome }: Recording): string {
+  const calls = outcome.calls.map(({ name }) => name);
+  return `${title}: ${calls.length === 0 ? 'no call' : calls.join(', ')} as recorded`;
+}
+
+function fileName({ title }: Recording): string {
+  const words = title.toLowerCase().match(/[a-z0-9]+/g) ?? ['recorded'];
+  return words.slice(0, 6).join('-');
+}
+
+/** JSON in which nothing can end the text that it stands in; at a depth of indentation. */
+function literal(value: unknown, depth: number): string {
+  const text = JSON.stringify(value, null, 2) ?? 'undefined';
+  return text
+    .replaceAll('\n', `\n${'  '.repeat(depth)}`)
+    .replaceAll('\u2028', '\\u2028')
+    .replaceAll('\u2029', '\\u2029');
+}
+
+/** Writes a test into its folder, under a name that is free; gives the path. */
+export async function saveTest({ name, text }: WrittenTest, { folder }: WrittenTests): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  for (let number = 1; ; number += 1) {
+    const path = join(folder, number === 1 ? name : name.replace('.test.ts', `-${number}.test.ts`));
+    const isTaken = await access(path).then(
+      () => true,
+      () => false,
+    );
+    if (isTaken) continue;
+    await writeFile(path, text, { flag: 'wx' });
+    return path;
+  }
+}
+
+/** The same call for others: a test does it from the inside, these from the outside. */
+export function callTexts(
+  { tool, args }: { readonly tool: string; readonly args: unknown },
+  url: string,
+): { readonly curl: string; readonly scripted: string } {
+  const body = JSON.stringify({ tool, arguments: args });
+  // A quote cannot stand in a quoted text of a shell.
+  const quoted = body.replaceAll("'", `'\\''`);
+  return {
+    curl: [
+      `curl -X POST '${url}api/calls' \\`,
+      "  -H 'content-type: application/json' \\",
+      '  -H "authorization: Bearer $TOOLWRIGHT_INSPECTOR_TOKEN" \\',
+      `  -d '${quoted}'`,
+    ].join('\n'),
+    scripted: `{ toolCalls: [{ name: ${literal(tool, 0)}, arguments: ${literal(args, 0)} }] }`,
+  };
+}

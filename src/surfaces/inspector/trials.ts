@@ -1,0 +1,207 @@
+import type { CallJournal, CallScope } from '../../core/contract/call.js';
+import type { LLMProvider, Message } from '../../core/contract/llm-provider.js';
+import type { Invocation } from '../../run/call/invocation.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { answerWait, letsCallRun, type WaitAnswer } from '../../run/call/waits.js';
+import { streamToolLoop } from '../../run/loop/run.js';
+import { readArguments } from '../../tools/checking/read-arguments.js';
+import type { AnsweringPerson } from './pending-board.js';
+import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
+import type { WatchedRuns } from './watched-runs.js';
+
+interface TrialCall {
+  readonly tool: string;
+  /** An object, or the text that a model would send. */
+  readonly arguments: unknown;
+  readonly scope: CallScope;
+}
+
+/** A journal to go on with, and the call that it is of. */
+interface Waiting {
+  readonly trial: TrialCall;
+  readonly invocation: Extract<Invocation, { readonly status: 'suspended' }>;
+}
+
+/** Makes calls of a registry for the page, as any other caller would. */
+export class TrialCalls {
+  readonly #registry: ToolRegistry;
+  readonly #calls: WatchedCalls;
+  /** By the key of the call that was seen. */
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #person: AnsweringPerson;
+  #count = 0;
+
+  constructor(registry: ToolRegistry, calls: WatchedCalls, person: AnsweringPerson) {
+    this.#registry = registry;
+    this.#calls = calls;
+    this.#person = person;
+  }
+
+  async make(trial: TrialCall, journal?: CallJournal): Promise<SeenCall | undefined> {
+    this.#count += 1;
+    const id = `${TRIAL}${this.#count}`;
+    const { tool, arguments: args, scope } = trial;
+    const begin = performance.now();
+    const read = readArguments(args);
+    const readMs = performance.now() - begin;
+    const request = { id, name: tool, arguments: args, read, ...(journal ? { journal } : {}) };
+    const invocation = await this.#registry.invoke(request, { ...scope, callId: id });
+    this.#calls.addRead(id, readMs);
+    const seen = this.#calls.find(id);
+    if (seen !== undefined && invocation.status === 'suspended')
+      this.#waiting.set(seen.key, { trial, invocation });
+    return seen;
+  }
+
+  isWaiting(key: string): boolean {
+    return this.#waiting.has(key);
+  }
+
+  /**
+   * Answers what a call of the page waits for; edited arguments are checked as any others are, and count as approved.
+   *
+   * @throws Error where the answer does not fit.
+   */
+  async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall | undefined> {
+    const waiting = this.#waiting.get(key);
+    if (waiting === undefined) throw new Error('this call waits for nothing');
+    if (edited === undefined) return this.#continueCall(key, waiting, answer);
+    const again = await this.make({ ...waiting.trial, arguments: edited });
+    this.#waiting.delete(key);
+    const next = again === undefined ? undefined : this.#waiting.get(again.key);
+    return again === undefined || next === undefined ? again : this.#continueCall(again.key, next, answer);
+  }
+
+  async #continueCall(
+    key: string,
+    { trial, invocation }: Waiting,
+    answer: WaitAnswer,
+  ): Promise<SeenCall | undefined> {
+    const { waits, journal } = invocation.suspension;
+    const [wait] = waits;
+    if (wait === undefined) throw new Error('this call waits for nothing');
+    const answered = answerWait({ wait, journal }, answer);
+    if (!answered.ok) throw new Error(answered.problem);
+    if (letsCallRun(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
+    this.#waiting.delete(key);
+    const { kind, index } = wait;
+    const given = [...(journal.given ?? []), { kind, index, answeredBy: this.#person.name }];
+    return this.make(trial, { ...answered.journal, given });
+  }
+}
+
+/** An answer to a call of the page. */
+export type TrialAnswer = WaitAnswer & { readonly arguments?: unknown };
+
+interface ChatModel {
+  readonly provider: LLMProvider;
+  readonly model: string;
+}
+
+/** A chat of the page; its messages are those of the runs that have ended. */
+interface TrialChat {
+  readonly id: string;
+  readonly messages: readonly Message[];
+  /** What was said and is not in the messages yet, because its run goes on or waits. */
+  readonly asked?: string;
+  readonly runId?: string;
+  readonly status: string;
+  readonly error?: string;
+}
+
+interface ChatPrompt {
+  readonly id: string;
+  readonly text: string;
+  readonly scope: CallScope;
+  readonly model: ChatModel;
+}
+
+const MOST_CHATS = 50;
+
+/** Chats in which the page's user tries the tools. */
+export class TrialChats {
+  readonly #registry: ToolRegistry;
+  readonly #runs: WatchedRuns;
+  readonly #systemPrompt: string | undefined;
+  readonly #chats = new Map<string, TrialChat>();
+  readonly #running = new Map<string, AbortController>();
+
+  constructor(registry: ToolRegistry, runs: WatchedRuns, systemPrompt: string | undefined) {
+    this.#registry = registry;
+    this.#runs = runs;
+    this.#systemPrompt = systemPrompt;
+    // Also where the run was suspended and answered at the page.
+    runs.onEnd(({ runId }, { status, messages, error }) => {
+      const chat = [...this.#chats.values()].find((known) => known.runId === runId);
+      if (chat === undefined) return;
+      const { asked, error: _, ...others } = chat;
+      const told = error === undefined ? {} : { error: error.message };
+      if (status === 'suspended') this.#keep({ ...chat, status });
+      else
+        this.#keep({
+          ...others,
+          ...told,
+          status,
+          messages: messages.filter(({ role }) => role !== 'system'),
+        });
+    });
+  }
+
+  get(id: string): TrialChat {
+    return this.#chats.get(id) ?? { id, messages: [], status: 'new' };
+  }
+
+  prompt({ id, text, scope, model }: ChatPrompt): TrialChat {
+    const chat = this.get(id);
+    if (chat.asked !== undefined)
+      throw new Error('the chat is busy: its run goes on, or waits for an answer');
+    const runId = crypto.randomUUID();
+    const aborted = new AbortController();
+    const first: readonly Message[] =
+      this.#systemPrompt === undefined ? [] : [{ role: 'system', content: this.#systemPrompt }];
+    const messages: readonly Message[] = [...first, ...chat.messages, { role: 'user', content: text }];
+    const { error: _, ...before } = chat;
+    const begun = { ...before, asked: text, runId, status: 'running' };
+    this.#keep(begun);
+    this.#running.set(id, aborted);
+    const config = { ...model, tools: this.#registry, runId, signal: aborted.signal };
+    void this.#follow(id, streamToolLoop(config, messages, { ...scope, conversationId: id }));
+    return begun;
+  }
+
+  /** Aborts what runs, or gives up what waits. */
+  abort(id: string): void {
+    this.#running.get(id)?.abort(new Error('aborted at the inspector'));
+    const { asked, ...chat } = this.get(id);
+    if (chat.status !== 'suspended' || chat.runId === undefined) return;
+    this.#runs.giveUp(chat.runId);
+    this.#keep({ ...chat, status: 'aborted' });
+  }
+
+  close(): void {
+    for (const id of this.#running.keys()) this.abort(id);
+  }
+
+  async #follow(id: string, run: ReturnType<typeof streamToolLoop>): Promise<void> {
+    try {
+      for await (const _ of run);
+    } catch (error) {
+      const { asked: _, ...chat } = this.get(id);
+      this.#keep({
+        ...chat,
+        status: 'failed',
+        error: error instanceof Error ? error.message : String(error),
+      });
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #keep(chat: TrialChat): void {
+    this.#chats.set(chat.id, chat);
+    for (const oldest of this.#chats.keys()) {
+      if (this.#chats.size <= MOST_CHATS) break;
+      this.#chats.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import type { CallJournal, CallScope } from '../../core/contract/call.js';
+import { onAbort } from '../../core/kernel/async.js';
+import type {
+  CallStep,
+  CallWatcher,
+  Invocation,
+  WatchedCall,
+  WatcherAdditions,
+} from '../../run/call/invocation.js';
+import type { EventFeed } from './event-feed.js';
+
+interface TimedStep {
+  readonly step: CallStep | 'read' | 'held';
+  readonly ms: number;
+}
+
+export interface SeenCall {
+  /** Of this inspector: ids of calls come again. */
+  readonly key: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly at: number;
+  readonly arguments: unknown;
+  readonly scope: CallScope;
+  readonly runId: string | undefined;
+  /** Somebody made it at the page. */
+  readonly isTrial: boolean;
+  /** Of a call that had waited: what was answered. */
+  readonly journal: CallJournal | undefined;
+  readonly steps: TimedStep[];
+  invocation?: Invocation;
+}
+
+interface HeldCall {
+  readonly key: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly since: number;
+  readonly arguments: unknown;
+  readonly runId: string | undefined;
+}
+
+/** What happens to a held call; the model receives `reason`. */
+type Release = { readonly how: 'go' } | { readonly how: 'refuse'; readonly reason: string };
+
+const MOST_CALLS = 500;
+
+/** Ids of calls that the page makes begin so. */
+export const TRIAL = 'inspector_';
+
+/** Sees the calls of a registry: keeps the last of them with the times of their steps, and holds those at breakpoints. */
+export class WatchedCalls implements CallWatcher {
+  readonly #feed: EventFeed;
+  readonly #calls = new Map<string, SeenCall>();
+  readonly #held = new Map<string, HeldCall & { readonly release: (release: Release) => void }>();
+  readonly #breakpoints = new Set<string>();
+  #count = 0;
+
+  constructor(feed: EventFeed) {
+    this.#feed = feed;
+  }
+
+  aroundCall(call: WatchedCall): Invocation | Promise<Invocation> {
+    const seen = this.#begin(call);
+    if (!this.#breakpoints.has(seen.tool)) return this.#make(seen, call, { how: 'go' });
+    return this.#hold(seen, call.scope.signal).then((release) => this.#make(seen, call, release));
+  }
+
+  /** The last calls, the latest first. */
+  list(): readonly SeenCall[] {
+    return [...this.#calls.values()].reverse();
+  }
+
+  get(key: string): SeenCall | undefined {
+    return this.#calls.get(key);
+  }
+
+  find(callId: string): SeenCall | undefined {
+    return this.list().find((seen) => seen.callId === callId);
+  }
+
+  /** Adds a step that came before the call was seen. */
+  addRead(callId: string, ms: number): void {
+    this.find(callId)?.steps.unshift({ step: 'read', ms });
+  }
+
+  get breakpoints(): readonly string[] {
+    return [...this.#breakpoints];
+  }
+
+  /** Holds the calls of a tool from now on; or no more, and lets those go that it holds. */
+  breakAt(tool: string, state: 'on' | 'off'): void {
+    if (state === 'on') this.#breakpoints.add(tool);
+    else {
+      this.#breakpoints.delete(tool);
+      for (const held of [...this.#held.values()]) if (held.tool === tool) held.release({ how: 'go' });
+    }
+    this.#feed.tell('held');
+  }
+
+  held(): readonly HeldCall[] {
+    return [...this.#held.values()].map(({ release: _, ...held }) => held);
+  }
+
+  /** Lets a held call go; false where there is none. */
+  release(key: string, release: Release): boolean {
+    const held = this.#held.get(key);
+    held?.release(release);
+    return held !== undefined;
+  }
+
+  close(): void {
+    for (const tool of this.breakpoints) this.breakAt(tool, 'off');
+  }
+
+  #begin({ request, scope }: WatchedCall): SeenCall {
+    this.#count += 1;
+    const callId = String(request.id);
+    const seen: SeenCall = {
+      key: `${this.#count}`,
+      callId,
+      tool: String(request.name),
+      at: Date.now(),
+      arguments: request.text ?? request.arguments,
+      scope,
+      runId: request.place?.runId,
+      isTrial: callId.startsWith(TRIAL),
+      journal: request.journal,
+      steps: [],
+    };
+    this.#calls.set(seen.key, seen);
+    for (const oldest of this.#calls.keys()) {
+      if (this.#calls.size <= MOST_CALLS) break;
+      this.#calls.delete(oldest);
+    }
+    return seen;
+  }
+
+  #hold(seen: SeenCall, signal: AbortSignal | undefined): Promise<Release> {
+    const since = Date.now();
+    const { key, callId, tool, arguments: args, runId } = seen;
+    return new Promise((resolve) => {
+      const release = (how: Release): void => {
+        if (!this.#held.delete(key)) return;
+        seen.steps.push({ step: 'held', ms: Date.now() - since });
+        this.#feed.tell('held');
+        resolve(how);
+      };
+      this.#held.set(key, { key, callId, tool, since, arguments: args, runId, release });
+      this.#feed.tell('held');
+      // An aborted call waits for no decision.
+      if (signal !== undefined) onAbort(signal, () => release({ how: 'go' }));
+    });
+  }
+
+  #make(seen: SeenCall, call: WatchedCall, release: Release): Invocation | Promise<Invocation> {
+    let last = performance.now();
+    const added: WatcherAdditions = {
+      onStep: (step) => {
+        const now = performance.now();
+        seen.steps.push({ step, ms: now - last });
+        last = now;
+      },
+      ...(release.how === 'refuse' ? { policy: () => ({ allow: false, reason: release.reason }) } : {}),
+    };
+    const end = (invocation: Invocation): Invocation => {
+      seen.invocation = invocation;
+      this.#feed.tell('calls');
+      return invocation;
+    };
+    const made = call.make(added);
+    // A call of a synchronous tool stays synchronous.
+    return made instanceof Promise ? made.then(end) : end(made);
+  }
+}

@@ -1,0 +1,196 @@
+import type { CallJournal, CallRecord, PendingCall } from '../../core/contract/call.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import type { Message, Usage } from '../../core/contract/llm-provider.js';
+import type { ProgressUpdate } from '../../core/contract/tool-context.js';
+import type { LoopEvent, ToolLoopResult } from '../../run/loop/events.js';
+import type { LoopRun } from '../../run/loop/loop-run.js';
+import type { EventFeed } from './event-feed.js';
+
+/** One bar of a run's waterfall; times are milliseconds since 1970, `end` is absent while it goes on. */
+type RunSpan = {
+  readonly begin: number;
+  end?: number;
+} & (
+  | {
+      readonly kind: 'request';
+      readonly iteration: number;
+      usage?: Usage;
+      finishReason?: string;
+      retries?: string[];
+    }
+  | {
+      readonly kind: 'call';
+      readonly callId: string;
+      readonly tool: string;
+      readonly arguments: unknown;
+      progress?: ProgressUpdate;
+      record?: CallRecord;
+    }
+  | { readonly kind: 'wait'; readonly tool: string; readonly pending: readonly PendingCall[] }
+);
+
+/** What was answered to a run that waited, as far as a test can say it again. */
+export type GivenReply =
+  | { readonly tool: string; readonly approved: true; readonly arguments?: JsonObject }
+  | { readonly tool: string; readonly approved: false; readonly reason?: string }
+  | { readonly tool: string; readonly result: unknown }
+  | { readonly tool: string; readonly value: unknown };
+
+/** A run of this process, with its suspensions. */
+export interface SeenRun {
+  readonly runId: string;
+  readonly begin: number;
+  readonly model: string;
+  readonly owner: unknown;
+  /** The history that it began with. */
+  readonly given: readonly Message[];
+  /** What it was last driven with. */
+  run: LoopRun;
+  readonly spans: RunSpan[];
+  /** Answers, by each time that it went on. */
+  readonly answers: (readonly GivenReply[])[];
+  text: string;
+  status: 'running' | ToolLoopResult['status'];
+  result?: ToolLoopResult;
+}
+
+const MOST_RUNS = 200;
+const MOST_TEXT = 200_000;
+
+/** Sees the runs over a registry through their events. */
+export class WatchedRuns {
+  readonly #feed: EventFeed;
+  readonly #runs = new Map<string, SeenRun>();
+  readonly #listeners = new Set<(seen: SeenRun, result: ToolLoopResult) => void>();
+
+  constructor(feed: EventFeed) {
+    this.#feed = feed;
+  }
+
+  /** The last runs, the latest first. */
+  list(): readonly SeenRun[] {
+    return [...this.#runs.values()].reverse();
+  }
+
+  get(runId: string): SeenRun | undefined {
+    return this.#runs.get(runId);
+  }
+
+  /** Tells a listener of every run that ends or is suspended. */
+  onEnd(listener: (seen: SeenRun, result: ToolLoopResult) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Nobody will answer a run any more. */
+  giveUp(runId: string): void {
+    const seen = this.#runs.get(runId);
+    if (seen?.status === 'suspended') seen.status = 'aborted';
+    this.#feed.tell('pending');
+  }
+
+  begin(run: LoopRun): (event: LoopEvent) => void {
+    const seen = this.#seen(run);
+    return (event) => {
+      this.#hear(seen, event);
+      if (event.type === 'text-delta') this.#feed.write({ runId: seen.runId, text: event.text });
+      else if (event.type !== 'call-input-delta') this.#feed.tell('runs');
+      if (event.type === 'run-end') {
+        this.#feed.tell('pending');
+        for (const listener of this.#listeners) listener(seen, event.result);
+      }
+    };
+  }
+
+  #seen(run: LoopRun): SeenRun {
+    const known = this.#runs.get(run.runId);
+    if (known !== undefined) {
+      continueRun(known, run);
+      return known;
+    }
+    const { runId, owner, config, messages } = run;
+    const seen: SeenRun = {
+      ...{ runId, owner, run, begin: Date.now(), model: config.model, given: [...messages] },
+      ...{ spans: [], answers: [], text: '', status: 'running' },
+    };
+    this.#runs.set(runId, seen);
+    for (const oldest of this.#runs.keys()) {
+      if (this.#runs.size <= MOST_RUNS) break;
+      this.#runs.delete(oldest);
+    }
+    return seen;
+  }
+
+  #hear(seen: SeenRun, event: LoopEvent): void {
+    const now = Date.now();
+    switch (event.type) {
+      case 'text-delta':
+        if (seen.text.length < MOST_TEXT) seen.text += event.text;
+        return;
+      case 'step-start':
+        seen.text = '';
+        seen.spans.push({ kind: 'request', begin: now, iteration: event.iteration });
+        return;
+      case 'request-retry':
+        for (const span of open(seen, 'request'))
+          span.retries = [...(span.retries ?? []), event.error.message];
+        return;
+      case 'reply-end':
+        for (const span of open(seen, 'request'))
+          Object.assign(span, { end: now, usage: event.usage, finishReason: event.finishReason });
+        return;
+      case 'run-end':
+        seen.status = event.result.status;
+        seen.result = event.result;
+        // Of a request that failed, or a call that was left behind.
+        for (const span of seen.spans) if (span.kind !== 'wait') span.end ??= now;
+        return;
+      default:
+        hearCall(seen, event, now);
+    }
+  }
+}
+
+function hearCall(seen: SeenRun, event: LoopEvent, now: number): void {
+  if (event.type === 'call-start') {
+    const { callId, tool, arguments: args } = event;
+    seen.spans.push({ kind: 'call', begin: now, callId, tool, arguments: args });
+  } else if (event.type === 'call-progress') {
+    for (const span of openCall(seen, event.callId)) span.progress = event.update;
+  } else if (event.type === 'call-end') {
+    for (const span of openCall(seen, event.callId)) Object.assign(span, { end: now, record: event.record });
+  } else if (event.type === 'call-suspended') {
+    for (const span of openCall(seen, event.callId)) span.end = now;
+    seen.spans.push({ kind: 'wait', begin: now, tool: event.tool, pending: event.pending });
+  }
+}
+
+type SpanOf<Kind extends RunSpan['kind']> = Extract<RunSpan, { readonly kind: Kind }>;
+
+function open<Kind extends RunSpan['kind']>({ spans }: SeenRun, kind: Kind): readonly SpanOf<Kind>[] {
+  return spans.filter((span): span is SpanOf<Kind> => span.kind === kind && span.end === undefined);
+}
+
+function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
+  return open(seen, 'call').filter((span) => span.callId === callId);
+}
+
+function continueRun(seen: SeenRun, run: LoopRun): void {
+  const now = Date.now();
+  for (const span of open(seen, 'wait')) span.end = now;
+  const calls = run.record?.open?.calls ?? [];
+  const waiting = calls.filter((call) => call.status === 'waiting');
+  seen.answers.push(waiting.flatMap(({ name, journal }) => repliesIn(name, journal)));
+  Object.assign(seen, { run, status: 'running', result: undefined });
+}
+
+export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {
+  const { approved, refused, result, answers, edited, arguments: args } = journal;
+  if (refused !== undefined) {
+    const { reason } = refused;
+    return [{ tool, approved: false, ...(reason === undefined ? {} : { reason }) }];
+  }
+  if (result !== undefined) return [{ tool, result: result.value }];
+  if (answers.length > 0) return answers.map(({ value }) => ({ tool, value }));
+  const changed = edited === undefined ? {} : { arguments: args };
+  return approved ? [{ tool, approved, ...changed }] : [];
+}

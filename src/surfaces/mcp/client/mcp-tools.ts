@@ -1,0 +1,697 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type {
+  CallToolResult,
+  Client,
+  ContentBlock,
+  JSONRPCMessage,
+  Tool as McpTool,
+  Transport,
+} from '@modelcontextprotocol/client';
+import { isSpecType } from '@modelcontextprotocol/server';
+import type { ToolAnnotations } from '../../../core/contract/declaration.js';
+import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
+import {
+  type McpFacts,
+  TELEMETRY,
+  type Telemetry,
+  type TraceCarrier,
+} from '../../../core/contract/telemetry.js';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { ToolContext } from '../../../core/contract/tool-context.js';
+import { type ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
+import {
+  invalidArguments,
+  invalidOptions,
+  refuseOptions,
+  warnAuthor,
+} from '../../../core/errors/author-fault.js';
+import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
+import { canonicalJson, isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import {
+  BOOLEAN,
+  either,
+  FUNCTION,
+  LOGGER,
+  MILLISECONDS,
+  optionTable,
+  protecting,
+  type RulesOf,
+  withMethods,
+} from '../../../core/kernel/options.js';
+import { CallContext } from '../../../run/call/context.js';
+import { logFailure } from '../../../run/call/failure-log.js';
+import { createNameFilter, NAME_FILTER_RULES } from '../../../run/call/registration.js';
+import { textOf } from '../../../run/call/result-form.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import {
+  describeSchemaFault,
+  readForeignSchema,
+  rejectedDefaults,
+} from '../../../tools/checking/given-schema.js';
+import { TOOL_NAME } from '../../../tools/discovery/define-tool.js';
+import { asSent, recordMessage } from '../record-message.js';
+import { CLIENT, LiveClient } from './live-client.js';
+import {
+  type McpClientSource,
+  type McpFollowing,
+  type McpToolCandidate,
+  type McpToolChange,
+  McpToolsOptions,
+} from './options.js';
+
+/** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
+interface RawPage {
+  readonly tools?: unknown;
+  readonly nextCursor?: unknown;
+}
+
+const AS_SENT = asSent<RawPage>();
+
+/** A server that always has one more page has no list. */
+const MOST_PAGES = 1_000;
+
+/** A server's tools from the first page to the last, byte for byte; what is no tool is passed over. */
+async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<McpTool[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return [];
+  if (client.transport !== undefined && isModern(client)) passOverMalformed(client.transport);
+  const tools: McpTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const params = cursor === undefined ? {} : { cursor };
+    const message = { ...factsFor(client, 'tools/list'), side: 'client' } as const;
+    const { tools: found, nextCursor } = await recordMessage(telemetry, message, (carrier) => {
+      const sent = carrier === undefined ? params : { ...params, _meta: { ...carrier } };
+      return client.request({ method: 'tools/list', params: sent }, AS_SENT);
+    });
+    if (Array.isArray(found)) tools.push(...found.filter(isTool));
+    if (typeof nextCursor !== 'string' || nextCursor === cursor) return usable(client, tools);
+    cursor = nextCursor;
+  }
+  throw new Error(`The server's list of tools has more than ${MOST_PAGES} pages.`);
+}
+
+/** Since 2026-07-28 a client must pass over tools whose headers are declared wrongly; the SDK knows which. */
+async function usable(client: Client, tools: McpTool[]): Promise<McpTool[]> {
+  if (!isModern(client)) return tools;
+  const known = await client.listTools(undefined, { cacheMode: 'refresh' });
+  const names = new Set(known.tools.map(({ name }) => name));
+  return tools.filter(({ name }) => names.has(name));
+}
+
+function isModern(client: Client): boolean {
+  return client.getProtocolEra() === 'modern';
+}
+
+function isTool(tool: unknown): tool is McpTool {
+  if (!isRecord(tool) || !isRecord(tool.inputSchema) || tool.name === '') return false;
+  // Not every server says that the root is an object.
+  return isReadable({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
+}
+
+const TOLERANT = new WeakSet<Transport>();
+
+/**
+ * Takes what is no tool out of the lists that a connection brings, before the SDK sees them: for one malformed
+ * tool it refuses a whole page of 2026-07-28. Nothing else that arrives is touched.
+ */
+function passOverMalformed(transport: Transport): void {
+  if (TOLERANT.has(transport)) return;
+  TOLERANT.add(transport);
+  const { onmessage } = transport;
+  transport.onmessage = (message, extra) => onmessage?.(withoutMalformed(message), extra);
+}
+
+function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Message {
+  if (!('result' in message) || !Array.isArray(message.result.tools)) return message;
+  const tools = message.result.tools.filter((tool) => isReadable(tool) && tool.name !== '');
+  return { ...message, result: { ...message.result, tools } };
+}
+
+/** Whether the SDK takes something for a tool; what is nested too deep for its stack is not one. */
+function isReadable(tool: unknown): tool is McpTool {
+  try {
+    return isSpecType.Tool(tool);
+  } catch {
+    return false;
+  }
+}
+
+/** A server's tools that the options let through, under the names they get, in the server's order. */
+async function listCandidates(client: Client, options: McpToolsOptions): Promise<McpToolCandidate[]> {
+  const tools = await readToolList(client, options.telemetry);
+  const isWanted = createNameFilter(options);
+  const candidates = tools
+    .filter(({ name }) => isWanted(name))
+    .map((definition) => ({
+      name: localName(definition.name, options.prefix),
+      definition,
+      fingerprint: fingerprintOf(definition),
+    }));
+  // A second tool of one name could never be called.
+  return [...new Map(candidates.reverse().map((tool) => [tool.name, tool])).values()].reverse();
+}
+
+const MOST_CHARACTERS = 64;
+const DIGEST_CHARACTERS = 8;
+/** An underscore that would begin by accident what stands for a character. */
+const ACCIDENT = /_(?=dot|x[0-9a-f])/g;
+
+/**
+ * The name of a server's tool as a name that every provider takes: `browser.open` → `browser_dot_open`. Each
+ * leads back to one server's name only; where it would be too long, a digest keeps it apart.
+ */
+export function localName(name: string, prefix?: string): string {
+  const marked = name.replace(ACCIDENT, '_x5f_').replace(/[^A-Za-z0-9_-]/gu, markOf);
+  const legal = /^[a-zA-Z_]/.test(marked) ? marked : marked.replace(/^[\s\S]/u, markOf);
+  const whole = prefix === undefined ? legal : `${prefix}_${marked}`;
+  if (TOOL_NAME.test(whole)) return whole;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, DIGEST_CHARACTERS);
+  return `${whole.slice(0, MOST_CHARACTERS - DIGEST_CHARACTERS - 1)}_${digest}`;
+}
+
+/** What stands for a character that a tool's name cannot have. */
+function markOf(character: string): string {
+  return character === '.' ? '_dot_' : `_x${character.codePointAt(0)?.toString(16)}_`;
+}
+
+/** A digest of everything that a model receives about a tool. The order of keys does not matter. */
+function fingerprintOf(tool: McpTool): string {
+  const { name, title, description, inputSchema, outputSchema, annotations } = tool;
+  const told = { name, title, description, inputSchema, outputSchema, annotations };
+  return createHash('sha256').update(canonicalJson(told)).digest('hex');
+}
+
+/** As in the loop: a server that died in the middle of a call may never say so. */
+const TIMEOUT_MS = 120_000;
+
+interface ImportedFrom {
+  readonly client: LiveClient;
+  readonly options: McpToolsOptions;
+}
+
+/**
+ * A server's tool as a tool of a registry; its schemas are the very objects that the server sent. Nothing where
+ * they are malformed or exceed a limit, which is logged.
+ */
+function importTool(
+  { name, definition: tool }: McpToolCandidate,
+  { client, options }: ImportedFrom,
+): ToolDefinition | undefined {
+  const schemas = readForeignSchemas(tool, options);
+  if (schemas === undefined) return undefined;
+  const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
+  const annotations = annotationsOf(tool);
+  const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
+  // The registry checks the arguments and the result: what is left here is which parameters have headers.
+  const { outputSchema, ...toolDefinition } = tool;
+  return Object.freeze({
+    name,
+    description: tool.description ?? '',
+    parameters: tool.inputSchema as JsonSchema,
+    ...(outputSchema === undefined ? {} : { output: outputSchema as JsonSchema }),
+    ...(timeoutMs === Number.POSITIVE_INFINITY ? {} : { timeoutMs }),
+    annotations,
+    ...(fillDefaults ? {} : { fillsDefaults: false }),
+    ...(schemas.areWhole ? {} : { checkedAs: schemas.checkedAs }),
+    async execute(args: JsonObject, context: ToolContext) {
+      const send = (connected: Client, carrier: TraceCarrier | undefined) =>
+        connected.callTool(
+          { name: tool.name, arguments: args, ...(carrier ? { _meta: { ...carrier } } : {}) },
+          {
+            toolDefinition,
+            signal: context.signal,
+            // The registry's own limit counts, and it aborts the signal.
+            timeout: MAX_TIMER_MS,
+            onprogress: (progress) => context.progress(progress),
+          },
+        );
+      const trace = context instanceof CallContext ? context.trace : undefined;
+      const result = await client.use((connected) => {
+        const facts = factsFor(connected, 'tools/call');
+        trace?.onMcp(facts);
+        // The call is recorded once: by who makes it, or else here.
+        if (trace !== undefined) return send(connected, trace.carrier);
+        const message = { ...facts, side: 'client', tool: tool.name } as const;
+        return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
+      }, isRepeatable);
+      return readMcpResult(result);
+    },
+  });
+}
+
+/** What a server does not say counts as the worse (MCP, tool annotations). */
+function annotationsOf({ title, annotations = {} }: McpTool): ToolAnnotations {
+  const shown = title ?? annotations.title;
+  const readOnly = annotations.readOnlyHint ?? false;
+  return {
+    ...(shown === undefined ? {} : { title: shown }),
+    readOnly,
+    destructive: annotations.destructiveHint ?? !readOnly,
+    idempotent: annotations.idempotentHint ?? false,
+    openWorld: annotations.openWorldHint ?? true,
+  };
+}
+
+/** What of a server's schemas is checked here. */
+interface ForeignSchemas {
+  readonly checkedAs: NonNullable<ToolDefinition['checkedAs']>;
+  /** All of them is. */
+  readonly areWhole: boolean;
+}
+
+/** Reads the schemas of a server's tool, and reports what is left out; `undefined` if the whole tool is. */
+function readForeignSchemas(
+  { name, inputSchema, outputSchema }: McpTool,
+  { logger, fillDefaults = false }: McpToolsOptions,
+): ForeignSchemas | undefined {
+  const where = `MCP tool ${JSON.stringify(name)}`;
+  const input = readForeignSchema(inputSchema);
+  const output = outputSchema === undefined ? undefined : readForeignSchema(outputSchema);
+  for (const [what, read] of Object.entries({ inputSchema: input, outputSchema: output })) {
+    if (read === undefined) continue;
+    if (!read.ok) {
+      const fix = 'a tool that its server has mended, or `deny` for it';
+      warnAuthor({ where, problem: `it is left out: its ${what} ${read.problem}`, fix }, logger);
+      return undefined;
+    }
+    for (const pattern of read.left) {
+      const problem = `its ${what} has a pattern that a text can make run for ever: ${JSON.stringify(pattern.slice(0, 200))}`;
+      warnAuthor({ where, problem, fix: 'nothing: only the server checks it' }, logger);
+    }
+  }
+  if (!input.ok || output?.ok === false) return undefined;
+  if (fillDefaults)
+    for (const fault of rejectedDefaults(input.checked))
+      warnAuthor({ where, ...describeSchemaFault(fault, 'inputSchema') }, logger);
+  return {
+    checkedAs: { parameters: input.checked, ...(output === undefined ? {} : { output: output.checked }) },
+    areWhole: input.left.length === 0 && (output?.left.length ?? 0) === 0,
+  };
+}
+
+/**
+ * What a server answered, as the result of its tool. Text in resources is text for the model;
+ * `structuredContent` is in `details`. Blocks whose only audience is the user are `forUser`.
+ */
+function readMcpResult({ content, structuredContent, isError = false }: CallToolResult): ToolResult {
+  const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
+  const parts = read.map(partOf);
+  const isPlain = parts.every(({ type }) => type === 'text');
+  const text = textOf(parts);
+  const words = text === '' && structuredContent !== undefined ? JSON.stringify(structuredContent) : text;
+  return new ToolResult({
+    forLLM: words === '' && isPlain && shown.length > 0 ? ALL_FOR_USER : words,
+    isError,
+    ...(shown.length > 0 ? { forUser: shown.map(partOf).map(userText).join('\n') } : {}),
+    ...(isPlain ? {} : { content: parts }),
+    ...(structuredContent === undefined ? {} : { details: structuredContent }),
+  });
+}
+
+/** A model that reads nothing takes the call for one that failed. */
+const ALL_FOR_USER = 'Done. The result is for the user.';
+
+function isForUser({ annotations }: ContentBlock): boolean {
+  const { audience } = annotations ?? {};
+  return audience !== undefined && audience.length > 0 && audience.every((reader) => reader === 'user');
+}
+
+function userText(part: ContentPart): string {
+  if (part.type === 'text') return part.content;
+  return part.type === 'image' ? `[${part.mimeType}]` : `[${part.mimeType}: ${part.filename}]`;
+}
+
+function partOf(block: ContentBlock): ContentPart {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', content: block.text };
+    case 'image':
+      return { type: 'image', data: block.data, mimeType: block.mimeType };
+    case 'audio':
+      return { type: 'file', data: block.data, mimeType: block.mimeType, filename: 'audio' };
+    case 'resource_link':
+      return {
+        type: 'text',
+        content: [block.uri, block.title ?? block.name, block.description].filter(Boolean).join('\n'),
+      };
+    case 'resource':
+      return resourceOf(block.resource);
+  }
+}
+
+function resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resource']): ContentPart {
+  const { uri, mimeType = 'application/octet-stream' } = resource;
+  if ('text' in resource) return { type: 'text', content: `${uri}\n${resource.text}` };
+  return { type: 'file', data: resource.blob, mimeType, filename: uri };
+}
+
+/** What is recorded of a message to the server of a connection. */
+function factsFor(client: Client, method: string): McpFacts {
+  const { transport } = client;
+  return {
+    method,
+    protocolVersion: client.getNegotiatedProtocolVersion?.(),
+    sessionId: transport?.sessionId,
+    transport: transportOf(transport?.constructor.name),
+  };
+}
+
+/** The SDK distinguishes its transports by their classes alone. */
+function transportOf(name: string | undefined): McpFacts['transport'] {
+  if (name === undefined) return undefined;
+  if (/stdio/i.test(name)) return 'pipe';
+  return /http|sse|websocket/i.test(name) ? 'tcp' : undefined;
+}
+
+/**
+ * The tools of an MCP server as they are now, as tools of a registry: their calls take its pipeline and then
+ * go to the server, with abort and progress. {@link followMcpTools} keeps a registry in step instead.
+ *
+ * Rejects with what the server's list could not be read for.
+ *
+ * @throws InvalidOptionsError (521) where an option cannot be meant.
+ *
+ * @example
+ * ```ts
+ * tools.register(...(await mcpTools(client, { prefix: 'files', deny: ['write_*'] })));
+ * ```
+ */
+export async function mcpTools(
+  source: McpClientSource,
+  options: McpToolsOptions = {},
+): Promise<ToolDefinition[]> {
+  checkMcpTools('mcpTools', { source, options });
+  const client = new LiveClient(source, { prefix: options.prefix });
+  const candidates = await client.use((connected) => listCandidates(connected, options), true);
+  const approved = await Promise.all(candidates.map((candidate) => isApproved(candidate, options)));
+  return candidates.flatMap((candidate, position) => {
+    const tool = approved[position] ? importTool(candidate, { client, options }) : undefined;
+    if (tool !== undefined) return [tool];
+    const reason = approved[position] ? 'malformed' : 'not approved';
+    options.onChange?.({ kind: 'withheld', name: candidate.name, reason, candidate });
+    return [];
+  });
+}
+
+/**
+ * Registers the tools of an MCP server and keeps them in step with it: what it adds, changes and takes away is
+ * added, changed and taken away, also after a reconnection. A tool of the registry's own is never replaced.
+ *
+ * Rejects with what the server's list could not be read for; then nothing is registered.
+ *
+ * @throws InvalidOptionsError (521) where an option cannot be meant.
+ *
+ * @example
+ * ```ts
+ * const following = await followMcpTools(tools, () => connectToShop(), {
+ *   prefix: 'shop',
+ *   approve: ({ name, fingerprint }) => approvedTools.get(name) === fingerprint,
+ *   onChange: ({ kind, name }) => console.warn(`${name}: ${kind}`),
+ * });
+ * ```
+ */
+export async function followMcpTools(
+  registry: ToolRegistry,
+  source: McpClientSource,
+  options: McpToolsOptions = {},
+): Promise<McpFollowing> {
+  checkMcpTools('followMcpTools', { source, options, registry });
+  const follower = new McpFollower(registry, source, options);
+  try {
+    await follower.refresh();
+  } catch (error) {
+    // Nobody could end it later.
+    await follower.close();
+    throw error;
+  }
+  return follower;
+}
+
+/** A tool of the server, and what became of it. */
+interface FollowedTool {
+  readonly candidate: McpToolCandidate;
+  /** As it is registered; nothing for one that is withheld. */
+  readonly tool: ToolDefinition | undefined;
+  /** Its name may become free. */
+  readonly isWaiting?: boolean;
+}
+
+/**
+ * Keeps what a server offers and what is registered of it in step, one reading after the other. A reading does
+ * not wait for approvals: each tool comes when its own is there.
+ */
+class McpFollower implements McpFollowing {
+  readonly #registry: ToolRegistry;
+  readonly #options: McpToolsOptions;
+  readonly #client: LiveClient;
+  #isOver = false;
+  /** Ends the watching of the one connection there is. */
+  #watching = new AbortController();
+  readonly #followed = new Map<string, FollowedTool>();
+  readonly #approvals: OpenApprovals;
+  #reading: Promise<void> = Promise.resolve();
+  #isKnown = false;
+
+  constructor(registry: ToolRegistry, source: McpClientSource, options: McpToolsOptions) {
+    this.#registry = registry;
+    const { telemetry, logger } = registry;
+    this.#options = { ...withoutUndefined({ telemetry, logger }), ...options };
+    this.#approvals = new OpenApprovals(options, (candidate, isApproved) => {
+      const change = this.#take(candidate, isApproved);
+      options.onChange?.(change);
+    });
+    this.#client = new LiveClient(source, {
+      onConnect: (client) => this.#watch(client),
+      prefix: options.prefix,
+    });
+  }
+
+  async refresh(): Promise<void> {
+    const reading = this.#reading.then(() => this.#read());
+    this.#reading = reading.then(
+      () => {},
+      () => {},
+    );
+    await Promise.all(await reading);
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    this.#watching.abort();
+    this.#approvals.dropAll();
+    await this.#client.close();
+    await this.#reading;
+  }
+
+  #watch(client: Client): void {
+    this.#watching.abort();
+    if (this.#isOver) return;
+    this.#watching = new AbortController();
+    const onError = failureListener(this.#options);
+    const onChange = (): void => void this.refresh().catch(onError);
+    watchToolList(client, { signal: this.#watching.signal, onChange, onError });
+    // There was no notification of changes while there was no connection.
+    if (this.#isKnown) onChange();
+  }
+
+  /** Reads the list; what is returned are the decisions about its tools. */
+  async #read(): Promise<readonly (Promise<void> | undefined)[]> {
+    if (this.#isOver) return [];
+    const candidates = await this.#client.use((client) => listCandidates(client, this.#options), true);
+    if (this.#isOver) return [];
+    this.#isKnown = true;
+    const removing = this.#removeAllBut(new Set(candidates.map(({ name }) => name)));
+    return [removing, ...candidates.map((candidate) => this.#decide(candidate))];
+  }
+
+  #decide(found: McpToolCandidate): Promise<void> | undefined {
+    const { name, fingerprint } = found;
+    const before = this.#followed.get(name);
+    if (before === undefined) return this.#approvals.ask(found);
+    const isFree = before.isWaiting === true && this.#registry.offered(name) === undefined;
+    if (before.candidate.fingerprint === fingerprint && !isFree) {
+      this.#approvals.drop(name);
+      return undefined;
+    }
+    const { definition, fingerprint: known } = before.candidate;
+    return this.#approvals.ask({ ...found, previous: { definition, fingerprint: known } });
+  }
+
+  #take(candidate: McpToolCandidate, isApproved: boolean): McpToolChange {
+    const { name } = candidate;
+    const before = this.#followed.get(name)?.tool;
+    const objection = this.#objectionTo(name, isApproved);
+    const from = { client: this.#client, options: this.#options };
+    const tool = objection === undefined ? importTool(candidate, from) : undefined;
+    if (tool === undefined) {
+      const reason = objection ?? 'malformed';
+      this.#registry.unregister(...this.#ownNames([name]));
+      this.#followed.set(name, { candidate, tool: undefined, isWaiting: reason === 'name taken' });
+      return { kind: 'withheld', name, reason, candidate };
+    }
+    this.#registry.register(tool);
+    this.#followed.set(name, { candidate, tool });
+    return { kind: before === undefined ? 'added' : 'changed', name, candidate };
+  }
+
+  /** A server must not put its tool in the place of another one, which the model and its user trust. */
+  #objectionTo(name: string, isApproved: boolean): McpToolChange['reason'] {
+    const registered = this.#registry.offered(name);
+    if (registered !== undefined && registered !== this.#followed.get(name)?.tool) return 'name taken';
+    return isApproved ? undefined : 'not approved';
+  }
+
+  async #removeAllBut(names: ReadonlySet<string>): Promise<void> {
+    this.#approvals.dropAll((name) => !names.has(name));
+    const gone = [...this.#followed.keys()].filter((name) => !names.has(name));
+    this.#registry.unregister(...this.#ownNames(gone));
+    for (const name of gone) this.#followed.delete(name);
+    for (const name of gone) this.#options.onChange?.({ kind: 'removed', name });
+  }
+
+  /** The names under which the registry still has what was registered here. */
+  #ownNames(names: readonly string[]): string[] {
+    return names.filter((name) => {
+      const tool = this.#followed.get(name)?.tool;
+      return tool !== undefined && this.#registry.offered(name) === tool;
+    });
+  }
+}
+
+/** What is done when there is an answer. */
+type Decide = (candidate: McpToolCandidate, isApproved: boolean) => void;
+
+interface OpenApproval extends PromiseWithResolvers<void> {
+  readonly fingerprint: string;
+}
+
+/**
+ * Approvals that were asked for and are not answered yet: at most one for each name. Nobody has to wait for
+ * an answer that may never come.
+ */
+class OpenApprovals {
+  readonly #options: McpToolsOptions;
+  readonly #decide: Decide;
+  readonly #open = new Map<string, OpenApproval>();
+
+  constructor(options: McpToolsOptions, decide: Decide) {
+    this.#options = options;
+    this.#decide = decide;
+  }
+
+  /** Resolves when it is decided about the candidate, or the question was dropped. */
+  ask(candidate: McpToolCandidate): Promise<void> {
+    const { name, fingerprint } = candidate;
+    const open = this.#open.get(name);
+    if (open?.fingerprint === fingerprint) return open.promise;
+    this.drop(name);
+    const asked = { fingerprint, ...Promise.withResolvers<void>() };
+    this.#open.set(name, asked);
+    isApproved(candidate, this.#options)
+      .then((isApprovedNow) => {
+        if (this.#open.get(name) !== asked) return;
+        this.#open.delete(name);
+        this.#decide(candidate, isApprovedNow);
+      })
+      .then(asked.resolve, asked.reject);
+    return asked.promise;
+  }
+
+  /** An answer to this question would say nothing any more. */
+  drop(name: string): void {
+    this.#open.get(name)?.resolve();
+    this.#open.delete(name);
+  }
+
+  dropAll(isMeant: (name: string) => boolean = () => true): void {
+    for (const name of [...this.#open.keys()].filter(isMeant)) this.drop(name);
+  }
+}
+
+/** Who wants to know, and for how long. */
+interface ToolListWatcher {
+  readonly signal: AbortSignal;
+  readonly onChange: () => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const METHOD = 'notifications/tools/list_changed';
+/** Before a broken subscription is opened again. */
+const PAUSE_MS = 1_000;
+
+/**
+ * Hears of changes of a server's list. A 2025-11-25 server tells its clients by itself; to one of 2026-07-28 a
+ * client has to subscribe. Takes the client's handler for that notification.
+ */
+function watchToolList(client: Client, watcher: ToolListWatcher): void {
+  client.setNotificationHandler(METHOD, () => {
+    if (!watcher.signal.aborted) watcher.onChange();
+  });
+  watcher.signal.addEventListener('abort', () => client.removeNotificationHandler(METHOD), { once: true });
+  const isOffered = client.getServerCapabilities()?.tools?.listChanged === true;
+  if (isOffered && client.getProtocolEra() === 'modern') void subscribe(client, watcher);
+}
+
+async function subscribe(client: Client, { signal, onChange, onError }: ToolListWatcher): Promise<void> {
+  try {
+    while (!signal.aborted) {
+      const subscription = await client.listen({ toolsListChanged: true }, { signal });
+      // The server may have closed it on purpose; asking again would be asking too much.
+      if ((await subscription.closed) !== 'remote' || client.transport === undefined) return;
+      await wait(PAUSE_MS, undefined, { signal, ref: false });
+      onChange();
+    }
+  } catch (error) {
+    if (!signal.aborted) onError(error);
+  }
+}
+
+function failureListener({ onError, logger }: McpToolsOptions): (error: unknown) => void {
+  const what = 'The tools of an MCP server could not be read';
+  return onError ? (error) => onError(error) : (error) => logFailure(logger, { what, error });
+}
+
+/** Whether a tool may be taken. Fails closed: an error of `approve` refuses the tool. */
+async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions): Promise<boolean> {
+  if (options.approve === undefined) return true;
+  try {
+    return (await options.approve(candidate)) === true;
+  } catch (error) {
+    failureListener(options)(error);
+    return false;
+  }
+}
+
+/** Throws the author's mistakes in what tools of a server are made of, all together. */
+function checkMcpTools(
+  of: string,
+  { options, ...given }: { readonly options: unknown; readonly [name: string]: unknown },
+): void {
+  const rules = { ...('registry' in given && { registry: REGISTRY }), source: SOURCE };
+  refuseOptions([
+    ...invalidArguments({ of, given, rules }),
+    ...invalidOptions(options, optionTable<McpToolsOptions>(of, MCP_TOOLS_RULES)),
+  ]);
+}
+
+const SOURCE = { ...either(FUNCTION, CLIENT), fix: CLIENT.fix };
+const REGISTRY = withMethods(['register', 'unregister', 'offered'], 'a ToolRegistry');
+
+const MCP_TOOLS_RULES: RulesOf<McpToolsOptions> = {
+  ...NAME_FILTER_RULES,
+  prefix: {
+    accepts: (value) => typeof value === 'string' && TOOL_NAME.test(value),
+    fix: 'letters, digits, _ and -, not beginning with a digit',
+  },
+  timeoutMs: MILLISECONDS,
+  approve: protecting({
+    ...FUNCTION,
+    fix: '(candidate) => known.get(candidate.name) === candidate.fingerprint',
+  }),
+  fillDefaults: BOOLEAN,
+  logger: LOGGER,
+  telemetry: TELEMETRY,
+  onChange: FUNCTION,
+  onError: FUNCTION,
+};

@@ -1,0 +1,29 @@
+import type { StandardSchemaV1 } from '@modelcontextprotocol/server';
+import type { Telemetry, TraceCarrier, TracedMessage } from '../../core/contract/telemetry.js';
+
+/** A Standard Schema that takes everything as it is. */
+export function asSent<Value>(): StandardSchemaV1<unknown, Value> {
+  return {
+    '~standard': { version: 1, vendor: 'toolwright', validate: (value) => ({ value: value as Value }) },
+  };
+}
+
+/** Sends or answers a message, and records it if there is a tracer; `work` receives what goes along with it. */
+export async function recordMessage<Value>(
+  telemetry: Telemetry | undefined,
+  message: TracedMessage,
+  work: (carrier: TraceCarrier | undefined) => Promise<Value>,
+): Promise<Value> {
+  if (!telemetry?.isOn) return work(undefined);
+  const trace = telemetry.startMessage(message);
+  try {
+    const value = await trace.within(() => work(trace.carrier));
+    // A tool that failed has a result all the same.
+    const { isError } = Object(value) as { readonly isError?: unknown };
+    trace.end({ isToolError: message.tool !== undefined && isError === true });
+    return value;
+  } catch (error) {
+    trace.end({ error });
+    throw error;
+  }
+}

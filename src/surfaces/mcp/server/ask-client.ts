@@ -1,0 +1,308 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import {
+  type CallToolResult,
+  type ElicitRequestFormParams,
+  type InputRequest,
+  type InputRequiredResult,
+  inputRequired,
+  inputResponse,
+  MissingRequiredClientCapabilityError,
+} from '@modelcontextprotocol/server';
+import type { CallJournal, Suspension, Wait } from '../../../core/contract/call.js';
+import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
+import { visibleText } from '../../../core/kernel/visible-text.js';
+import { answerWait, type WaitAnswer } from '../../../run/call/waits.js';
+import { clientInputOf } from './client-input.js';
+import type { McpCaller } from './options.js';
+
+/** What is asked, and why it has to be asked again. */
+export interface Asked extends Suspension {
+  readonly problem?: string;
+}
+
+interface Asking {
+  readonly tool: ToolDefinition;
+  readonly caller: McpCaller;
+  /** What the client has to bring along when it comes back. */
+  readonly requestState: () => string;
+}
+
+/** A suspended call after its client answered: enough to make it again, or what is still open. */
+type Answered =
+  | { readonly ok: true; readonly journal: CallJournal }
+  | { readonly ok: false; readonly asked: Asked };
+
+/** What a client may have to offer, and what for. */
+const NEEDS = {
+  elicitation: 'an answer of its user by a form',
+  sampling: 'an answer of the client’s model',
+  roots: 'the folders that the client works in',
+} as const;
+
+type Capability = keyof typeof NEEDS;
+
+const STATELESS = '2026-07-28';
+
+/**
+ * The request for input that a suspended call becomes: forms for the client's user, and what the client gives
+ * itself. For a 2025-11-25 client the SDK makes a request of each. An error result where the client does not
+ * offer what it was to give or nobody could read what is to be approved, and nothing where one of the waits fits
+ * no form.
+ *
+ * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
+ */
+export function askClient(asked: Asked, asking: Asking): InputRequiredResult | CallToolResult | undefined {
+  const missing = asked.waits
+    .map((wait) => missingFor(wait, asking.caller))
+    .find((found) => found !== undefined);
+  const { tool } = asking;
+  if (missing !== undefined) return lacking(missing, asking);
+  const approval = approvalText(tool, asked.journal.arguments);
+  if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
+    const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
+    return { content: [{ type: 'text', text }], isError: true };
+  }
+  const requests = asked.waits.map((wait, position) => {
+    const request = clientRequestOf(wait) ?? formRequestOf(wait, approval, asked.problem);
+    return request && ([keyOf(asked.waits, position), request] as const);
+  });
+  const known = requests.filter((request) => request !== undefined);
+  if (known.length < asked.waits.length) return undefined;
+  return inputRequired({ inputRequests: Object.fromEntries(known), requestState: asking.requestState() });
+}
+
+/** Writes a client's answers into the journal. A user who declines any of them refuses the call. */
+export function readAnswers({ waits, journal }: Suspension, responses?: Record<string, unknown>): Answered {
+  let known = journal;
+  for (const [position, wait] of waits.entries()) {
+    const answer = answerOf(wait, keyOf(waits, position), responses);
+    if (answer === undefined) return { ok: false, asked: { waits, journal } };
+    const answered = answerWait({ wait, journal: known }, answer);
+    if (!answered.ok) return { ok: false, asked: { waits, journal, problem: answered.problem } };
+    known = answered.journal;
+  }
+  return { ok: true, journal: known };
+}
+
+/** The capability that a wait needs and the client lacks. */
+function missingFor(wait: Wait, { capabilities }: McpCaller): Capability | undefined {
+  const input = clientInputOf(wait.schema);
+  if (input !== undefined) {
+    const needed = input.method === 'roots/list' ? 'roots' : 'sampling';
+    return capabilities[needed] === undefined ? needed : undefined;
+  }
+  const { elicitation } = capabilities;
+  // An empty capability means forms (MCP, elicitation).
+  const hasForms =
+    elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
+  return hasForms || wait.kind === 'client' ? undefined : 'elicitation';
+}
+
+/**
+ * A 2026-07-28 client has to learn by an error of the protocol what it should have offered; that nobody was
+ * there to be asked is, as everywhere, the model's matter.
+ */
+function lacking(missing: Capability, { tool, caller }: Asking): CallToolResult {
+  const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
+  if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
+    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+function clientRequestOf({ schema }: Wait): InputRequest | undefined {
+  const input = clientInputOf(schema);
+  if (input === undefined) return undefined;
+  return input.method === 'roots/list'
+    ? inputRequired.listRoots()
+    : inputRequired.createMessage(input.params);
+}
+
+function formRequestOf(wait: Wait, approval = '', problem?: string): InputRequest | undefined {
+  const form = questionForm(wait);
+  if (form === undefined) return undefined;
+  const { title, description, risk } = wait;
+  // What the tool's author says to whoever is asked stands before the arguments.
+  const told = [title, description, risk === undefined ? undefined : `Risk: ${risk}`];
+  const asked = [...told.filter((line) => line !== undefined), approval].join('\n');
+  const message = visibleText((wait.kind === 'approval' ? asked : wait.message) ?? '');
+  return inputRequired.elicit({
+    message: problem === undefined ? message : `${message}\n(${problem})`,
+    requestedSchema: form.requestedSchema,
+  });
+}
+
+function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>): WaitAnswer | undefined {
+  const response = inputResponse(responses, key);
+  switch (response.kind) {
+    case 'missing':
+      return undefined;
+    case 'sampling':
+      return { value: response.result };
+    case 'roots':
+      return { value: { roots: response.roots } };
+    case 'elicit':
+      if (response.action === 'decline') return { approved: false, reason: 'the user declined' };
+      if (response.action === 'cancel') return { approved: false, reason: 'the user did not decide' };
+      if (wait.kind === 'approval') return { approved: true };
+      return { value: questionForm(wait)?.valueOf(response.content ?? {}) };
+  }
+}
+
+/** A schema's title of one word names its input for those who watch; other inputs are numbered. */
+function keyOf(waits: readonly Wait[], position: number): string {
+  const title = waits[position]?.schema?.title;
+  const isKey = typeof title === 'string' && /^[a-z][a-z0-9_]*$/.test(title);
+  const isOwn = waits.filter(({ schema }) => schema?.title === title).length === 1;
+  return isKey && isOwn ? title : `input_${position + 1}`;
+}
+
+/** A question as a client can put it to its user, and how its answer is read. */
+interface QuestionForm {
+  readonly requestedSchema: ElicitRequestFormParams['requestedSchema'];
+  readonly valueOf: (content: Readonly<Record<string, unknown>>) => unknown;
+}
+
+/**
+ * The keywords that a form may have (MCP, elicitation); the answer is checked against the whole schema
+ * anyway.
+ */
+const KEYWORDS = [
+  ...['type', 'title', 'description', 'default', 'enum', 'enumNames', 'oneOf', 'items'],
+  ...['minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'],
+];
+const FORMATS: ReadonlySet<unknown> = new Set(['email', 'uri', 'date', 'date-time']);
+const PLAIN_TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
+const CONFIRMATION: QuestionForm = {
+  requestedSchema: { type: 'object', properties: {} },
+  valueOf: () => undefined,
+};
+
+/**
+ * The form for a wait; nothing where no form can hold the answer. An object of plain fields is a form of its
+ * own; a single plain value becomes the field `answer`.
+ */
+function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
+  if (kind === 'client') return undefined;
+  if (kind === 'approval') return CONFIRMATION;
+  const isObject = schema?.type === 'object';
+  const { properties = {}, required } = isObject
+    ? schema
+    : { properties: { answer: schema ?? { type: 'string' } }, required: ['answer'] };
+  const fields = Object.entries(properties).map(([name, field]) => [name, fieldOf(field)] as const);
+  if (fields.some(([, field]) => field === undefined)) return undefined;
+  const requestedSchema = toForm(Object.fromEntries(fields), required);
+  return { requestedSchema, valueOf: isObject ? (content) => content : ({ answer }) => answer };
+}
+
+function toForm(properties: object, required?: readonly string[]): QuestionForm['requestedSchema'] {
+  return {
+    type: 'object',
+    properties,
+    ...(required?.length ? { required } : {}),
+  } as QuestionForm['requestedSchema'];
+}
+
+function fieldOf(schema: JsonSchema): JsonSchema | undefined {
+  const { items } = schema;
+  const hasChoices = typeof items === 'object' && ('enum' in items || 'anyOf' in items);
+  const isChoice = schema.type === 'array' && hasChoices;
+  if (!isChoice && !PLAIN_TYPES.has(schema.type)) return undefined;
+  const known = KEYWORDS.filter((keyword) => schema[keyword] !== undefined);
+  const field = Object.fromEntries(known.map((keyword) => [keyword, schema[keyword]]));
+  return FORMATS.has(schema.format) ? { ...field, format: schema.format } : field;
+}
+
+/** Longer texts are cut one by one, so that none can push another out of sight. */
+const MOST_OF_A_TEXT = 200;
+/** What a person can be asked to read. */
+const MOST_CHARACTERS = 8_000;
+const MOST_DEPTH = 20;
+
+/**
+ * What a user is asked before a call runs: every key and value, with nothing hidden in them. `undefined` where
+ * that would be more than anybody reads: then nobody must be asked.
+ */
+function approvalText({ name, annotations }: ToolDefinition, args: JsonObject): string | undefined {
+  const title = annotations?.title;
+  const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
+  const shown = new ShownValue().write(args, '');
+  return shown && `Run ${called} with these arguments?\n${shown}`;
+}
+
+/** Writes indented JSON, until there is too much of it. */
+class ShownValue {
+  #left = MOST_CHARACTERS;
+
+  write(value: unknown, indent: string): string | undefined {
+    if (typeof value === 'string') return this.#take(shownText(value));
+    if (typeof value !== 'object' || value === null) return this.#take(JSON.stringify(value) ?? 'null');
+    if (indent.length > 2 * MOST_DEPTH) return undefined;
+    const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+    const inner = `${indent}  `;
+    const lines: string[] = [];
+    for (const [key, part] of Object.entries(value)) {
+      const label = Array.isArray(value) ? '' : `${visibleText(JSON.stringify(key))}: `;
+      if (this.#take(inner + label) === undefined) return undefined;
+      const text = this.write(part, inner);
+      if (text === undefined) return undefined;
+      lines.push(inner + label + text);
+    }
+    return lines.length === 0 ? open + close : `${open}\n${lines.join(',\n')}\n${indent}${close}`;
+  }
+
+  #take(text: string): string | undefined {
+    this.#left -= text.length;
+    return this.#left < 0 ? undefined : text;
+  }
+}
+
+function shownText(text: string): string {
+  if (text.length <= MOST_OF_A_TEXT) return visibleText(JSON.stringify(text));
+  const start = visibleText(JSON.stringify(text.slice(0, MOST_OF_A_TEXT)));
+  return `${start}… (${text.length.toLocaleString('en')} characters)`;
+}
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** How long a client may take to answer: people take their time. */
+export const ANSWER_MS = 60 * 60 * 1000;
+
+/** What a client keeps for the server: it can neither be read nor changed, nor used by or for anybody else. */
+export class SealedState {
+  readonly #key: Buffer;
+
+  /** Without a secret, what is sealed can be opened by this process only. */
+  constructor(secret?: string) {
+    this.#key = secret === undefined ? randomBytes(32) : createHash('sha256').update(secret).digest();
+  }
+
+  /** `owner` says whose it is and what for. */
+  seal(value: unknown, owner: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner));
+    const text = JSON.stringify({ value, until: Date.now() + ANSWER_MS });
+    const sealed = Buffer.concat([cipher.update(text), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
+  }
+
+  /** The value; nothing where the text is not one of these, another's, or too old. */
+  open(text: string, owner: string): unknown {
+    const bytes = Buffer.from(text, 'base64url');
+    const tagged = NONCE_BYTES + TAG_BYTES;
+    // The decoder is lenient; what was changed at all is not what was sealed.
+    if (bytes.length <= tagged || bytes.toString('base64url') !== text) return undefined;
+    try {
+      const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAAD(Buffer.from(owner)).setAuthTag(bytes.subarray(NONCE_BYTES, tagged));
+      const opened = Buffer.concat([decipher.update(bytes.subarray(tagged)), decipher.final()]);
+      const { value, until } = JSON.parse(opened.toString());
+      return Date.now() < until ? value : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}

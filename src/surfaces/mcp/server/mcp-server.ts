@@ -1,0 +1,611 @@
+import { randomUUID } from 'node:crypto';
+import { finished, PassThrough, type Readable } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  createMcpHandler,
+  type EventStore,
+  isLegacyRequest,
+  type JSONRPCMessage,
+  type McpHandlerRequestOptions,
+  type McpHttpHandler,
+  type McpServer,
+  type McpServerFactory,
+  type Transport,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { checkArguments } from '../../../core/errors/author-fault.js';
+import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
+import { withMethods } from '../../../core/kernel/options.js';
+import { logFailure } from '../../../run/call/failure-log.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { SealedState } from './ask-client.js';
+import { Deliveries, watchResponse } from './deliveries.js';
+import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
+import { OpenRequests, Pending } from './open-requests.js';
+import {
+  checkServerOptions,
+  type McpConnection,
+  type McpRequestInfo,
+  type McpServerOptions,
+  type McpSessionOptions,
+  type McpToolServer,
+  type StdioStreams,
+} from './options.js';
+import { createSdkServer, principalOf, type RegistryMcpServer, type ServedTools } from './serve-call.js';
+import { ToolLists } from './tool-lists.js';
+
+const DEFAULTS: Required<McpSessionOptions> = {
+  idleMs: 30 * 60 * 1000,
+  max: 1_000,
+  maxPerPrincipal: 100,
+  replay: 64,
+};
+const RETRY_AFTER_SECONDS = '60';
+const METHODS = ['GET', 'POST', 'DELETE'];
+
+interface HttpSessionsParts {
+  readonly connect: () => RegistryMcpServer;
+  readonly deliveries: Deliveries;
+}
+
+/**
+ * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
+ * once.
+ */
+class HttpSessions {
+  readonly #options: McpServerOptions;
+  readonly #limits: Required<McpSessionOptions>;
+  readonly #parts: HttpSessionsParts;
+  readonly #sessions = new Map<string, HttpSession>();
+  /** Those that may become sessions: many can be on the way at once. */
+  readonly #beginning = new Set<HttpSession>();
+  #isClosed = false;
+
+  constructor(options: McpServerOptions, parts: HttpSessionsParts) {
+    this.#options = options;
+    this.#limits = { ...DEFAULTS, ...(options.sessions === false ? {} : options.sessions) };
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  async fetch(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    const id = request.headers.get('mcp-session-id');
+    const http = options.authInfo ? { authInfo: options.authInfo } : {};
+    const principal = principalOf(this.#options, { http });
+    if (id === null) return this.#begin(principal, request, options);
+    const session = this.#sessions.get(id);
+    // Somebody else's session is none: its id alone opens nothing.
+    if (session === undefined || session.principal !== principal)
+      return refuseRequest(404, 'Session not found');
+    return session.handle(request, options);
+  }
+
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
+  }
+
+  async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    if (!METHODS.includes(request.method))
+      return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
+    if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
+    if (this.#isClosed) return refuseRequest(503, 'The server is closed');
+    if (!this.#makeRoom(options.authInfo && principal))
+      return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
+    const { idleMs, replay } = this.#limits;
+    const session = new HttpSession({
+      server: this.#parts.connect(),
+      deliveries: this.#parts.deliveries,
+      principal,
+      idleMs,
+      replay,
+      maxRequestBytes: this.#options.maxRequestBytes,
+      onOpen: (id, opened) => {
+        this.#beginning.delete(opened);
+        this.#sessions.set(id, opened);
+      },
+      onEnd: (id) => id !== undefined && this.#sessions.delete(id),
+    });
+    this.#beginning.add(session);
+    try {
+      await session.connect();
+      return await session.handle(request, options);
+    } finally {
+      this.#beginning.delete(session);
+      // The server was closed meanwhile, and knew nothing of this session yet.
+      if (this.#isClosed) await session.close();
+    }
+  }
+
+  /**
+   * Many clients never say that they are gone: who has been silent longest makes room for who comes. A principal
+   * that is known has to make its own, so that none takes everybody's.
+   */
+  #makeRoom(known: string | undefined): boolean {
+    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    const own = sessions.filter(({ principal }) => principal === known);
+    if (own.length >= this.#limits.maxPerPrincipal) return this.#closeSilent(own);
+    return sessions.length < this.#limits.max || this.#closeSilent(sessions);
+  }
+
+  #closeSilent(sessions: readonly HttpSession[]): boolean {
+    let longest: HttpSession | undefined;
+    for (const session of sessions)
+      if (
+        !this.#beginning.has(session) &&
+        session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)
+      )
+        longest = session;
+    longest?.close().catch((error) => this.#options.onError?.(error));
+    return longest !== undefined;
+  }
+}
+
+interface HttpSessionParts {
+  readonly server: RegistryMcpServer;
+  /** The owner of the session; no other may use it. */
+  readonly principal: string;
+  readonly idleMs: number;
+  readonly replay: number;
+  readonly maxRequestBytes: number | undefined;
+  readonly deliveries: Deliveries;
+  readonly onOpen: (id: string, session: HttpSession) => void;
+  readonly onEnd: (id: string | undefined) => void;
+}
+
+/** How soon a client whose stream was ended comes back, and how long it is expected to. */
+const RETRY_MS = 500;
+const RETURN_MS = 2 * RETRY_MS;
+/** Begins the ids of events that belong to no call (of the SDK). */
+const STANDALONE = '_GET_stream';
+
+/** Node sends no headers before there is a body; a client would wait for its stream until something happens. */
+const COMMENT = new TextEncoder().encode(': open\n\n');
+
+/** One 2025-11-25 client over HTTP: its server of the SDK, and the time that it may be silent. */
+class HttpSession {
+  readonly principal: string;
+  readonly #parts: HttpSessionParts;
+  readonly #transport: WebStandardStreamableHTTPServerTransport;
+  #idle: NodeJS.Timeout | undefined;
+  #open = 0;
+  #isOver = false;
+  #silentSince = performance.now();
+  /** Requests whose stream has ended, with their answer or without. */
+  readonly #streamless = new WeakSet<Request>();
+  /** Streams of clients that came back for an answer. */
+  readonly #returned = new Pending<Request>();
+  #missedAt: number | undefined;
+  #collected: PromiseWithResolvers<void> | undefined;
+
+  constructor(parts: HttpSessionParts) {
+    this.principal = parts.principal;
+    this.#parts = parts;
+    this.#transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomUUID(),
+      onsessioninitialized: (id) => parts.onOpen(id, this),
+      eventStore: new EventLog(parts.replay),
+      retryInterval: RETRY_MS,
+      ...(parts.maxRequestBytes === undefined ? {} : { maxRequestBodySize: parts.maxRequestBytes }),
+    });
+    const { onclose } = parts.server.server;
+    parts.server.server.onclose = () => {
+      onclose?.();
+      this.#isOver = true;
+      clearTimeout(this.#idle);
+      parts.onEnd(this.#transport.sessionId);
+    };
+  }
+
+  /** When the last request or stream ended; `Infinity` while there is one, or a call that is not answered. */
+  get silentSince(): number {
+    const isBusy = this.#open > 0 || this.#parts.server.open.count > 0;
+    return isBusy ? Number.POSITIVE_INFINITY : this.#silentSince;
+  }
+
+  connect(): Promise<void> {
+    const { server } = this.#parts;
+    server.open.watch(this.#transport, {
+      onAnswer: (request) => {
+        if (request && this.#streamless.has(request) && this.#returned.count === 0)
+          this.#missedAt = performance.now();
+      },
+    });
+    return server.connect(this.#transport);
+  }
+
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    if (this.#missedAt === undefined || performance.now() - this.#missedAt > RETURN_MS) return;
+    this.#collected ??= Promise.withResolvers();
+    await this.#collected.promise;
+  }
+
+  async handle(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
+    this.#open += 1;
+    clearTimeout(this.#idle);
+    if (isReturn(request)) this.#returned.begin(request);
+    const onEnd = (): void => {
+      this.#streamless.add(request);
+      if (this.#returned.has(request)) this.#collect(request);
+      this.#rest();
+    };
+    try {
+      const response = await this.#transport.handleRequest(request, options);
+      if (this.#transport.sessionId === undefined) await this.close();
+      const isStream = request.method === 'GET' && response.ok;
+      return watchResponse(response, {
+        deliveries: this.#parts.deliveries,
+        onEnd,
+        signal: request.signal,
+        ...(isStream ? { first: COMMENT } : {}),
+      });
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#parts.server.close();
+  }
+
+  #collect(request: Request): void {
+    this.#returned.end(request);
+    this.#missedAt = undefined;
+    this.#collected?.resolve();
+  }
+
+  #rest(): void {
+    this.#open -= 1;
+    this.#silentSince = performance.now();
+    if (this.#open > 0 || this.#isOver) return;
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.close(), Math.min(this.#parts.idleMs, MAX_TIMER_MS));
+    // A process does not stay for a client that may come back.
+    this.#idle.unref();
+  }
+}
+
+/** Whether a client comes back for an answer that its stream did not bring. */
+function isReturn({ method, headers }: Request): boolean {
+  const id = headers.get('last-event-id');
+  return method === 'GET' && id !== null && !id.startsWith(STANDALONE);
+}
+
+interface LoggedEvent {
+  readonly id: string;
+  readonly stream: string;
+  readonly message: JSONRPCMessage | undefined;
+  readonly size: number;
+}
+
+/** Characters of all messages that one session keeps. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+
+/** The last messages of one session, for a client that comes back after its stream broke. */
+export class EventLog implements EventStore {
+  readonly #size: number;
+  readonly #events: LoggedEvent[] = [];
+  #count = 0;
+  #characters = 0;
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
+    this.#count += 1;
+    const id = `${stream}_${this.#count}`;
+    const size = charactersOf(message);
+    this.#events.push({ id, stream, message, size });
+    this.#characters += size;
+    while (this.#events.length > this.#size || this.#characters > MOST_CHARACTERS)
+      this.#characters -= this.#events.shift()?.size ?? 0;
+    return id;
+  }
+
+  async getStreamIdForEventId(id: string): Promise<string | undefined> {
+    const end = id.lastIndexOf('_');
+    return end > 0 ? id.slice(0, end) : undefined;
+  }
+
+  /** Everything of the same stream after an event; all that is left of it, where the event itself is gone. */
+  async replayEventsAfter(
+    lastId: string,
+    { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
+  ): Promise<string> {
+    const stream = (await this.getStreamIdForEventId(lastId)) ?? '';
+    const number = Number(lastId.slice(stream.length + 1));
+    for (const event of [...this.#events]) {
+      if (event.stream !== stream || Number(event.id.slice(stream.length + 1)) <= number) continue;
+      // The first event of a stream says nothing; it only gives the client an id to come back with.
+      if (event.message !== undefined && Object.keys(event.message).length > 0)
+        await send(event.id, event.message);
+    }
+    return stream;
+  }
+}
+
+/** Of its texts, which are what makes a message large. */
+function charactersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  let sum = 1;
+  for (const part of Object.values(value)) sum += charactersOf(part);
+  return sum;
+}
+
+/**
+ * Offers the tools of a registry to MCP clients of 2025-11-25 and of 2026-07-28, over stdio and streamable
+ * HTTP. Every call takes the registry's own pipeline; the schemas are offered as they are.
+ *
+ * @throws InvalidOptionsError (521) naming every option that cannot be meant.
+ *
+ * @example
+ * ```ts
+ * const mcp = createMcpServer(tools, { name: 'shop', version: '1.2.0' });
+ * createServer(mcp.node).listen(3000, '127.0.0.1');
+ * ```
+ */
+export function createMcpServer(registry: ToolRegistry, options: McpServerOptions = {}): McpToolServer {
+  checkServerOptions(registry, options);
+  return new RegistryServer(registry, options);
+}
+
+const UNREAD_BYTES = 64 * 1024 * 1024;
+
+const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SDK');
+
+/**
+ * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
+ * session each. Sessions and stdio are notified when the tools change.
+ */
+class RegistryServer implements McpToolServer {
+  readonly #options: McpServerOptions;
+  readonly #onError: (error: unknown) => void;
+  readonly #guard: RequestGuard;
+  readonly #bodyLimit: { readonly maxRequestBodySize?: number };
+  readonly #served: ServedTools;
+  readonly #modern: McpHttpHandler;
+  readonly #sessions: HttpSessions;
+  readonly #connections = new Set<McpConnection>();
+  /** Servers whose clients stay connected. */
+  readonly #lasting = new Set<McpServer>();
+  /** What is not answered yet, of all connections. */
+  readonly #open = new Set<OpenRequests>();
+  /** HTTP requests that have no response yet, and responses that are being read. */
+  readonly #requests = new Pending<Request>();
+  readonly #deliveries: Deliveries;
+  readonly #unfollow: () => void;
+  #closing: Promise<void> | undefined;
+  #isOver = false;
+  #isTelling = false;
+  #node: Promise<McpToolServer['node']> | undefined;
+
+  constructor(registry: ToolRegistry, given: McpServerOptions) {
+    const onError = (error: unknown) =>
+      logFailure(registry.logger, { what: 'A request of MCP failed', error });
+    const options = { onError, ...given };
+    this.#options = options;
+    this.#served = {
+      registry,
+      options,
+      state: new SealedState(options.stateKey),
+      lists: new ToolLists(registry),
+      invokers: new WeakMap(),
+    };
+    this.#onError = (error) => options.onError(error);
+    this.#guard = createGuard(options, this.#onError);
+    const { maxRequestBytes } = options;
+    this.#bodyLimit = maxRequestBytes === undefined ? {} : { maxRequestBodySize: maxRequestBytes };
+    this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
+      legacy: options.sessions === false ? 'stateless' : 'reject',
+      onerror: this.#onError,
+      ...this.#bodyLimit,
+    });
+    this.#deliveries = new Deliveries(options.maxUnreadBytes ?? UNREAD_BYTES);
+    this.#sessions = new HttpSessions(options, {
+      connect: () => this.#lastingServer(this.#openRequests()),
+      deliveries: this.#deliveries,
+    });
+    this.#unfollow = registry.onChange(() => this.#tellOfChange());
+  }
+
+  readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
+    if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
+    this.#requests.begin(request);
+    try {
+      return this.#guard(request) ?? (await this.#serve(request, info));
+    } catch (error) {
+      this.#onError(error);
+      return refuseRequest(500, 'Internal error');
+    } finally {
+      this.#requests.end(request);
+    }
+  };
+
+  readonly node: McpToolServer['node'] = async (request, response, body) => {
+    this.#node ??= this.#loadNodeHandler().catch((error) => {
+      this.#onError(error);
+      return refuseAll;
+    });
+    const handle = await this.#node;
+    // What the adapter has written is not sent yet.
+    this.#deliveries.begin(response);
+    finished(response, () => this.#deliveries.end(response));
+    return handle(request, response, body);
+  };
+
+  get sessionCount(): number {
+    return this.#sessions.size;
+  }
+
+  stdio({ input = process.stdin, output }: StdioStreams = {}): McpConnection {
+    const { maxRequestBytes } = this.#options;
+    const limit = maxRequestBytes === undefined ? {} : { maxBufferSize: maxRequestBytes };
+    const held = holdInput(input, (error) => {
+      if (error) this.#onError(error);
+      connection.close().catch(this.#onError);
+    });
+    const transport = new StdioServerTransport(held.input, output, limit);
+    const connection = this.#connect(transport, held.release);
+    return connection;
+  }
+
+  connect(transport: Transport): McpConnection {
+    checkArguments({ of: 'McpToolServer.connect', given: { transport }, rules: { transport: TRANSPORT } });
+    return this.#connect(transport);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  #connect(transport: Transport, onClosing = (): void => {}): McpConnection {
+    const { promise: closed, resolve: isOver } = Promise.withResolvers<void>();
+    const open = this.#openRequests();
+    open.watch(transport, { dropsLate: true });
+    const factory: McpServerFactory = () => this.#lastingServer(open);
+    const handle = serveStdio(factory, { transport, onerror: this.#onError });
+    const ended = transport.onclose;
+    transport.onclose = () => {
+      this.#connections.delete(connection);
+      onClosing();
+      ended?.();
+      isOver();
+    };
+    let closing: Promise<void> | undefined;
+    const close = async (): Promise<void> => {
+      onClosing();
+      await inClosingTime(() => open.end());
+      await handle.close();
+    };
+    const connection: McpConnection = { closed, close: () => (closing ??= close()) };
+    this.#connections.add(connection);
+    if (this.#closing !== undefined) connection.close().catch(this.#onError);
+    return connection;
+  }
+
+  /**
+   * No answer is lost: the calls that run are aborted and answered, clients whose stream broke may come back for
+   * what they missed, and then everything that was written is read, all of it within the one closing time.
+   */
+  async #close(): Promise<void> {
+    this.#unfollow();
+    const connections = Array.from(this.#connections, (connection) => connection.close());
+    await inClosingTime(
+      () => this.#endRequests(),
+      () => this.#sessions.collected(),
+      async () => {
+        this.#isOver = true;
+        await Promise.all([this.#modern.close(), this.#sessions.close()]);
+      },
+      () => this.#deliveries.none(),
+    );
+    await Promise.all(connections);
+  }
+
+  /** Once more after the last request is read: what came with it is not answered yet, either. */
+  async #endRequests(): Promise<void> {
+    const end = () => Promise.all(Array.from(this.#open, (open) => open.end()));
+    await Promise.all([end(), this.#requests.none()]);
+    await end();
+  }
+
+  async #serve(request: Request, info: McpRequestInfo): Promise<Response> {
+    const isSession =
+      this.#options.sessions !== false && (await isLegacyRequest(request, info.parsedBody, this.#bodyLimit));
+    if (this.#isOver) return refuseClosed();
+    if (isSession) return this.#sessions.fetch(request, info);
+    const response = await this.#modern.fetch(request, info);
+    return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
+  }
+
+  /** Of one connection, which may come while the server is being closed. */
+  #openRequests(): OpenRequests {
+    const open = new OpenRequests(this.#open);
+    if (this.#closing !== undefined) void open.end();
+    return open;
+  }
+
+  #lastingServer(open: OpenRequests): RegistryMcpServer {
+    const mcp = createSdkServer(this.#served, open);
+    this.#lasting.add(mcp);
+    mcp.server.onclose = () => this.#lasting.delete(mcp);
+    return mcp;
+  }
+
+  /** Once for all changes of one turn: registering ten tools is one change. */
+  #tellOfChange(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    queueMicrotask(() => {
+      this.#isTelling = false;
+      if (this.#closing !== undefined) return;
+      this.#modern.notify.toolsChanged();
+      for (const { server } of this.#lasting) server.sendToolListChanged().catch(this.#onError);
+    });
+  }
+
+  /** The adapter is a package of its own, which not everybody has. */
+  async #loadNodeHandler(): Promise<McpToolServer['node']> {
+    const { toNodeHandler } = await import('@modelcontextprotocol/node');
+    return toNodeHandler(this, { onerror: this.#onError, ...this.#bodyLimit }) as McpToolServer['node'];
+  }
+}
+
+function refuseClosed(): Response {
+  return refuseRequest(503, 'The server is closed');
+}
+
+/** Nobody waits for what `http` calls: a rejection would end the process. */
+const refuseAll: McpToolServer['node'] = async (_request, response) => {
+  const refusal = refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node');
+  response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(await refusal.text());
+};
+
+/** An input that does not end by itself: what was asked before is answered before its connection ends. */
+interface HeldInput {
+  readonly input: Readable;
+  /** Reads no more. */
+  release(): void;
+}
+
+/** Passes an input on, and reports its end. */
+function holdInput(input: Readable, onEnd: (error?: Error | null) => void): HeldInput {
+  const held = new PassThrough();
+  input.pipe(held, { end: false });
+  const forget = finished(input, { writable: false }, onEnd);
+  return {
+    input: held,
+    release() {
+      forget();
+      input.unpipe(held);
+    },
+  };
+}
+
+/** An aborted call is answered within half a second, and its answer still has to be read. */
+const CLOSING_MS = 1_000;
+
+/** Does the steps of closing one after the other; what has not ended when the time is up is waited for no more. */
+async function inClosingTime(...steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const isDone = new AbortController();
+  const limit = wait(CLOSING_MS, undefined, { signal: isDone.signal }).catch(() => {});
+  try {
+    for (const step of steps) await Promise.race([step(), limit]);
+  } finally {
+    isDone.abort();
+  }
+}

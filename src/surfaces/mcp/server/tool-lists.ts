@@ -1,0 +1,95 @@
+import { type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { NameFilter } from '../../../run/call/registration.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
+import { listedTool } from './listed-tool.js';
+
+const MARK = 'after:';
+/** Callers of most servers fall into a few groups that see the same. */
+const MOST_VIEWS = 100;
+
+/** What one registry, or one view of it, lists; until something is registered. */
+interface Listing {
+  /** The same array until something is registered. */
+  readonly definitions: readonly unknown[];
+  readonly tools: readonly ToolDefinition[];
+  readonly positions: ReadonlyMap<string, number>;
+  /** What its toolsets say of themselves. */
+  readonly titles: string | undefined;
+}
+
+/** The lists of the callers: what turning all pages costs grows with the tools, and not with their square. */
+export class ToolLists {
+  readonly #registry: ToolRegistry;
+  readonly #views = new Map<string, ToolRegistry>();
+  #latest: { readonly key: string; readonly view: ToolRegistry } | undefined;
+  readonly #listings = new WeakMap<ToolRegistry, Listing>();
+
+  constructor(registry: ToolRegistry) {
+    this.#registry = registry;
+  }
+
+  view(filter: NameFilter | undefined): ToolRegistry {
+    if (filter === undefined) return this.#registry;
+    // What JSON leaves out, such as an unset `deny`, is refused by the view.
+    if (!Object.values(filter ?? {}).every(Array.isArray)) return this.#registry.view(filter);
+    const key = JSON.stringify(filter);
+    if (key === this.#latest?.key) return this.#latest.view;
+    const view = this.#views.get(key) ?? this.#registry.view(filter);
+    this.#latest = { key, view };
+    this.#views.delete(key);
+    this.#views.set(key, view);
+    for (const oldest of this.#views.keys()) {
+      if (this.#views.size <= MOST_VIEWS) break;
+      this.#views.delete(oldest);
+    }
+    return view;
+  }
+
+  /**
+   * One page of the tools, in the order of their registration. The cursor names the last tool of the page
+   * before, so that tools that come or go meanwhile move no other tool off the pages.
+   */
+  page(registry: ToolRegistry, size: number, cursor?: string): ListToolsResult {
+    const { tools, positions } = this.#listingOf(registry);
+    const start = cursor === undefined ? 0 : positionAfter(cursor, positions);
+    const page = tools.slice(start, start + size);
+    const last = page.at(-1);
+    const isComplete = last === undefined || start + size >= tools.length;
+    return {
+      tools: page.map(listedTool),
+      ...(isComplete ? {} : { nextCursor: Buffer.from(MARK + last.name).toString('base64url') }),
+    };
+  }
+
+  /** What the toolsets of all tools say of themselves. */
+  titles(): string | undefined {
+    return this.#listingOf(this.#registry).titles;
+  }
+
+  #listingOf(registry: ToolRegistry): Listing {
+    const definitions = registry.toProviderDefs();
+    const known = this.#listings.get(registry);
+    if (known?.definitions === definitions) return known;
+    // A tool that the client's side executes has no body here, and MCP no way to hand its calls back.
+    const tools = registry.tools().filter(({ execution }) => execution !== 'client');
+    const positions = new Map(tools.map(({ name }, index) => [name, index]));
+    const listing = { definitions, tools, positions, titles: titlesOf(tools) };
+    this.#listings.set(registry, listing);
+    return listing;
+  }
+}
+
+function titlesOf(tools: readonly ToolDefinition[]): string | undefined {
+  const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
+  return described.length === 0 ? undefined : described.map(({ title }) => titleText(title)).join('\n');
+}
+
+function positionAfter(cursor: string, positions: Listing['positions']): number {
+  const text = Buffer.from(cursor, 'base64url').toString();
+  const last = text.startsWith(MARK) ? text.slice(MARK.length) : undefined;
+  const position = last === undefined ? undefined : positions.get(last);
+  if (position !== undefined) return position + 1;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown cursor: ask for the first page again');
+}

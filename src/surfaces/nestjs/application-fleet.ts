@@ -1,0 +1,309 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
+import type { Job, JobEngine } from '../../core/contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
+import {
+  type AuthorFault,
+  checkOptions,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../../core/errors/author-fault.js';
+import {
+  type NodeRequest,
+  rawResponseOf,
+  toRequest,
+  type WrappedRequest,
+  type WrappedResponse,
+  writeResponse,
+} from '../../core/kernel/node-http.js';
+import { optionTable } from '../../core/kernel/options.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { Conversations } from '../../run/conversation/conversations.js';
+import {
+  type ConversationsOptions,
+  type ConversationsStore,
+  keepsConversations,
+  type TurnOwner,
+  turnConfigOf,
+} from '../../run/conversation/conversations-options.js';
+import { RunRecovery } from '../../run/conversation/run-recovery.js';
+import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
+import { jobWork } from '../../run/jobs/run-jobs.js';
+import { type ChatHandler, createChatHandler } from '../chat/create-chat-handler.js';
+import type { ApplicationRuns } from './application-runs.js';
+import type { RunningCalls } from './calls.js';
+import {
+  ANSWERS_FOR_NOBODY,
+  CHAT_RULES,
+  type ChatSettings,
+  MAY_ANSWER,
+  type OwnerScope,
+  type ToolwrightModuleOptions,
+} from './options.js';
+import { nestLogger } from './pipeline.js';
+import { asNestResponse } from './requests.js';
+
+const heldBack = new AsyncLocalStorage<true>();
+
+/** Whether the application is started for a command, and does nothing by itself. */
+export function isHeldBack(): boolean {
+  return heldBack.getStore() === true;
+}
+
+/** Starts an application that does nothing by itself. */
+export function holdingBack<Value>(start: () => Value): Value {
+  return heldBack.run(true, start);
+}
+
+/** What the part of an application in a fleet is made from. */
+interface FleetParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly registry: ToolRegistry;
+  readonly runs: ApplicationRuns;
+  readonly running: RunningCalls;
+}
+
+/** What an application does for others: turns of conversations, jobs, and runs whose process died. */
+export class ApplicationFleet {
+  /** Of people, over the conversations. */
+  readonly chats: ApplicationChats;
+  readonly #parts: FleetParts;
+  readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
+  #conversations: Conversations | undefined;
+  /** Those that take turns where the application's own do not. */
+  #turns: Conversations | undefined;
+  #recovery: RunRecovery | undefined;
+  #jobs: BackgroundJobs | undefined;
+  #logger: Logger;
+
+  constructor(parts: FleetParts) {
+    this.#parts = parts;
+    const { options, runs } = parts;
+    this.#logger = options.logger ?? nestLogger();
+    this.chats = new ApplicationChats({ options, runs, conversations: () => this.conversations });
+  }
+
+  /**
+   * The conversations in the module's store.
+   *
+   * @throws ToolDeclarationError where the store keeps none, or there is none.
+   */
+  get conversations(): Conversations {
+    const { store } = this.#parts.options;
+    if (!keepsConversations(store)) throw new ToolDeclarationError([NO_CONVERSATIONS]);
+    this.#conversations ??= this.#open(store, { takesTurns: this.#parts.options.worker !== false });
+    return this.#conversations;
+  }
+
+  get engine(): JobEngine | undefined {
+    return this.#parts.options.engine;
+  }
+
+  /** Begins with what the options say. */
+  begin(): void {
+    if (this.#parts.options.worker === true && !isHeldBack()) this.work();
+  }
+
+  /**
+   * Takes turns, runs jobs as soon as the engine can be reached, and recovers runs, as far as the store keeps them; what
+   * it does of these. `logger` hears of it where the application has given none.
+   */
+  work(logger?: Logger): readonly string[] {
+    const { options, registry } = this.#parts;
+    const { store, engine, worker, logger: own } = options;
+    this.#logger = own ?? logger ?? this.#logger;
+    const works: string[] = [];
+    if (keepsConversations(store)) {
+      this.#turns ??= worker === false ? this.#open(store, { takesTurns: true }) : this.conversations;
+      works.push('conversations');
+    }
+    if (engine !== undefined && keepsJobs(store)) {
+      this.#jobs ??= this.#doJobs(engine, store);
+      works.push(jobWork(registry.tools()));
+    }
+    if (CHECKPOINT_STORE.accepts(store)) {
+      this.#recovery ??= this.#recover(store as CheckpointStore);
+      works.push('runs');
+    }
+    return works;
+  }
+
+  /**
+   * Begins with nothing new, and waits for what the application does; after `limitMs` turns and jobs are left to other
+   * processes, and what else still runs is aborted.
+   */
+  async end(limitMs: number): Promise<void> {
+    const { running } = this.#parts;
+    running.leaving.addEventListener('abort', () => this.#jobs?.leave());
+    running.track(this.#close(limitMs)).catch(() => {});
+    await running.end(limitMs);
+  }
+
+  async #close(timeoutMs: number): Promise<void> {
+    await Promise.all([
+      this.#conversations?.close({ timeoutMs }),
+      this.#turns?.close({ timeoutMs }),
+      this.#recovery?.close(),
+      this.#jobs?.close(),
+    ]);
+  }
+
+  #open(store: ConversationsStore, given: Pick<ConversationsOptions, 'takesTurns'>): Conversations {
+    const { options, runs } = this.#parts;
+    const { conversations: { systemPrompt, ...settings } = {}, leaseMs, engine } = options;
+    const prompt = systemPrompt === undefined ? {} : { systemPrompt };
+    return new Conversations({
+      store,
+      logger: this.#logger,
+      ...given,
+      ...settings,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      // The application does its jobs itself: each in the scope that `jobScope` says.
+      ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
+      config: async (turn) => {
+        const { config } = await runs.apart(await this.#scopeOfTurn(turn));
+        return { ...turnConfigOf(config), ...prompt };
+      },
+      scope: async (turn) => (await runs.apart(await this.#scopeOfTurn(turn))).scope,
+    });
+  }
+
+  #doJobs(engine: JobEngine, store: StoreWithJobs): BackgroundJobs {
+    const { options, registry, runs } = this.#parts;
+    const { jobScope } = options;
+    const scopeOf = async (job: Job): Promise<OwnerScope> =>
+      jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
+    return new BackgroundJobs({
+      engine,
+      store,
+      logger: this.#logger,
+      tools: registry,
+      jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
+    });
+  }
+
+  #recover(store: CheckpointStore): RunRecovery {
+    const { options, runs } = this.#parts;
+    const { leaseMs } = options;
+    return new RunRecovery({
+      store,
+      left: runs.leaving,
+      logger: this.#logger,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...this.recovery,
+    });
+  }
+
+  /** With what runs go on that nobody holds: what their owners see. */
+  get recovery(): Pick<ConstructorParameters<typeof RunRecovery>[0], 'config' | 'scope'> {
+    const { runs } = this.#parts;
+    return {
+      config: async ({ state }) => {
+        const { config } = await runs.apart(await this.#scopeOfOwner(state.owner));
+        return { ...config, checkpoint: config.checkpoint === 'call' ? 'call' : 'step' };
+      },
+      scope: async ({ state }) => runs.scopeApart(await this.#scopeOfOwner(state.owner)),
+    };
+  }
+
+  /** Asked once for a turn: its tools and its calls belong to the same request. */
+  #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
+    const known = this.#ownerScopes.get(turn) ?? this.#scopeOfOwner(turn.owner);
+    this.#ownerScopes.set(turn, known);
+    return known;
+  }
+
+  async #scopeOfOwner(owner: unknown): Promise<OwnerScope> {
+    const { scopeOf } = this.#parts.options;
+    return owner === undefined || scopeOf === undefined ? {} : scopeOf(owner as never);
+  }
+}
+
+const NO_CONVERSATIONS: AuthorFault = {
+  where: 'ToolwrightService.conversations',
+  problem: 'there is no store that conversations could be kept in',
+  fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
+};
+
+/** How one request of a chat is answered. */
+export interface ChatRequestOptions
+  extends Pick<ChatSettings, 'protocol'>,
+    Pick<ToolwrightModuleOptions, 'mayAnswer'> {
+  /** The response of Express, or the reply of Fastify: it is written there, and nothing is left to return. */
+  readonly response?: object;
+}
+
+const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat', {
+  protocol: CHAT_RULES.protocol,
+  mayAnswer: MAY_ANSWER,
+  response: { accepts: (value) => typeof value === 'object' && value !== null, fix: 'the response' },
+});
+
+/** A request of a chat, whose it is, and who may answer for others. */
+interface AskedOfNest extends Pick<ToolwrightModuleOptions, 'mayAnswer'> {
+  readonly request: object;
+  readonly owner: unknown;
+}
+
+/** What the chats of an application are made from. */
+interface ChatParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly runs: ApplicationRuns;
+  readonly conversations: () => Conversations;
+}
+
+/** The chats of an application, over its conversations and behind its guards. */
+class ApplicationChats {
+  readonly #parts: ChatParts;
+  readonly #handlers = new Map<ChatSettings['protocol'], ChatHandler>();
+  /** What the application knows of a request that is answered. */
+  readonly #asked = new WeakMap<Request, AskedOfNest>();
+
+  constructor(parts: ChatParts) {
+    this.#parts = parts;
+  }
+
+  async answer(request: object, options: ChatRequestOptions): Promise<Response | undefined> {
+    checkOptions(options, REQUEST_OPTIONS);
+    const { owner, scopeOf, chat, mayAnswer: always } = this.#parts.options;
+    const { protocol = chat?.protocol, mayAnswer = always, response } = options;
+    if (owner === undefined) throw new ToolDeclarationError([NO_OWNER]);
+    if (mayAnswer !== undefined && scopeOf === undefined) refuseOptions([ANSWERS_FOR_NOBODY]);
+    const asked = toRequest(request as NodeRequest | WrappedRequest);
+    this.#asked.set(asked, { request, owner: this.#parts.runs.scopeOf(request, {}).owner, mayAnswer });
+    const answer = await this.#handlerOf(protocol).fetch(asked);
+    if (response === undefined) return asNestResponse(answer);
+    // Whoever has asked for the response writes it, whatever version of Nest this is.
+    const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
+    await writeResponse(answer, outgoing).catch(() => {});
+    return undefined;
+  }
+
+  #handlerOf(protocol: ChatSettings['protocol']): ChatHandler {
+    const known = this.#handlers.get(protocol);
+    if (known !== undefined) return known;
+    const { options, conversations } = this.#parts;
+    const { logger = nestLogger(), chat } = options;
+    const handler = createChatHandler({
+      ...chat,
+      ...(protocol === undefined ? {} : { protocol }),
+      logger,
+      conversations: conversations(),
+      authenticate: (asked) => this.#asked.get(asked)?.owner,
+      mayAnswer: (asked, run) => {
+        const { request, mayAnswer } = this.#asked.get(asked) ?? {};
+        return mayAnswer?.(request as never, run) ?? false;
+      },
+    });
+    this.#handlers.set(protocol, handler);
+    return handler;
+  }
+}
+
+const NO_OWNER: AuthorFault = {
+  where: 'ToolwrightService.chat',
+  problem: 'nobody says whose a chat is, so that everybody could read it',
+  fix: 'ToolwrightModule.forRoot({ owner: (request) => ({ user: request.user.id }) })',
+};

@@ -1,0 +1,435 @@
+import type { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
+import type { PolicyDecision, PolicyRequest, ToolPolicy } from '../../core/contract/call.js';
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { InjectionToken, InstanceResolver } from '../../core/contract/ports.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../../core/errors/author-fault.js';
+import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
+import type { ToolEntry } from '../../run/call/plan.js';
+import { type RegisteredTool, readTool, WritableToolTable } from '../../run/call/registration.js';
+import type { TaskQueue } from '../../run/call/task-queue.js';
+import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../../run/call/tool-registry.js';
+import { boundMethodOf, toolOfMethod } from '../../tools/discovery/discover-tools.js';
+import {
+  type CallTarget,
+  type PlannedHandler,
+  planProvider,
+  providerTarget,
+  RegisteredTools,
+  registeredTarget,
+} from './handlers.js';
+import { hostOf, type InstanceWrapper, injectedParameters, isMade, type ToolHost } from './nest-internals.js';
+import type { ToolwrightModuleOptions } from './options.js';
+import { createErrorDescriber, nestLogger } from './pipeline.js';
+import { RequestContainer } from './requests.js';
+import type { ToolCaller } from './tool-caller.js';
+
+/** A tool of a provider, and the provider. */
+interface FoundHandler extends PlannedHandler {
+  readonly host: ToolHost;
+}
+
+/** What was found, and everything that is wrong with it. */
+interface FoundTools {
+  readonly handlers: readonly FoundHandler[];
+  /** Tools without a class. */
+  readonly given: readonly RegisteredTool[];
+  readonly faults: readonly AuthorFault[];
+  /** Generated descriptions that no longer fit their class. */
+  readonly misfits: readonly AuthorFault[];
+  /** What works and is probably not meant. */
+  readonly warnings: readonly AuthorFault[];
+}
+
+/** Finds the tools of an application's providers and controllers, each once. */
+class ToolFinder {
+  readonly #discovery: DiscoveryService;
+  readonly #seen = new Set<InstanceWrapper>();
+  /** Tool name → where it was declared. */
+  readonly #places = new Map<string, string>();
+  /** Classes of providers, and their bases. */
+  readonly #classes = new Set<ClassType>();
+
+  constructor(discovery: DiscoveryService) {
+    this.#discovery = discovery;
+  }
+
+  /**
+   * What has not been found before. What a factory makes can be known only when it is there: `isEverythingMade`
+   * says that it is, except for what is made per request and for a module that is being loaded lazily. Before that,
+   * factories are left aside even where they were quick, so that the order of the tools does not depend on it.
+   */
+  find(isEverythingMade: boolean): FoundTools {
+    const found = this.#candidates(isEverythingMade).map((wrapper) => this.#read(wrapper));
+    return {
+      handlers: found.flatMap(({ handlers }) => handlers),
+      given: found.flatMap(({ given }) => given),
+      faults: found.flatMap(({ faults }) => faults),
+      misfits: found.flatMap(({ misfits }) => misfits),
+      warnings: found.flatMap(({ warnings }) => warnings),
+    };
+  }
+
+  /** Tools without a class; their faults and names are looked at as those of the providers are. */
+  check(given: readonly RegisteredTool[], giver: string): readonly AuthorFault[] {
+    return given.flatMap((tool) => {
+      const read = readTool(tool);
+      return 'faults' in read ? read.faults : this.#claim(read.name, giver);
+    });
+  }
+
+  /** Loaded classes whose methods are tools, and which no provider is an instance of. */
+  unprovided(): readonly ClassType[] {
+    return loadedToolClasses().filter((declaring) => !this.#classes.has(declaring));
+  }
+
+  #candidates(isEverythingMade: boolean): readonly InstanceWrapper[] {
+    const wrappers = [...this.#discovery.getProviders(), ...this.#discovery.getControllers()];
+    return wrappers.filter((wrapper) => {
+      const isKnowable = isEverythingMade ? isMade(wrapper) : !(wrapper.isFactory || wrapper.async);
+      return isKnowable && !wrapper.isAlias && !this.#seen.has(wrapper);
+    });
+  }
+
+  #read(wrapper: InstanceWrapper): FoundTools {
+    this.#seen.add(wrapper);
+    const { host: module, instance } = wrapper;
+    const none: FoundTools = { handlers: [], given: [], faults: [], misfits: [], warnings: [] };
+    if (module === undefined) return none;
+    if (instance instanceof FeatureTools) {
+      const { tools } = instance;
+      return { ...none, given: tools, faults: this.check(tools, 'ToolwrightModule.forFeature') };
+    }
+    const toolClass = toolClassOf(wrapper);
+    if (toolClass === undefined) return none;
+    for (const ancestor of lineage(toolClass))
+      this.#classes.add((ancestor.prototype?.constructor ?? ancestor) as ClassType);
+    const { handlers, faults, misfits, warnings } = planProvider(toolClass);
+    const provider = module.name;
+    return {
+      ...none,
+      misfits,
+      warnings,
+      handlers: handlers.map((handler) => ({ ...handler, host: { wrapper, module } })),
+      faults: [
+        ...faults,
+        ...injectionFaults(toolClass, wrapper),
+        ...handlers.flatMap(({ planned: { key, name } }) =>
+          this.#claim(name, `${toolClass.name}.${String(key)} (in ${provider})`),
+        ),
+      ],
+    };
+  }
+
+  #claim(name: string, place: string): readonly AuthorFault[] {
+    const other = this.#places.get(name);
+    this.#places.set(name, other ?? place);
+    if (other === undefined) return [];
+    return [
+      {
+        where: place,
+        problem: `its name "${name}" is also the name of ${other}`,
+        fix: '@Tool({ name }) on one of them; a class that several modules need is provided by one and exported',
+      },
+    ];
+  }
+}
+
+/** The tools that a module brings without a class: what `forFeature` provides for the discovery to find. */
+export class FeatureTools {
+  readonly tools: readonly RegisteredTool[];
+
+  constructor(tools: readonly RegisteredTool[]) {
+    this.tools = tools;
+  }
+}
+
+/**
+ * The class that declares the tools of a provider: its own class, the class of what a factory made (seen
+ * through proxies), or the class that it is provided as, where a stand-in of another shape serves it.
+ */
+function toolClassOf(wrapper: InstanceWrapper): ClassType | undefined {
+  return [ownClass(wrapper), wrapper.token].find(declaresTools);
+}
+
+function ownClass(wrapper: InstanceWrapper): unknown {
+  if (!wrapper.isNotMetatype) return wrapper.metatype;
+  const { instance, token }: { readonly instance: unknown; readonly token: unknown } = wrapper;
+  if (typeof instance !== 'object' || instance === null) return undefined;
+  const prototype: unknown = Object.getPrototypeOf(instance);
+  // The prototype names the class within, where a class decorator has put a proxy around it.
+  if (typeof token === 'function' && token.prototype === prototype) return token;
+  return typeof prototype === 'object' && prototype !== null ? prototype.constructor : undefined;
+}
+
+function declaresTools(candidate: unknown): candidate is ClassType {
+  return typeof candidate === 'function' && toolMethods(candidate as ClassType).length > 0;
+}
+
+/**
+ * A class that Nest makes and whose constructor wants what Nest does not know: without a class decorator the compiler
+ * says nothing of its parameters, and they would be `undefined`.
+ */
+function injectionFaults(toolClass: ClassType, wrapper: InstanceWrapper): readonly AuthorFault[] {
+  if (wrapper.isNotMetatype || wrapper.metatype !== toolClass) return [];
+  const wanted = parameterCount(toolClass);
+  if (injectedParameters(toolClass) >= wanted) return [];
+  return [
+    {
+      where: toolClass.name,
+      problem: `its constructor takes ${wanted === 1 ? 'a parameter' : `${wanted} parameters`}, and nothing tells Nest what to inject, so that it would be undefined`,
+      causes: [
+        'it has no class decorator, for which alone the compiler records the types of a constructor',
+        'the build tool emits no decorator metadata (esbuild, tsx)',
+      ],
+      fix: '@Injectable() before the class; or @Inject(OrderService) before each parameter; a parameter that may be left out needs a default',
+    },
+  ];
+}
+
+/** Parameters without defaults of the constructor that is run: a class without one of its own runs its base's. */
+function parameterCount(toolClass: ClassType): number {
+  const own = [...lineage(toolClass)].reverse().find(declaresConstructor);
+  return own?.length ?? 0;
+}
+
+function declaresConstructor(target: ClassType): boolean {
+  return target.length > 0 || /\bconstructor\s*\(/.test(Function.prototype.toString.call(target));
+}
+
+/** What the registry of an application is made from. */
+interface ApplicationToolsParts {
+  readonly caller: ToolCaller;
+  readonly finder: ToolFinder;
+  /** Where tools without a class are called. */
+  readonly host: () => ToolHost;
+  readonly container: InstanceResolver;
+  readonly options: ToolRegistryOptions;
+  /** Generated descriptions that no longer fit are mistakes, not warnings. */
+  readonly isStrict: boolean;
+}
+
+/** Of classes in one warning. */
+const MOST_NAMES = 5;
+
+/** The registry of an application: every tool in it is called through Nest's pipeline. */
+export class ApplicationTools {
+  readonly registry: ToolRegistry;
+  readonly #parts: ApplicationToolsParts;
+  readonly #policy: ToolPolicy | undefined;
+  /** What a tool of the registry comes down to. */
+  readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
+  /** The method that declares a tool, of those that providers have. */
+  readonly #declared = new WeakMap<ToolDefinition, string>();
+  /** What stands in the registry for a tool that was registered. */
+  readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
+  /** Classes of tools that `discoverTools` made and that were registered, and their bases. */
+  readonly #bound = new WeakSet<ClassType>();
+  #isComplete = false;
+
+  constructor(parts: ApplicationToolsParts) {
+    this.#parts = parts;
+    this.#policy = parts.options.policy;
+    this.registry = new ToolRegistry(
+      { ...parts.options, policy: (request) => this.#decide(request) },
+      new ApplicationToolTable({
+        adopt: (tool) => this.#adopt(tool),
+        onReplace: (before, now) => this.#warnOfReplaced(before, now),
+      }),
+    );
+  }
+
+  /**
+   * Registers what the application's providers declare, and what is given.
+   *
+   * @throws ToolDeclarationError with every mistake of every provider; then nothing is registered.
+   */
+  discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
+    const { finder, isStrict, options } = this.#parts;
+    const givenFaults = finder.check(given, 'ToolwrightModule.forRoot');
+    const found = finder.find(isEverythingMade);
+    const faults = [...givenFaults, ...(isStrict ? found.misfits : []), ...found.faults];
+    if (faults.length > 0) throw new ToolDeclarationError(faults);
+    for (const warning of [...(isStrict ? [] : found.misfits), ...found.warnings])
+      warnAuthor(warning, options.logger);
+    this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
+  }
+
+  /** Registers what has come since, and makes the enhancers of every tool known, so that no call waits for them. */
+  async complete(): Promise<void> {
+    this.discover(true);
+    this.#warnOfUnprovided();
+    const targets = this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
+    await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
+  }
+
+  /** Once: modules that are loaded lazily come later. */
+  #warnOfUnprovided(): void {
+    if (this.#isComplete) return;
+    this.#isComplete = true;
+    const classes = this.#parts.finder.unprovided().filter((declaring) => !this.#bound.has(declaring));
+    const all = [...new Set(classes.map(({ name }) => name))];
+    const names = all.slice(0, MOST_NAMES);
+    if (names.length === 0) return;
+    const others = all.length > names.length ? ` and ${all.length - names.length} more` : '';
+    const fault = {
+      where: `${names.join(', ')}${others}`,
+      problem:
+        'loaded and with @Tool methods, but no module provides them, so that the model is not offered their tools',
+      fix: `providers: [${names[0]}] in a module, or ToolwrightModule.forFeature`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
+  }
+
+  /** Whoever registers a tool by hand may not know that a provider has one of that name. */
+  #warnOfReplaced(before: ToolDefinition, now: ToolDefinition): void {
+    const declared = this.#declared.get(before);
+    if (declared === undefined || this.#declared.has(now)) return;
+    const fault = {
+      where: `register("${now.name}")`,
+      problem: `it replaces the tool of ${declared}, a provider of the application`,
+      fix: `another name, or registry.unregister("${now.name}") before`,
+    };
+    warnAuthor(fault, this.#parts.options.logger);
+  }
+
+  #bind(found: FoundHandler): ToolDefinition {
+    const { planned, host } = found;
+    const target = providerTarget(found, host);
+    const tool: ToolDefinition = toolOfMethod(planned, {
+      container: this.#parts.container,
+      open: (context) => context.resolve(planned.class as InjectionToken<object>),
+      execute: (args, context) => this.#parts.caller.perform(target, { tool, arguments: args, context }),
+    });
+    this.#targets.set(tool, target);
+    this.#declared.set(tool, `${planned.class.name}.${String(planned.key)}`);
+    return tool;
+  }
+
+  #adopt(tool: ToolDefinition): ToolDefinition {
+    if (this.#targets.has(tool)) return tool;
+    const known = this.#adopted.get(tool);
+    if (known !== undefined) return known;
+    const bound = boundMethodOf(tool)?.class;
+    for (const ancestor of bound ? lineage(bound) : []) this.#bound.add(ancestor);
+    const target = registeredTarget(tool, this.#parts.host());
+    const adopted = withExecute(tool, (args, context) =>
+      this.#parts.caller.perform(target, { tool: adopted, arguments: args, context }),
+    );
+    this.#adopted.set(tool, adopted);
+    this.#targets.set(adopted, target);
+    return adopted;
+  }
+
+  /** Guards come before the application's own policy. */
+  #decide(request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
+    const target = this.#targets.get(request.tool);
+    if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
+    const reason = this.#parts.caller.refusal(target, request);
+    return reason instanceof Promise
+      ? reason.then((later) => this.#decideAfter(later, request))
+      : this.#decideAfter(reason, request);
+  }
+
+  #decideAfter(reason: string | undefined, request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
+    if (reason !== undefined) return { allow: false, reason };
+    return this.#policy ? this.#policy(request) : true;
+  }
+}
+
+/** What Nest knows of the application. */
+interface ApplicationParts {
+  readonly options: ToolwrightModuleOptions;
+  readonly caller: ToolCaller;
+  readonly tasks: TaskQueue;
+  readonly discovery: DiscoveryService;
+  readonly moduleRef: ModuleRef;
+  readonly modules: ModulesContainer;
+}
+
+/**
+ * The tools of an application, as far as they can be known before its providers are made: so that mistakes are
+ * told while the application is created, like Nest's own.
+ */
+export function createApplicationTools(parts: ApplicationParts): ApplicationTools {
+  const { options, caller, tasks, discovery, moduleRef, modules } = parts;
+  const tools = new ApplicationTools({
+    caller,
+    finder: new ToolFinder(discovery),
+    host: () => hostOf(modules, RegisteredTools),
+    container: new RequestContainer(moduleRef),
+    options: {
+      logger: nestLogger(),
+      // Nest's own logger prints every level unless it is told otherwise.
+      logArguments: false,
+      ...registryOptions(options),
+      describeError: createErrorDescriber(options),
+      tasks,
+    },
+    isStrict: options.strict ?? false,
+  });
+  tools.discover(false, options.tools);
+  return tools;
+}
+
+function registryOptions(options: ToolwrightModuleOptions): ToolRegistryOptions {
+  const given = Object.entries(options).filter(
+    ([key, value]) => Object.hasOwn(REGISTRY_RULES, key) && value !== undefined,
+  );
+  return Object.fromEntries(given);
+}
+
+/** What the table asks of the tools that get into it. */
+interface ApplicationTable {
+  /** Makes of a tool the one that is called in its place. */
+  readonly adopt: (tool: ToolDefinition) => ToolDefinition;
+  /** Hears of a tool that takes another one's place. */
+  readonly onReplace: (before: ToolDefinition, now: ToolDefinition) => void;
+}
+
+/**
+ * The table of an application's registry. Whatever gets into it, at any time and on any way (registered,
+ * merged, made anew for each call), is adopted first; so it can leave it (by a view, in a list) in no other form.
+ */
+class ApplicationToolTable extends WritableToolTable {
+  readonly #application: ApplicationTable;
+
+  constructor(application: ApplicationTable) {
+    super();
+    this.#application = application;
+  }
+
+  override set(name: string, { open, offered }: ToolEntry): void {
+    const { adopt, onReplace } = this.#application;
+    const before = this.get(name)?.offered;
+    const adopted = adopt(offered);
+    super.set(name, { open: () => adopt(open()), offered: adopted });
+    if (before !== undefined && before !== adopted) onReplace(before, adopted);
+  }
+}
+
+/** What serves a call instead of the tool's own `execute`. */
+type Execute = ToolDefinition['execute'];
+
+/**
+ * A tool like the given one, except that `execute` is another. Tools written by hand may hold state that only
+ * their own methods can reach, so all but `execute` stays with the object itself.
+ */
+function withExecute(tool: ToolDefinition, execute: Execute): ToolDefinition {
+  // The target is empty, because a frozen one could not answer differently for `execute`.
+  return new Proxy({} as ToolDefinition, {
+    get(_target, key) {
+      if (key === 'execute') return execute;
+      // Whether a context is needed is no longer the tool's own business.
+      if (key === 'ignoresContext') return undefined;
+      const value: unknown = Reflect.get(tool, key, tool);
+      return typeof value === 'function' ? value.bind(tool) : value;
+    },
+    has: (_target, key) => Reflect.has(tool, key),
+    ownKeys: () => Reflect.ownKeys(tool),
+    getOwnPropertyDescriptor(_target, key) {
+      const own = Reflect.getOwnPropertyDescriptor(tool, key);
+      return own && { ...own, configurable: true };
+    },
+  });
+}

@@ -1,0 +1,173 @@
+import { setMaxListeners } from 'node:events';
+import type { ArgumentsHost, ContextType } from '@nestjs/common';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { checkArguments } from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { withMethods } from '../../core/kernel/options.js';
+import { CallContext } from '../../run/call/context.js';
+import type { TaskQueue } from '../../run/call/task-queue.js';
+
+/** What `ExecutionContext.getType()` says where tools are called, too: `context.getType<ToolContextType>()`. */
+export type ToolContextType = ContextType | 'tool';
+
+/** The call that a guard, an interceptor or an exception filter is concerned with. */
+export interface ToolCallInfo {
+  /** The tool as it is offered: name, annotations, schema. */
+  readonly tool: ToolDefinition;
+  /** As the tool gets them: checked, repaired, defaults filled in. In JSON form, unless the call came around the registry. */
+  readonly arguments: unknown;
+  /** The context of the call: `callId`, `data`, `signal`, … */
+  readonly context: ToolContext;
+  /** The HTTP request that started the loop, or what was given as `request`; absent without an HTTP request. */
+  readonly request?: object;
+}
+
+/** Where the call stands among the arguments of a handler. Before it is what HTTP has there: request, response, next. */
+const CALL_POSITION = 3;
+
+/**
+ * The tool call of an `ExecutionContext` or `ArgumentsHost` whose `getType()` is `'tool'`; `undefined` for any
+ * other.
+ *
+ * @example
+ * ```ts
+ * @Injectable()
+ * class WritersOnly implements CanActivate {
+ *   canActivate(context: ExecutionContext) {
+ *     const call = toolCallOf(context);
+ *     return call === undefined || call.tool.annotations?.readOnly === true || call.context.data.role === 'writer';
+ *   }
+ * }
+ * ```
+ */
+export function toolCallOf(host: ArgumentsHost): ToolCallInfo | undefined {
+  checkArguments({ of: 'toolCallOf', given: { host }, rules: { host: HOST } });
+  return host.getType<ToolContextType>() === 'tool' ? host.getArgByIndex(CALL_POSITION) : undefined;
+}
+
+const HOST = withMethods(['getType', 'getArgByIndex'], 'the ExecutionContext or ArgumentsHost of the call');
+
+/** Why what still ran at the end of a shutdown was ended. */
+export const SHUTDOWN = new DOMException('The application is shutting down.', 'AbortError');
+
+/** The error for waiting on a run that goes on elsewhere. */
+const LEFT =
+  'The run was left to other processes, which go on with it when its lease has ended: this application is shutting down.';
+
+/** How long aborted runs may take to end: a reader that has left may hold one open forever. */
+const ABORT_GRACE_MS = 1_000;
+
+/** A call whose method has not ended yet. */
+interface CallUnderWay extends Pick<ToolCallInfo, 'context' | 'tool'> {
+  readonly work: Promise<unknown>;
+  reject(reason: unknown): void;
+}
+
+/** The calls, runs and background tasks that are under way, so that a shutdown can wait for them and end what does not end. */
+export class RunningCalls {
+  readonly #runs = new Set<Promise<unknown>>();
+  readonly #calls = new Set<CallUnderWay>();
+  readonly #leaving = new AbortController();
+  readonly #ending = new AbortController();
+  readonly #tasks: TaskQueue;
+
+  constructor(tasks: TaskQueue) {
+    this.#tasks = tasks;
+    // Every run under way listens, and there may be many; that is no leak.
+    setMaxListeners(0, this.#ending.signal, this.#leaving.signal);
+  }
+
+  /** Aborted when a shutdown has waited long enough. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Aborted before that, for jobs and for runs that a store keeps: they are left to other processes. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal;
+  }
+
+  /**
+   * Keeps a call until its method has ended. A shutdown that waits no longer stops it and rejects; once that has
+   * happened, no call begins.
+   */
+  call({ context, tool }: Pick<CallUnderWay, 'context' | 'tool'>, work: () => unknown): unknown {
+    this.signal.throwIfAborted();
+    const value = work();
+    return value instanceof Promise ? this.#keep({ context, tool, work: value }) : value;
+  }
+
+  #keep(begun: Omit<CallUnderWay, 'reject'>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const call = { ...begun, reject };
+      this.#calls.add(call);
+      begun.work.then(
+        (value) => {
+          this.#calls.delete(call);
+          resolve(value);
+        },
+        (thrown) => {
+          this.#calls.delete(call);
+          reject(thrown);
+        },
+      );
+    });
+  }
+
+  /** Keeps a run until it has ended; it ends itself by the signal. */
+  track<Value>(running: Promise<Value>): Promise<Value> {
+    this.#runs.add(running);
+    const forget = (): void => {
+      this.#runs.delete(running);
+    };
+    running.then(forget, forget);
+    return running;
+  }
+
+  /** Waits until nothing runs here any more; after `limitMs` what still runs is aborted. */
+  async end(limitMs: number): Promise<void> {
+    this.#tasks.leaveJobs();
+    await this.#settled(limitMs);
+    this.#leaving.abort(new ToolwrightError('RunClaimed', LEFT));
+    this.#ending.abort(SHUTDOWN);
+    for (const { context, reject } of this.#calls) {
+      // One that was stopped for another reason, such as a job that is left to others, has its answer by that.
+      if (context instanceof CallContext && context.isStopped) continue;
+      if (context instanceof CallContext) context.stop(SHUTDOWN);
+      reject(SHUTDOWN);
+    }
+    for (const { id } of this.#tasks.tasks) this.#tasks.cancel(id, SHUTDOWN.message);
+    await this.#settled(ABORT_GRACE_MS);
+  }
+
+  /** When nothing runs any more, or the time is up. */
+  async #settled(limitMs: number): Promise<void> {
+    let limit: NodeJS.Timeout | undefined;
+    const isLate = new Promise<true>((resolve) => {
+      limit = setTimeout(() => resolve(true), Math.min(limitMs, MAX_TIMER_MS));
+    });
+    for (;;) {
+      const running = [...this.#runs, ...[...this.#calls].filter(isAwaited).map(ended)];
+      if (running.length === 0 && this.#tasks.tasks.length === 0) break;
+      const settled = Promise.allSettled([...running, this.#tasks.idle()]);
+      if ((await Promise.race([settled, isLate])) === true) break;
+    }
+    clearTimeout(limit);
+  }
+}
+
+/** One that was answered before its method has ended is not, unless the method takes the signal and winds up. */
+function isAwaited({ context, tool }: CallUnderWay): boolean {
+  return !(context instanceof CallContext && !tool.observesSignal && context.isStopped);
+}
+
+/** When the method has ended, or need not be waited for any more. */
+function ended({ work, context, tool }: CallUnderWay): Promise<unknown> {
+  if (!(context instanceof CallContext) || tool.observesSignal) return work;
+  return new Promise((resolve, reject) => {
+    work.then(resolve, reject);
+    context.onStop(resolve);
+  });
+}

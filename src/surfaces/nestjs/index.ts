@@ -1,0 +1,19 @@
+import '../../core/metadata/extensible-reflect.js';
+import 'reflect-metadata';
+
+export type { ChatRequestOptions } from './application-fleet.js';
+export type { OwnerAnswer } from './application-runs.js';
+export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
+export type {
+  AnswerOptions,
+  ChatSettings,
+  OwnedRun,
+  OwnerScope,
+  RunConfig,
+  RunOptions,
+  ToolwrightModuleAsyncOptions,
+  ToolwrightModuleOptions,
+  ToolwrightOptionsFactory,
+} from './options.js';
+export { type ChatRouteOptions, ToolwrightModule } from './toolwright-module.js';
+export { ToolwrightService } from './toolwright-service.js';

@@ -1,0 +1,47 @@
+import type { DynamicModule, Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { JobEngine } from '../../core/contract/job-engine.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { InspectorOptions } from '../inspector/options.js';
+import { ApplicationFleet, holdingBack } from './application-fleet.js';
+import { ApplicationInspector } from './application-inspector.js';
+
+/** The root module of an application. */
+export type NestModule = Type | DynamicModule;
+
+/** A running application's tools. */
+interface OpenApplication {
+  readonly registry: ToolRegistry;
+  readonly engine: JobEngine | undefined;
+  /** What an inspector is told of it. */
+  readonly inspection: InspectorOptions;
+  /**
+   * Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows.
+   * `logger` hears of it where the application has given none.
+   */
+  work(logger: Logger): readonly string[];
+  /** With what runs go on that nobody holds. */
+  readonly recovery: ApplicationFleet['recovery'];
+  close(): Promise<void>;
+}
+
+/** Starts the application of a module without a server, for its tools or its work. It logs mistakes only. */
+export async function openApplication(module: NestModule): Promise<OpenApplication> {
+  const application = await holdingBack(() =>
+    NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'], abortOnError: false }),
+  );
+  try {
+    const registry = application.get(ToolRegistry, { strict: false });
+    const fleet = application.get(ApplicationFleet, { strict: false });
+    const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
+    const { recovery, engine } = fleet;
+    const close = () => application.close();
+    return { registry, engine, inspection, recovery, work: (logger) => fleet.work(logger), close };
+  } catch {
+    await application.close();
+    throw new Error(
+      'it has no tools; imports: [ToolwrightModule.forRoot()] makes a registry of its providers’',
+    );
+  }
+}

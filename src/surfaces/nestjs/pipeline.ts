@@ -1,0 +1,540 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { type InspectOptions, inspect } from 'node:util';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  ForbiddenException,
+  type LogLevel,
+  Logger as NestLogger,
+} from '@nestjs/common';
+import { isObservable } from 'rxjs';
+import type { LogFields, Logger } from '../../core/contract/ports.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { errorResult, RetryToolCall, ToolResult } from '../../core/contract/tool-result.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isAsyncIterable } from '../../core/kernel/async.js';
+import { errorMessage, isClientError, isHttpError } from '../../core/kernel/error-message.js';
+import { visibleText } from '../../core/kernel/visible-text.js';
+import { CallContext, CallSuspended } from '../../run/call/context.js';
+import { loggedFields } from '../../run/call/log.js';
+import { planOf } from '../../run/call/plan.js';
+import type { Redaction } from '../../run/call/redact.js';
+import { drain, isToolResultLike } from '../../run/call/result-form.js';
+import { type DescribeError, failedResult } from '../../run/call/result-text.js';
+import { listFaults } from '../../tools/checking/faults.js';
+import { SHUTDOWN, type ToolCallInfo } from './calls.js';
+import {
+  type Enhancers,
+  FilterFailure,
+  intercepted,
+  interceptorOf,
+  type TargetEnhancers,
+} from './enhancers.js';
+import type { TargetInContext } from './handlers.js';
+import { GuardsConsumer, logLevels, PipesConsumer, toolExecutionContext } from './nest-internals.js';
+import type { ToolwrightModuleOptions } from './options.js';
+import { lastValue, ReturnedValue } from './returned-value.js';
+
+/** What the options say of the texts of errors. */
+type ErrorOptions = Pick<ToolwrightModuleOptions, 'describeError' | 'exposeErrors'>;
+
+/** What the model is told of something that was thrown; never throws itself. */
+export function createErrorDescriber({ describeError, exposeErrors }: ErrorOptions): DescribeError {
+  if (exposeErrors === true && describeError === undefined) return exceptionText;
+  const describe = describeError ?? ((thrown, tool) => publicText(thrown) ?? internalError(thrown, tool));
+  return (thrown, tool) => {
+    try {
+      return String(describe(thrown, tool));
+    } catch {
+      return internalError(thrown, tool);
+    }
+  };
+}
+
+/** The text of an error that is meant to be read: of an `HttpException` below 500 and of the framework's own. */
+function publicText(thrown: unknown): string | undefined {
+  return isPublic(thrown) ? exceptionText(thrown) : undefined;
+}
+
+/** Its message, or what an `HttpException` says beside it: the list that a pipe throws, or a body of the author's own. */
+function exceptionText(exception: unknown): string {
+  const response: unknown = isHttpError(exception) ? exception.getResponse() : undefined;
+  if (typeof response !== 'object' || response === null) return errorMessage(exception);
+  const message: unknown = Reflect.get(response, 'message');
+  if (Array.isArray(message)) return message.join('; ');
+  return typeof message === 'string' ? errorMessage(exception) : JSON.stringify(response);
+}
+
+/** An error of the framework that only reports another one says what that one says. */
+function isPublic(thrown: unknown): boolean {
+  // As Nest answers clients: the text of an error of the server is nobody else's business.
+  if (isHttpError(thrown)) return isClientError(thrown);
+  if (RetryToolCall.is(thrown) || thrown === SHUTDOWN) return true;
+  return ToolwrightError.is(thrown) && (thrown.cause === undefined || isPublic(thrown.cause));
+}
+
+const REFERENCE_KEY = randomBytes(16);
+
+/**
+ * Stands for an error that nobody expected. The same error has the same reference, so that a model which repeats a
+ * call that cannot work is seen to go in circles; without the key it says nothing of the error.
+ */
+function internalError(thrown: unknown, tool: string): string {
+  const text = `${tool}\n${errorMessage(thrown)}`;
+  const reference = createHmac('sha256', REFERENCE_KEY).update(text).digest('hex').slice(0, 8);
+  return `Internal error (ref ${reference})`;
+}
+
+/**
+ * A log message with its fields, in the two forms that loggers want. One that collects data (`json: true`, pino,
+ * winston) finds own properties; Nest's console, which inspects what is no string, gets one line of text, and
+ * under it where an unexpected error came from.
+ */
+export class LogEntry {
+  readonly message: string;
+  /** Where `error` says what happened: the error itself, under the name that pino has a serialiser for. */
+  declare readonly err?: Error;
+
+  constructor(message: string, fields: LogFields) {
+    this.message = message;
+    const { error } = fields;
+    const told = error instanceof Error ? { error: error.message, err: error } : {};
+    // JSON.stringify shows nothing of an error but what was added to it.
+    // Fields may be called anything, and a frozen `Object.prototype` lets nobody assign `toString`.
+    Object.defineProperties(this, Object.getOwnPropertyDescriptors({ ...fields, ...told, message }));
+  }
+
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { message, err, ...fields } = this as LogEntry & LogFields;
+    const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);
+    const line = [message, ...texts].join(' ');
+    const origin = originOf(err);
+    return visibleText(origin === undefined ? line : `${line}\n${inspect(origin, options)}`);
+  }
+}
+
+/** Bare where it is one word, otherwise as JSON. */
+function textOf(text: unknown): string {
+  if (typeof text === 'string') return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
+  try {
+    return JSON.stringify(text) ?? String(text);
+  } catch {
+    return inspect(text, { compact: true, breakLength: Number.POSITIVE_INFINITY });
+  }
+}
+
+/** The error that nobody expected: the framework's own say everything in their message. */
+function originOf(error: Error | undefined): Error | undefined {
+  if (!ToolwrightError.is(error)) return error;
+  const { cause } = error as Error;
+  return cause instanceof Error ? cause : undefined;
+}
+
+/**
+ * Nest's levels for the framework's: what happens to calls is `debug`, so that an application which logs from `log` on
+ * hears only of what went wrong.
+ */
+const LEVELS: Readonly<Record<string, LogLevel>> = {
+  debug: 'debug',
+  info: 'debug',
+  warn: 'warn',
+  error: 'error',
+};
+
+/** Nest's logger behind the framework's port. */
+export function nestLogger(): Logger {
+  const logger = new NestLogger('Toolwright');
+  const entry = (message: string, fields?: LogFields): LogEntry | string =>
+    fields === undefined ? message : new LogEntry(message, fields);
+  return {
+    debug: (message, fields) => logger.debug(entry(message, fields)),
+    info: (message, fields) => logger.debug(entry(message, fields)),
+    warn: (message, fields) => logger.warn(entry(message, fields)),
+    error: (message, fields) => logger.error(entry(message, fields)),
+    isLevelEnabled: (level) => isEnabled(LEVELS[level] ?? 'log'),
+  };
+}
+
+/** NestJS 11 reports every level as disabled where none was set, and then all of them are enabled. */
+function isEnabled(level: LogLevel): boolean {
+  const levels = logLevels();
+  // Nest sorts its levels for every question.
+  if (levels !== answers.levels) answers = { levels, of: new Map() };
+  const known = answers.of.get(level);
+  if (known !== undefined) return known;
+  const isOn = NestLogger.isLevelEnabled(level) || !NestLogger.isLevelEnabled('fatal');
+  answers.of.set(level, isOn);
+  return isOn;
+}
+
+/** What Nest has said of its levels, as long as they are the same. */
+let answers = { levels: logLevels(), of: new Map<LogLevel, boolean>() };
+
+/** What a log calls a guard, a filter or an interceptor: by its class, where it has one. */
+function enhancerName(enhancer: object): string {
+  const { name } = enhancer.constructor ?? Object;
+  return name === '' || name === 'Object' ? 'without a name' : name;
+}
+
+/** What may be there at once. */
+export type Awaitable<Value> = Value | Promise<Value>;
+
+/** A call whose injection context and instance are there. */
+export interface OpenedCall {
+  readonly at: TargetInContext;
+  readonly around: TargetEnhancers;
+  readonly call: ToolCallInfo;
+  /** What the enhancers find in the `ExecutionContext`. */
+  readonly args: unknown[];
+  readonly instance: object;
+}
+
+/**
+ * Guards, interceptors, pipes and exception filters around a call, in the order of a request and as Nest's own
+ * consumers run them. What they refuse is a reason or a result, never an exception.
+ */
+export class CallPipeline {
+  readonly #enhancers: Enhancers;
+  readonly #guards = new GuardsConsumer();
+  readonly #pipes = new PipesConsumer();
+  readonly #logger = new NestLogger('Toolwright');
+  /** Filters and interceptors that were warned of. */
+  readonly #unfit = new WeakSet<object>();
+  readonly #describeError: DescribeError;
+  readonly #redaction: Redaction;
+
+  constructor(enhancers: Enhancers, describeError: DescribeError, redaction: Redaction) {
+    this.#enhancers = enhancers;
+    this.#describeError = describeError;
+    this.#redaction = redaction;
+  }
+
+  /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
+  refusal(opened: OpenedCall): Awaitable<string | undefined> {
+    const { guards } = opened.around;
+    if (guards.length === 0) return undefined;
+    const objection = this.#objection(guards, executionContext(opened));
+    return objection && this.#refused(opened, objection);
+  }
+
+  async #refused(
+    opened: OpenedCall,
+    objecting: Objection | Promise<Objection | undefined>,
+  ): Promise<string | undefined> {
+    const objection = await objecting;
+    if (objection === undefined) return undefined;
+    const filtered = await this.#filter(opened, objection.exception);
+    if (filtered.isHandled) return filteredText(filtered.value);
+    const { exception } = filtered;
+    const why =
+      exception === objection.exception
+        ? `the guard ${enhancerName(objection.guard)} threw${exception instanceof TypeError ? GUARD_CURE : ''}`
+        : 'an exception filter threw';
+    return this.reasonOf(exception, { tool: opened.call.tool.name, why });
+  }
+
+  /** Some exceptions are meant to be told; anything else is something that broke, and goes to the log. */
+  reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
+    const meant = publicText(exception);
+    if (meant !== undefined) return meant;
+    const told = this.#describeError(exception, tool);
+    const fields = loggedFields({ told, error: exception }, this.#redaction);
+    this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, fields));
+    return told;
+  }
+
+  /** The method with everything around it: what it returns, or what filters made of what was thrown. */
+  perform(opened: OpenedCall, checked: unknown): unknown {
+    const returned = new ReturnedValue();
+    if (opened.around.interceptors.length > 0) return this.#performAround(opened, { checked, returned });
+    try {
+      const value = this.#invoke(opened, { checked, returned });
+      return isComplete(value) ? value : this.#settle(opened, { value, returned });
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  async #settle(
+    opened: OpenedCall,
+    { value, returned }: { readonly value: unknown; readonly returned: ReturnedValue },
+  ): Promise<unknown> {
+    try {
+      const settled = await value;
+      if (isComplete(settled)) return settled;
+      return await lastOf(await returnedValue(settled, opened.call.context), opened.call);
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  async #performAround(opened: OpenedCall, { checked, returned }: Invoked): Promise<unknown> {
+    const { around, call } = opened;
+    const { interceptors } = around;
+    const handle = async (): Promise<unknown> =>
+      returnedValue(await this.#invoke(opened, { checked, returned }), call.context);
+    const method = (): Promise<unknown> => returned.follow(handle);
+    try {
+      const values = intercepted({ interceptors, execution: executionContext(opened), method });
+      return mappedValue(await lastOf(values, call), { returned, tool: call.tool, interceptors });
+    } catch (exception) {
+      return this.#thrown(opened, { exception, returned });
+    }
+  }
+
+  /** Calls the method, after what pipes there are. */
+  #invoke(opened: OpenedCall, { checked, returned }: Invoked): unknown {
+    const { at, around, call, instance } = opened;
+    const { target } = at;
+    const values = target.layOut(checked, call.context);
+    if (around.pipes.length === 0 && target.isUndecorated) {
+      returned.begin();
+      return target.invoke(instance, values);
+    }
+    return this.#pipe(opened, values).then((piped) => {
+      returned.begin();
+      return target.invoke(instance, piped);
+    });
+  }
+
+  #thrown(opened: OpenedCall, failure: Failure): Promise<unknown> {
+    if (passesFilters(failure.exception, opened.call.context)) throw failure.exception;
+    return this.#failure(opened, failure);
+  }
+
+  /** What is told of an exception that is neither a question nor the end of the call; throws what nobody worded. */
+  async #failure(opened: OpenedCall, { exception, returned }: Failure): Promise<unknown> {
+    const { call, around } = opened;
+    const { name } = call.tool;
+    const isAround = around.interceptors.length > 0 && !returned.hasThrown(exception);
+    if (isAround && exception instanceof TypeError) {
+      const interceptor = interceptorOf(exception);
+      if (interceptor !== undefined)
+        this.#warnOnce(interceptor, { ...UNFIT_INTERCEPTOR, tool: name, exception });
+      // That an interceptor finds no response must not hide why the method failed.
+      if (returned.progress === 'threw')
+        return this.#failure(opened, { exception: returned.thrown, returned });
+    }
+    const filtered = await this.#filter(opened, exception);
+    const worded = filtered.isHandled ? filteredResult(filtered.value, exception) : undefined;
+    const { progress } = returned;
+    const isLost = isAround && (progress === 'returned' || progress === 'begun');
+    if (worded !== undefined && !(isLost && worded.isError)) return worded;
+    const thrown = filtered.isHandled ? exception : filtered.exception;
+    if (!isLost) throw thrown;
+    const text = worded?.forLLM ?? this.#describeError(thrown, name);
+    return failedAround({ tool: name, progress, text, exception });
+  }
+
+  /** One by one, as Nest's own consumer asks them, but so that the one which objects is known. */
+  #objection(guards: readonly CanActivate[], execution: ExecutionContext): Awaitable<Objection | undefined> {
+    for (const [index, guard] of guards.entries()) {
+      try {
+        const said = guard.canActivate(execution);
+        if (typeof said !== 'boolean') return this.#objectionLater(said, guards.slice(index), execution);
+        if (!said) return { guard, exception: new ForbiddenException('Forbidden resource') };
+      } catch (exception) {
+        return { guard, exception };
+      }
+    }
+    return undefined;
+  }
+
+  async #objectionLater(
+    said: Exclude<ReturnType<CanActivate['canActivate']>, boolean>,
+    [guard, ...others]: readonly CanActivate[],
+    execution: ExecutionContext,
+  ): Promise<Objection | undefined> {
+    if (guard === undefined) return undefined;
+    try {
+      if (!(await this.#guards.pickResult(said)))
+        return { guard, exception: new ForbiddenException('Forbidden resource') };
+    } catch (exception) {
+      return { guard, exception };
+    }
+    return this.#objection(others, execution);
+  }
+
+  async #pipe(opened: OpenedCall, laidOut: readonly unknown[]): Promise<readonly unknown[]> {
+    const { at, around } = opened;
+    const execution = executionContext(opened);
+    const parameters = laidOut.map((_value, index) => at.target.parameterAt(index));
+    const values = parameters.map(({ read }, index) => (read ? read(execution) : laidOut[index]));
+    return Promise.all(
+      values.map((value, index) => {
+        const { metadata, pipes = [] } = at.target.parameterAt(index);
+        if (metadata === undefined || around.pipes.length + pipes.length === 0) return value;
+        return this.#pipes.applyPipes(value, metadata, [
+          ...around.pipes,
+          ...this.#enhancers.pipesOf(pipes, at),
+        ]);
+      }),
+    );
+  }
+
+  async #filter(opened: OpenedCall, exception: unknown): Promise<Filtered> {
+    try {
+      const filters = this.#enhancers.filters(opened.at);
+      const value: unknown = await filters.invokeCustomFilters(exception, executionContext(opened));
+      return value === undefined || value === null
+        ? { isHandled: false, exception }
+        : { isHandled: true, value };
+    } catch (failure) {
+      if (!(failure instanceof FilterFailure)) return { isHandled: false, exception: failure };
+      const { filter, thrown } = failure;
+      // A filter written for HTTP finds no response to write to; that must not hide what happened.
+      if (!(thrown instanceof TypeError)) return { isHandled: false, exception: thrown };
+      this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
+      return { isHandled: false, exception };
+    }
+  }
+
+  #warnOnce(enhancer: object, { kind, cure, tool, exception }: Unfit): void {
+    const key = enhancer.constructor === Object ? enhancer : enhancer.constructor;
+    if (this.#unfit.has(key)) return;
+    this.#unfit.add(key);
+    const why = `${exception.message} (at the tool '${tool}')`;
+    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${cure}`);
+  }
+}
+
+/** The last value of what a call returned. A method that takes the signal ends by itself, and may have something to say about it. */
+function lastOf(value: unknown, { tool, context }: ToolCallInfo): unknown {
+  return lastValue(value, tool.observesSignal ? undefined : context);
+}
+
+/** A method that is called with arguments, and what is kept of what it gives. */
+interface Invoked {
+  readonly checked: unknown;
+  readonly returned: ReturnedValue;
+}
+
+/** Something that was thrown, and how far the method had come. */
+interface Failure {
+  readonly exception: unknown;
+  readonly returned: ReturnedValue;
+}
+
+/** A guard that did not let a call pass, and why. */
+interface Objection {
+  readonly guard: CanActivate;
+  readonly exception: unknown;
+}
+
+/** What is probably wrong where a guard finds nothing to read from. To let all tools pass must not be the first idea. */
+const GUARD_CURE =
+  " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
+
+/** An enhancer that was written for HTTP and finds no response to write to. */
+interface Unfit {
+  readonly kind: string;
+  readonly cure: string;
+  readonly tool: string;
+  readonly exception: Error;
+}
+
+const UNFIT_FILTER = {
+  kind: 'exception filter',
+  cure: "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;",
+};
+
+const UNFIT_INTERCEPTOR = {
+  kind: 'interceptor',
+  cure: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
+};
+
+type Filtered =
+  | { readonly isHandled: true; readonly value: unknown }
+  | { readonly isHandled: false; readonly exception: unknown };
+
+function executionContext({ at, args }: OpenedCall): ExecutionContext {
+  const { declared, handler } = at.target;
+  return toolExecutionContext(args, declared.constructor, handler);
+}
+
+/** Whether there is nothing to wait for in what a method returned: no promise, no observable, no async iterable. */
+function isComplete(returned: unknown): boolean {
+  if (typeof returned !== 'object' || returned === null) return true;
+  return !('then' in returned || isAsyncIterable(returned) || isObservable(returned));
+}
+
+/** What a method returned, once it is there. The values of an async iterable are progress; its return is the value. */
+async function returnedValue(returned: unknown, context: ToolContext): Promise<unknown> {
+  const value = await returned;
+  if (!isAsyncIterable(value)) return value;
+  return drain(value, {
+    get isStopped() {
+      return context.signal.aborted;
+    },
+    progress: (update) => context.progress(update),
+  });
+}
+
+/**
+ * What counts of what interceptors made of a method's result. An envelope for responses (`map((data) => ({ data }))`)
+ * would hide acknowledgements and images from the model; it is taken off. A value that no longer fits the declared
+ * `output` is told as what it is: no mistake of the method's.
+ */
+function mappedValue(value: unknown, { returned, tool, interceptors }: MappedParts): unknown {
+  if (!returned.isNot(value)) return value;
+  if (returned.isWrappedIn(value)) return returned.value;
+  if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
+  const { checkResult } = planOf(tool);
+  const faults = checkResult?.(value) ?? [];
+  if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;
+  const names = [...new Set(interceptors.map(enhancerName))].join(', ');
+  const lines = [`A broken result came from tool '${tool.name}':`, ...listFaults(faults), changedBy(names)];
+  return failedResult('InvalidResult', lines.join('\n'));
+}
+
+/** What stands around a value that interceptors may have mapped. */
+interface MappedParts {
+  readonly returned: ReturnedValue;
+  readonly tool: ToolDefinition;
+  readonly interceptors: readonly object[];
+}
+
+function changedBy(interceptors: string): string {
+  return `The method has run, and what it returned fits; one of its interceptors (${interceptors}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`;
+}
+
+/** A filter's answer stands for a failure, unless it says otherwise with a `ToolResult` of its own. */
+function filteredResult(answer: unknown, exception: unknown): ToolResult {
+  if (ToolResult.is(answer)) return answer;
+  const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
+  return errorResult(filteredText(answer)).withError(error);
+}
+
+/** A failure of what stands around a method, after the method was begun. */
+interface FailedAround {
+  readonly tool: string;
+  readonly progress: 'begun' | 'returned';
+  /** What the model is told of it. */
+  readonly text: string;
+  readonly exception: unknown;
+}
+
+/** A result that does not let the model think that nothing has happened. */
+function failedAround({ tool, progress, text, exception }: FailedAround): ToolResult {
+  const happened =
+    progress === 'returned'
+      ? `The tool '${tool}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: its work is done.`
+      : `The tool '${tool}' had begun when its call failed: ${text}\nDo not repeat the call without looking: its work may be done.`;
+  return failedResult('ToolExecutionFailed', happened, exception);
+}
+
+/**
+ * What a method throws to steer its call is no failure, and no business of exception filters; nor is the end of a
+ * call that has been answered as aborted or timed out.
+ */
+function passesFilters(thrown: unknown, context: ToolContext): boolean {
+  if (RetryToolCall.is(thrown) || thrown instanceof CallSuspended) return true;
+  return context instanceof CallContext && context.isStopped;
+}
+
+/** What an exception filter answered, as text for the model. */
+function filteredText(answer: unknown): string {
+  if (ToolResult.is(answer)) return answer.forLLM;
+  return typeof answer === 'string' ? answer : JSON.stringify(answer);
+}

@@ -1,0 +1,205 @@
+import { Logger } from '@nestjs/common';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { loggedFields } from '../../run/call/log.js';
+import { createRedaction, type Redaction } from '../../run/call/redact.js';
+import { failedResult } from '../../run/call/result-text.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
+import { type RunningCalls, ToolCallInfo } from './calls.js';
+import type { Enhancers } from './enhancers.js';
+import type { CallTarget, TargetInContext } from './handlers.js';
+import { instanceIn, isStatic } from './nest-internals.js';
+import type { ToolwrightModuleOptions } from './options.js';
+import { type Awaitable, type CallPipeline, LogEntry, type OpenedCall } from './pipeline.js';
+import type { CallOrigin, RequestContexts } from './requests.js';
+
+/** What the calls of an application are made with. */
+interface CallerParts {
+  readonly enhancers: Enhancers;
+  readonly pipeline: CallPipeline;
+  readonly requests: RequestContexts;
+  readonly running: RunningCalls;
+  readonly visibility: ToolVisibility;
+}
+
+/** A tool call as the registry hands it over; the arguments are checked. */
+type RequestedCall = Omit<ToolCallInfo, 'request'>;
+
+interface PreparedCall {
+  readonly target: CallTarget;
+  readonly context: ToolContext;
+  readonly origin: CallOrigin;
+  readonly opened: OpenedCall | Promise<OpenedCall>;
+  /** The guards have let it pass. */
+  isAdmitted: boolean;
+}
+
+/**
+ * Makes tool calls in Nest's way: finds the injection context, makes the instance, asks the guards and runs
+ * the method with all that stands around it. Guards are asked first by the registry's policy, before anybody
+ * is asked for an approval; a call that comes around that policy (a tool taken out of the registry) is asked
+ * about here.
+ */
+export class ToolCaller {
+  readonly #parts: CallerParts;
+  /** The call that was asked about last: nearly always the one that is performed next. */
+  #latest: PreparedCall | undefined;
+  /** Those that wait. By target too: a tool may hand its context on to another tool, which has guards of its own. */
+  readonly #waiting = new WeakMap<CallTarget, WeakMap<ToolContext, PreparedCall>>();
+
+  constructor(parts: CallerParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes known what stands around the calls of a target. */
+  async prepare(target: CallTarget): Promise<void> {
+    await this.#parts.enhancers.injectablesOf(target);
+  }
+
+  /** Why the call may not run; `undefined` where it may. */
+  refusal(target: CallTarget, requested: RequestedCall): Awaitable<string | undefined> {
+    const prepared = this.#callOf(target, requested);
+    return prepared.origin.run(() => this.#ask(prepared, requested));
+  }
+
+  /** Runs the method. Throws or rejects with the error for the model. */
+  perform(target: CallTarget, requested: RequestedCall): unknown {
+    return this.#parts.running.call(requested, () => {
+      const prepared = this.#callOf(target, requested);
+      // What was allowed was allowed once: the next time with this context, the guards are asked again.
+      if (this.#latest === prepared) this.#latest = undefined;
+      else this.#waiting.get(target)?.delete(requested.context);
+      return prepared.origin.run(() => this.#perform(prepared, requested));
+    });
+  }
+
+  #perform(prepared: PreparedCall, requested: RequestedCall): unknown {
+    const { opened } = prepared;
+    const reason = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
+    if (reason === undefined && !(opened instanceof Promise))
+      return this.#parts.pipeline.perform(opened, requested.arguments);
+    return this.#performLater(prepared, requested, reason);
+  }
+
+  async #performLater(
+    { opened }: PreparedCall,
+    { tool, arguments: checked }: RequestedCall,
+    asked: Awaitable<string | undefined>,
+  ): Promise<unknown> {
+    const reason = await asked;
+    if (reason !== undefined)
+      return failedResult('ToolRefused', `The tool '${tool.name}' was refused: ${reason}`);
+    return this.#parts.pipeline.perform(await opened, checked);
+  }
+
+  #ask(prepared: PreparedCall, { tool }: RequestedCall): Awaitable<string | undefined> {
+    const { opened } = prepared;
+    const isAtOnce = !(opened instanceof Promise) && !this.#parts.visibility.isLimited;
+    const reason = isAtOnce ? this.#parts.pipeline.refusal(opened) : this.#askLater(prepared, tool);
+    if (reason instanceof Promise) return reason.then((said) => admitted(prepared, said));
+    return admitted(prepared, reason);
+  }
+
+  async #askLater({ origin, opened }: PreparedCall, tool: ToolDefinition): Promise<string | undefined> {
+    const { pipeline, visibility } = this.#parts;
+    const { request, isForAbsent } = origin;
+    try {
+      const ready = await opened;
+      // Without a request there is no user to ask; such a run has what it was offered before, and no more.
+      const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
+      return isVisible ? await pipeline.refusal(ready) : 'it is not available';
+    } catch (exception) {
+      // A provider or an enhancer could not be created, so there is no permission.
+      return pipeline.reasonOf(exception, { tool: tool.name, why: 'what its call needs could not be made' });
+    }
+  }
+
+  #callOf(target: CallTarget, requested: RequestedCall): PreparedCall {
+    const { tool, arguments: checked, context } = requested;
+    const latest = this.#latest;
+    if (latest?.context === context && latest.target === target) return latest;
+    const prepared = this.#waiting.get(target)?.get(context);
+    if (prepared !== undefined) return prepared;
+    if (latest !== undefined) this.#keepWaiting(latest);
+    const origin = this.#parts.requests.originOf(context);
+    const call = { tool, arguments: checked, context, request: origin.request };
+    const opened = origin.run(() => this.#prepare(target, call));
+    this.#latest = { target, context, origin, opened, isAdmitted: false };
+    return this.#latest;
+  }
+
+  #keepWaiting(prepared: PreparedCall): void {
+    const { target, context } = prepared;
+    const ofTarget = this.#waiting.get(target) ?? new WeakMap<ToolContext, PreparedCall>();
+    ofTarget.set(context, prepared);
+    this.#waiting.set(target, ofTarget);
+  }
+
+  /** At once, where the provider and all that stands around it are made once. */
+  #prepare(target: CallTarget, call: ToolCallInfo): OpenedCall | Promise<OpenedCall> {
+    const { enhancers, requests } = this.#parts;
+    try {
+      const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
+      const around = isStatic(target.wrapper) ? enhancers.staticOf(target) : undefined;
+      if (around === undefined) return this.#make(at, call);
+      return { at, around, call, args: handlerArguments(call), instance: target.wrapper.instance };
+    } catch (exception) {
+      return Promise.reject(exception);
+    }
+  }
+
+  async #make(at: TargetInContext, call: ToolCallInfo): Promise<OpenedCall> {
+    const instance = await instanceIn(at.target, at.contextId);
+    const around = await this.#parts.enhancers.around(at);
+    return { at, around, call, args: handlerArguments(call), instance };
+  }
+}
+
+function admitted(prepared: PreparedCall, reason: string | undefined): string | undefined {
+  prepared.isAdmitted = reason === undefined;
+  return reason;
+}
+
+/** Which tools a request sees, by the `visible` of the options: those of which it says `true`, and nothing else. */
+export class ToolVisibility {
+  readonly #visible: ToolwrightModuleOptions['visible'];
+  readonly #redaction: Redaction;
+  readonly #logger = new Logger('Toolwright');
+
+  constructor({ visible, redact }: Pick<ToolwrightModuleOptions, 'visible' | 'redact'>) {
+    this.#visible = visible;
+    this.#redaction = createRedaction(redact);
+  }
+
+  /** Whether anything may be hidden at all. */
+  get isLimited(): boolean {
+    return this.#visible !== undefined;
+  }
+
+  async shows(request: object | undefined, tool: ToolDefinition): Promise<boolean> {
+    if (this.#visible === undefined) return true;
+    try {
+      return (await this.#visible(request as never, tool)) === true;
+    } catch (error) {
+      const fields = loggedFields({ error }, this.#redaction);
+      this.#logger.error(new LogEntry(`The tool '${tool.name}' is hidden: visible threw`, fields));
+      return false;
+    }
+  }
+
+  /** The names of the tools that a request does not see. */
+  async hidden(request: object | undefined, tools: ToolRegistry): Promise<readonly string[]> {
+    if (this.#visible === undefined) return [];
+    const all = tools.tools();
+    const shown = await Promise.all(all.map((tool) => this.shows(request, tool)));
+    return all.filter((_tool, index) => !shown[index]).map(({ name }) => name);
+  }
+}
+
+/**
+ * The arguments that guards, interceptors and filters see. The request comes first, where those written for
+ * HTTP look for it (`switchToHttp().getRequest()`); a tool call has no response.
+ */
+function handlerArguments(call: ToolCallInfo): unknown[] {
+  return [call.request, undefined, undefined, call];
+}

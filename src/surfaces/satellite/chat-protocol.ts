@@ -1,0 +1,93 @@
+import type { ToolSchema } from '../../core/contract/llm-provider.js';
+import { checkArguments } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import type { ToolRequest } from '../../run/text/tool-call-parser.js';
+
+/**
+ * What a satellite sends: words of the user, or what a tool gave. A result goes to the model as it
+ * is, and only while a request is pending.
+ */
+export type ChatMessage =
+  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'tool_result'; readonly name: string; readonly content: string };
+
+/** The body of `POST /v1/chat`. */
+export interface ChatRequest {
+  /** 1 to 128 letters, digits and `.` `_` `~` `:` `@` `-`, not beginning with a sign. Default: a new UUID. */
+  readonly conversation_id?: string;
+  readonly messages: readonly ChatMessage[];
+}
+
+/**
+ * The reply of the assistant: the body of `POST /v1/chat` and `GET /v1/chat/{conversation_id}`. Where the model
+ * asks for a tool there is a `tool_request`, and `content` is `''`; it is pending until the next reply.
+ */
+export interface ChatResponse {
+  readonly conversation_id: string;
+  readonly message: { readonly role: 'assistant'; readonly content: string };
+  /** Why the model stopped, as its provider says it. */
+  readonly finish_reason: string;
+  readonly tool_request?: ToolRequest;
+}
+
+/** Every answer that is no {@link ChatResponse}, with a fitting status. */
+export interface ChatError {
+  readonly error: { readonly code: ChatErrorCode; readonly message: string };
+}
+
+/** What can go wrong with a request; the table is in `docs/satellite.md`. */
+export type ChatErrorCode =
+  | 'invalid_json'
+  | 'invalid_request'
+  | 'unauthorized'
+  | 'not_found'
+  | 'conversation_not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'conversation_changed'
+  | 'conversation_full'
+  | 'body_too_large'
+  | 'unsupported_media_type'
+  | 'rate_limited'
+  | 'internal_error'
+  | 'provider_failed';
+
+/** Safe in a path, a header and a log as it is; 128 characters at most. */
+const CONVERSATION_ID = /^[A-Za-z0-9][A-Za-z0-9._~:@-]{0,127}$/;
+
+export function isConversationId(value: unknown): value is string {
+  return typeof value === 'string' && CONVERSATION_ID.test(value);
+}
+
+/**
+ * Tells a model, in English, of tools that it asks for in the `tool_request` protocol: for the `systemPrompt` of
+ * `createAssistantHandler`. The same definitions give the same text, so that prompt caches hold.
+ *
+ * @example
+ * ```ts
+ * const systemPrompt = `You look after a greenhouse.\n\n${toolRequestPrompt(registry.toProviderDefs())}`;
+ * ```
+ */
+export function toolRequestPrompt(tools: readonly ToolSchema[]): string {
+  checkArguments({ of: 'toolRequestPrompt', given: { tools }, rules: { tools: DEFINITIONS } });
+  return [
+    '# Tools',
+    '',
+    'These tools can be used for you. Each line is one of them, with a JSON Schema of its arguments:',
+    '',
+    ...tools.map((tool) => JSON.stringify(tool.function)),
+    '',
+    'To have one run, let your whole message be one JSON object of exactly this form:',
+    '',
+    '{"tool_request":{"name":"the_tool","arguments":{"key":"value"}}}',
+    '',
+    'No text before or after it, no Markdown, one tool at a time, only the names above, only arguments that',
+    'fit the schema. Its result comes in the next message, which begins with [tool_result:the_tool]; nothing',
+    'else is a result. To say something, write plain text.',
+  ].join('\n');
+}
+
+const DEFINITIONS = {
+  accepts: (value: unknown) => Array.isArray(value) && value.every((tool) => isRecord(tool?.function)),
+  fix: 'registry.toProviderDefs()',
+};

@@ -1,0 +1,292 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type {
+  ConversationStore,
+  ConversationTurn,
+  StoredConversation,
+  StoredMessage,
+} from '../../../core/contract/conversation-store.js';
+import type { FinishReason } from '../../../core/contract/llm-provider.js';
+import { checkOptions } from '../../../core/errors/author-fault.js';
+import {
+  COUNT_LIMIT,
+  FUNCTION,
+  MILLISECONDS,
+  optionTable,
+  type RulesOf,
+} from '../../../core/kernel/options.js';
+import { DATABASE_PATH, inTransaction, openDatabase } from '../../../durable/stores/open-database.js';
+
+/** How much a store of conversations keeps. */
+export interface StoreLimits {
+  /** Conversations at most; a new one takes the place of the one that was used longest ago (10,000). */
+  readonly maxConversations?: number;
+  /** Milliseconds after its last turn until a conversation is forgotten (a day); `Infinity`: never. */
+  readonly expiresAfterMs?: number;
+  /** The clock, in milliseconds; default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+const STORE_LIMIT_RULES: RulesOf<StoreLimits> = {
+  maxConversations: COUNT_LIMIT,
+  expiresAfterMs: MILLISECONDS,
+  now: FUNCTION,
+};
+
+function storeLimits(limits: StoreLimits): Required<StoreLimits> {
+  const { maxConversations = 10_000, expiresAfterMs = 86_400_000, now = Date.now } = limits;
+  return { maxConversations, expiresAfterMs, now };
+}
+
+const MEMORY_OPTIONS = optionTable<StoreLimits>('MemoryConversationStore', STORE_LIMIT_RULES);
+
+type Entry = StoredConversation & { readonly usedAt: number };
+
+/**
+ * Keeps conversations in the memory of this process: a restart forgets them.
+ *
+ * @example
+ * ```ts
+ * const store = new MemoryConversationStore({ maxConversations: 500, expiresAfterMs: 3_600_000 });
+ * const handler = createAssistantHandler({ provider, model, store });
+ * ```
+ */
+export class MemoryConversationStore implements ConversationStore {
+  readonly #limits: Required<StoreLimits>;
+  /** In the order of their last turns. */
+  readonly #entries = new Map<string, Entry>();
+
+  /** @throws InvalidOptionsError (521) where a limit is no number. */
+  constructor(limits: StoreLimits = {}) {
+    checkOptions(limits, MEMORY_OPTIONS);
+    this.#limits = storeLimits(limits);
+  }
+
+  async load(conversationId: string): Promise<StoredConversation | undefined> {
+    return this.#find(conversationId);
+  }
+
+  async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
+    this.#dropExpired();
+    const before = this.#find(conversationId);
+    if (before?.turnId !== turn.after) return false;
+    const { owner } = before ?? turn;
+    this.#entries.delete(conversationId);
+    this.#entries.set(conversationId, {
+      ...(owner === undefined ? {} : { owner }),
+      turnId: turn.id,
+      messages: [...(before?.messages ?? []), ...turn.messages],
+      finishReason: turn.finishReason,
+      usedAt: this.#limits.now(),
+    });
+    for (const [oldest] of this.#entries) {
+      if (this.#entries.size <= this.#limits.maxConversations) break;
+      this.#entries.delete(oldest);
+    }
+    return true;
+  }
+
+  #find(conversationId: string): Entry | undefined {
+    const entry = this.#entries.get(conversationId);
+    return entry !== undefined && this.#hasExpired(entry) ? undefined : entry;
+  }
+
+  #dropExpired(): void {
+    for (const [id, entry] of this.#entries) {
+      // Those behind it were used later, unless the clock was put back: `#find` looks again.
+      if (!this.#hasExpired(entry)) break;
+      this.#entries.delete(id);
+    }
+  }
+
+  #hasExpired({ usedAt }: Entry): boolean {
+    return usedAt <= this.#limits.now() - this.#limits.expiresAfterMs;
+  }
+}
+
+/** Options of a {@link SqliteConversationStore}. */
+export interface SqliteConversationStoreOptions extends StoreLimits {
+  /** Path of the database; its folder must exist. `:memory:` keeps it in memory. */
+  readonly path: string;
+}
+
+const SQLITE_OPTIONS = optionTable<SqliteConversationStoreOptions>('SqliteConversationStore', {
+  ...STORE_LIMIT_RULES,
+  path: DATABASE_PATH,
+});
+
+const VERSION = 3;
+
+const BUSY_TIMEOUT_MS = 5000;
+
+const SCHEMA = `
+  CREATE TABLE turns (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation_id TEXT NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+    turn_id TEXT NOT NULL,
+    messages TEXT NOT NULL,
+    finish_reason TEXT NOT NULL,
+    extras TEXT
+  ) STRICT;
+  CREATE INDEX turns_of_conversation ON turns (conversation_id, seq);
+  CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    last_seq INTEGER NOT NULL,
+    used_at REAL NOT NULL,
+    owner TEXT
+  ) STRICT;
+  CREATE INDEX conversations_by_use ON conversations (last_seq);
+`;
+
+const ADD_OWNERS = 'ALTER TABLE conversations ADD COLUMN owner TEXT';
+/** In a column of their own: older versions that have the file open go on, and send no provider items they do not know. */
+const ADD_EXTRAS = 'ALTER TABLE turns ADD COLUMN extras TEXT';
+
+type TurnRow = {
+  readonly turn_id: string;
+  readonly messages: string;
+  readonly finish_reason: FinishReason;
+  /** What the reply has beside its text, as JSON. */
+  readonly extras: string | null;
+  /** Of the conversation. */
+  readonly owner: string | null;
+};
+
+/**
+ * Keeps conversations in a file, with the SQLite that Node brings: they outlive the process, also one that is
+ * killed, and several processes may share the file. A turn is one transaction.
+ *
+ * @example
+ * ```ts
+ * using store = new SqliteConversationStore({ path: 'conversations.sqlite' });
+ * const handler = createAssistantHandler({ provider, model, store });
+ * ```
+ */
+export class SqliteConversationStore implements ConversationStore, Disposable {
+  readonly #limits: Required<StoreLimits>;
+  readonly #database: DatabaseSync;
+  #isOpen = true;
+
+  /**
+   * @throws InvalidOptionsError (521) where a limit is no number or the path is wrong; an Error where the file is
+   * locked or was written by a newer version.
+   */
+  constructor(options: SqliteConversationStoreOptions) {
+    checkOptions(options, SQLITE_OPTIONS);
+    const { path, ...limits } = options;
+    this.#limits = storeLimits(limits);
+    this.#database = openDatabase({ of: 'SqliteConversationStore', path, busyTimeoutMs: BUSY_TIMEOUT_MS });
+    try {
+      this.#database.exec('PRAGMA foreign_keys = ON');
+      inTransaction(this.#database, () => this.#migrate());
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  async load(conversationId: string): Promise<StoredConversation | undefined> {
+    const rows = this.#database
+      .prepare(
+        `SELECT turn_id, messages, finish_reason, extras, owner FROM turns
+         JOIN conversations ON conversations.id = conversation_id AND used_at > ?
+         WHERE conversation_id = ? ORDER BY seq`,
+      )
+      .all(this.#expiry(), conversationId) as TurnRow[];
+    const last = rows.at(-1);
+    if (last === undefined) return undefined;
+    return {
+      turnId: last.turn_id,
+      ...(last.owner === null ? {} : { owner: JSON.parse(last.owner) as unknown }),
+      messages: rows.flatMap(messagesOf),
+      finishReason: last.finish_reason,
+    };
+  }
+
+  async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
+    return inTransaction(this.#database, () => {
+      const { now } = this.#limits;
+      this.#run('DELETE FROM conversations WHERE used_at <= ?', this.#expiry());
+      if (this.#lastTurnId(conversationId) !== turn.after) return false;
+      const owner = turn.owner === undefined ? null : JSON.stringify(turn.owner);
+      this.#run(
+        'INSERT OR IGNORE INTO conversations (id, last_seq, used_at, owner) VALUES (?, 0, ?, ?)',
+        ...[conversationId, now(), owner],
+      );
+      const messages = turn.messages.map(({ role, content }) => ({ role, content }));
+      const seq = this.#run(
+        'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason, extras) VALUES (?, ?, ?, ?, ?)',
+        ...[conversationId, turn.id, JSON.stringify(messages), turn.finishReason, extrasOf(turn)],
+      );
+      this.#run(
+        'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',
+        seq,
+        now(),
+        conversationId,
+      );
+      if (turn.after === undefined) this.#dropOldest();
+      return true;
+    });
+  }
+
+  /** Closes the file; the store cannot be used after it. */
+  close(): void {
+    if (this.#isOpen) this.#database.close();
+    this.#isOpen = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #dropOldest(): void {
+    const { maxConversations } = this.#limits;
+    const { count } = this.#database.prepare('SELECT count(*) AS count FROM conversations').get() as {
+      readonly count: number;
+    };
+    if (count <= maxConversations) return;
+    const oldest = 'SELECT id FROM conversations ORDER BY last_seq LIMIT ?';
+    this.#run(`DELETE FROM conversations WHERE id IN (${oldest})`, count - maxConversations);
+  }
+
+  #lastTurnId(conversationId: string): string | undefined {
+    const row = this.#database
+      .prepare('SELECT turn_id FROM turns WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1')
+      .get(conversationId) as Pick<TurnRow, 'turn_id'> | undefined;
+    return row?.turn_id;
+  }
+
+  /** Conversations that were used then or before have expired. */
+  #expiry(): number {
+    return this.#limits.now() - this.#limits.expiresAfterMs;
+  }
+
+  #migrate(): void {
+    const { user_version: version } = this.#database.prepare('PRAGMA user_version').get() as {
+      readonly user_version: number;
+    };
+    if (version > VERSION) throw new Error(`the conversations are of a newer version (${version})`);
+    if (version === 0) this.#database.exec(SCHEMA);
+    if (version === 1) this.#database.exec(ADD_OWNERS);
+    if (version === 1 || version === 2) this.#database.exec(ADD_EXTRAS);
+    if (version < VERSION) this.#database.exec(`PRAGMA user_version = ${VERSION}`);
+  }
+
+  /** Gives the number of the inserted row, if it was one. */
+  #run(sql: string, ...values: readonly (string | number | null)[]): number {
+    return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
+  }
+}
+
+/** Only replies have any, and a turn ends with its reply. */
+function extrasOf({ messages }: ConversationTurn): string | null {
+  const { reasoning, providerItems } = messages.at(-1) ?? {};
+  if (reasoning === undefined && providerItems === undefined) return null;
+  return JSON.stringify({ reasoning, providerItems });
+}
+
+function messagesOf({ messages, extras }: TurnRow): readonly StoredMessage[] {
+  const plain = JSON.parse(messages) as StoredMessage[];
+  const last = plain.at(-1);
+  if (extras === null || last === undefined) return plain;
+  return [...plain.slice(0, -1), { ...last, ...(JSON.parse(extras) as Partial<StoredMessage>) }];
+}

@@ -1,0 +1,556 @@
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import type {
+  ConversationStore,
+  StoredConversation,
+  StoredMessage,
+} from '../../../core/contract/conversation-store.js';
+import type { LLMResponse, Message } from '../../../core/contract/llm-provider.js';
+import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
+import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
+import { type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
+import { FUNCTION, withMethods } from '../../../core/kernel/options.js';
+import { SafeLog } from '../../../run/call/log.js';
+import { SentMessages } from '../../../run/loop/messages.js';
+import { askRecorded } from '../../../run/loop/request.js';
+import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
+import { parseToolRequest, type ToolRequest } from '../../../run/text/tool-call-parser.js';
+import { type ChatMessage, type ChatRequest, type ChatResponse, isConversationId } from '../chat-protocol.js';
+import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
+import {
+  AssistantFault,
+  checkConversationId,
+  corsHeaders,
+  enforceRateLimit,
+  preflightResponse,
+  readAssistantRequest,
+  readBody,
+} from './chat-request.js';
+import { MemoryConversationStore } from './conversation-store.js';
+
+type TextListener = (text: string) => void | Promise<void>;
+
+interface TurnRequest {
+  readonly conversationId: string;
+  readonly messages: readonly ChatMessage[];
+  /** Names the turn; the same one again gets the same reply again. */
+  readonly turnId?: string;
+  /** The client, if the assistant distinguishes them. */
+  readonly owner?: unknown;
+  /** The turn that must be the last one so far, where the client says so. */
+  readonly after?: string;
+  readonly systemPrompt?: string;
+  readonly signal: AbortSignal;
+  readonly onText?: TextListener;
+}
+
+/** A reply, and the turn that it ended; none where nothing was ever said. */
+interface TurnReply {
+  readonly turnId?: string;
+  readonly response: ChatResponse;
+}
+
+interface TurnServices {
+  readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
+  readonly store: ConversationStore;
+  readonly log: SafeLog;
+  /** Knows which provider items are whose. */
+  readonly sent: SentMessages;
+  readonly maxMessages: number;
+}
+
+/**
+ * One turn: what was sent goes to the model, and its reply is exposed. Nothing is executed, and the
+ * model is asked once at most. Everything is stored at the end and at once, so that a failure leaves the
+ * conversation as it was, with its pending request.
+ *
+ * Throws an {@link AssistantFault}, or the signal's reason.
+ */
+async function takeTurn(request: TurnRequest, services: TurnServices): Promise<TurnReply> {
+  const { conversationId: id, turnId = randomUUID() } = request;
+  const conversation = ownConversation(await services.store.load(id), request.owner);
+  if (conversation?.turnId === turnId) return replayed(request, conversation);
+  if (request.after !== undefined && request.after !== conversation?.turnId)
+    throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
+  const added = honoured(request.messages, conversation);
+  if (added.length === 0) {
+    // Only results that are not awaited: the model is not asked, and its last reply is still valid.
+    if (conversation !== undefined) return replayed(request, conversation);
+    const message = { role: 'assistant', content: '' } as const;
+    return { response: { conversation_id: id, message, finish_reason: 'stop' } };
+  }
+  const messages = [...(conversation?.messages ?? []), ...added];
+  if (messages.length >= services.maxMessages)
+    throw new AssistantFault('conversation_full', 'the conversation has too many messages; begin a new one');
+  const gate = request.onText && new TextGate(request.onText);
+  const reply = await ask({ ...request, gate }, messages, services);
+  const { content, finishReason } = reply;
+  const turn = {
+    id: turnId,
+    after: conversation?.turnId,
+    ...(request.owner === undefined ? {} : { owner: request.owner }),
+    messages: [...added, storedReply(reply)],
+    finishReason,
+  };
+  if (!(await services.store.append(id, turn))) return overtaken(request, services);
+  const response = toChatResponse(id, { ...turn, turnId });
+  if (response.tool_request === undefined) await gate?.end(content);
+  return { turnId, response };
+}
+
+/** The conversation, unless it has another owner: then it looks as if it did not exist. */
+function ownConversation(
+  conversation: StoredConversation | undefined,
+  owner: unknown,
+): StoredConversation | undefined {
+  if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
+  throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
+}
+
+/** Items of a reply with calls may refer to calls that will not be answered. */
+function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
+  const hasItems = providerItems !== undefined && toolCalls.length === 0;
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(hasItems ? { providerItems } : {}),
+  };
+}
+
+/** Another process was faster: with the same request, sent again, or with another one. */
+async function overtaken(request: TurnRequest, { store }: TurnServices): Promise<TurnReply> {
+  const conversation = ownConversation(await store.load(request.conversationId), request.owner);
+  if (conversation !== undefined && conversation.turnId === request.turnId)
+    return replayed({ ...request, onText: undefined }, conversation);
+  throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
+}
+
+/** The same request again: its answer got lost on the way. */
+async function replayed(request: TurnRequest, conversation: StoredConversation): Promise<TurnReply> {
+  const response = toChatResponse(request.conversationId, conversation);
+  if (response.message.content !== '') await request.onText?.(response.message.content);
+  return { turnId: conversation.turnId, response };
+}
+
+/** Without the results that are not awaited; the others are marked as results. */
+function honoured(
+  messages: readonly ChatMessage[],
+  conversation: StoredConversation | undefined,
+): readonly StoredMessage[] {
+  const isPending = pendingRequest(conversation) !== undefined;
+  return messages
+    .filter(({ role }) => role === 'user' || isPending)
+    .map((message) => ({
+      role: 'user',
+      content:
+        message.role === 'user' ? unmarked(message.content) : markResult(message.name, message.content),
+    }));
+}
+
+async function ask(
+  { conversationId, systemPrompt, signal, gate }: TurnRequest & { readonly gate?: TextGate },
+  messages: readonly Message[],
+  { model: { provider, model, llmOptions, telemetry }, log, sent }: TurnServices,
+) {
+  const system: readonly Message[] = systemPrompt ? [{ role: 'system', content: systemPrompt }] : [];
+  const history = sent.others([...system, ...messages], provider.itemKey?.(model));
+  const reply = await askRecorded(telemetry, {
+    provider,
+    request: { model, messages: history, options: llmOptions ?? {}, signal },
+    onPart: gate && ((part) => (part.type === 'text-delta' ? gate.push(part.text) : undefined)),
+  });
+  if (reply.ok) {
+    const { length } = reply.response.toolCalls;
+    if (length > 0) log.warn('Native tool calls ignored', { conversationId, count: length });
+    return reply.response;
+  }
+  if (reply.reason === 'aborted') throw signal.reason;
+  log.error('Provider failed', { conversationId, error: reply.error.cause });
+  throw new AssistantFault('provider_failed', 'the model gave no usable reply');
+}
+
+/**
+ * Hands a reply's text on while it is written, unless it may still become a tool request: then `content` will
+ * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none.
+ */
+export class TextGate {
+  readonly #show: TextListener;
+  #received = '';
+  #state: 'blank' | 'held' | 'open' = 'blank';
+
+  constructor(show: TextListener) {
+    this.#show = show;
+  }
+
+  push(text: string): void | Promise<void> {
+    this.#received += text;
+    if (this.#state === 'open') return this.#show(text);
+    if (this.#state !== 'blank') return;
+    // All before it was white space.
+    const begun = text.trimStart();
+    if (begun === '') return;
+    this.#state = begun.startsWith('{') ? 'held' : 'open';
+    if (this.#state === 'open') return this.#show(this.#received);
+  }
+
+  /** Ends the reply with what it says in the end: shows the rest, where it goes on from what was received. */
+  async end(content: string): Promise<void> {
+    if (!content.startsWith(this.#received)) return;
+    const rest = this.#state === 'open' ? content.slice(this.#received.length) : content;
+    if (rest !== '') await this.#show(rest);
+  }
+}
+
+/**
+ * The request that a conversation waits for: what its last message asks for. So each reply sets or
+ * clears it, and a store cannot keep one that was never made. A reply that was cut off asks for nothing.
+ */
+function pendingRequest(conversation: StoredConversation | undefined): ToolRequest | undefined {
+  if (conversation === undefined) return undefined;
+  const { messages, finishReason } = conversation;
+  if (finishReason === 'length' || finishReason === 'content_filter') return undefined;
+  const request = parseToolRequest(messages.at(-1)?.content);
+  try {
+    JSON.stringify(request);
+    return request;
+  } catch {
+    // What is nested deeper than the stack can be read, but not written: then it is text.
+    return undefined;
+  }
+}
+
+/** The last reply of a conversation, as clients get it. */
+function toChatResponse(id: string, conversation: StoredConversation): ChatResponse {
+  const request = pendingRequest(conversation);
+  const content = request === undefined ? (conversation.messages.at(-1)?.content ?? '') : '';
+  return {
+    conversation_id: id,
+    message: { role: 'assistant', content },
+    finish_reason: conversation.finishReason,
+    ...(request === undefined ? {} : { tool_request: request }),
+  };
+}
+
+const LONGEST_NAME = 64;
+
+/**
+ * A tool's result as the model reads it. The protocol has no role for results, so that they stand in user
+ * messages; the mark says that this one is none of the user's words. `unmarked` keeps everybody else from
+ * writing one, within a result too.
+ */
+function markResult(name: string, content: string): string {
+  const plain = name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
+  return `[tool_result:${plain}]\n${unmarked(content)}`;
+}
+
+/** Invisible characters between the letters would hide an imitation from us, and not from the model. */
+const hidden = (word: string): string => [...word].join('\\p{Cf}*');
+
+const IMITATION = new RegExp(
+  `[[［【〔⟦](?=[\\s\\p{Cf}]*${hidden('tool')}[\\s\\p{Cf}_-]*${hidden('result')})`,
+  'giu',
+);
+
+/** Text that holds no mark of a result: the bracket of an imitation is replaced, nothing else. */
+function unmarked(text: string): string {
+  return text.replace(IMITATION, '(');
+}
+
+/** Answers a request; rejects only what is no request. */
+export type AssistantHandler = (request: Request) => Promise<Response>;
+
+/**
+ * The assistant's side of the tool_request protocol as a Web-standard handler, for Hono and every
+ * server that takes such handlers; `toNodeHandler` mounts it in Node's `http`, Express and NestJS.
+ *
+ * `POST /v1/chat` takes a `ChatRequest` and gives a `ChatResponse`, or with `Accept: text/event-stream` events:
+ * `text-delta`, then `response` or `error`. `GET /v1/chat/{conversation_id}` gives the last reply again. No tool
+ * is ever executed here, and the model is asked once a request at most; it is the satellite that goes on.
+ * Errors are a `ChatError` with a status; `docs/satellite.md` has the table.
+ *
+ * @throws InvalidOptionsError (521) where the options are wrong.
+ *
+ * @example
+ * ```ts
+ * const handler = createAssistantHandler({
+ *   provider,
+ *   model: 'gpt-5',
+ *   systemPrompt: toolRequestPrompt(registry.toProviderDefs()),
+ *   store: new SqliteConversationStore({ path: 'conversations.db' }),
+ *   token: 'a-long-secret',
+ * });
+ * createServer(toNodeHandler(handler)).listen(8080);
+ * ```
+ */
+export function createAssistantHandler(options: AssistantHandlerOptions): AssistantHandler {
+  checkOptions(options, ASSISTANT_OPTIONS);
+  const service = new ChatService(options);
+  return async (request) => {
+    checkArguments({
+      of: 'the handler of createAssistantHandler',
+      given: { request },
+      rules: { request: REQUEST },
+    });
+    const response = await route(request, service, options).catch((thrown: unknown) => {
+      const { status, body, headers } = service.faultOf(thrown, request);
+      return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } });
+    });
+    for (const [name, value] of Object.entries(corsHeaders(request, options.cors)))
+      response.headers.set(name, value);
+    return response;
+  };
+}
+
+const REQUEST = withMethods(
+  ['text'],
+  'a Request of the Web; in Node’s http, toNodeHandler(handler) makes one',
+);
+
+/**
+ * Mounts a handler in Node's `http`, Express, Fastify or NestJS. The path is the whole one, also below an Express mount
+ * point: give the handler its `basePath`. A body that a parser has already read is taken from `request.body`.
+ *
+ * @example
+ * ```ts
+ * const handler = createAssistantHandler({ provider, model });
+ * createServer(toNodeHandler(handler)).listen(8080);
+ * ```
+ */
+export function toNodeHandler(handler: AssistantHandler): NodeHandler {
+  checkArguments({ of: 'toNodeHandler', given: { handler }, rules: { handler: HANDLER } });
+  return nodeListener(handler);
+}
+
+const HANDLER = { ...FUNCTION, fix: 'createAssistantHandler({ provider, model })' };
+
+async function route(
+  request: Request,
+  service: ChatService,
+  { basePath = '', token, rateLimit, cors }: AssistantHandlerOptions,
+): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : '';
+  const [, id] = /^\/v1\/chat(?:\/([^/]+))?$/.exec(path) ?? [undefined, null];
+  if (id === null) throw new AssistantFault('not_found', 'there is nothing at this path');
+  const preflight = preflightResponse(request, cors);
+  if (preflight !== undefined) return preflight;
+  const method = id === undefined ? 'POST' : 'GET';
+  if (request.method !== method)
+    throw new AssistantFault('method_not_allowed', `only ${method} is possible here`, { allow: method });
+  checkToken(request, token);
+  await enforceRateLimit(request, rateLimit);
+  if (id === undefined) return service.post(request);
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(id);
+  } catch {
+    throw new AssistantFault('invalid_request', 'the path is not encoded as it should be');
+  }
+  return service.get(decoded, request);
+}
+
+/** The two things that can be asked of an assistant; faults are thrown. */
+class ChatService {
+  readonly log: SafeLog;
+  readonly #options: AssistantHandlerOptions;
+  readonly #store;
+  readonly #sent: SentMessages;
+  /**
+   * Requests of one conversation wait for each other: to refuse the second would lose what a user said twice in
+   * a hurry. Those of another process do not wait; the store lets only one of them in.
+   */
+  readonly #queue = new KeyQueue();
+
+  constructor(options: AssistantHandlerOptions) {
+    this.#options = options;
+    this.#store = options.store ?? new MemoryConversationStore();
+    this.log = new SafeLog(options.logger);
+    this.#sent = new SentMessages([], options.logger);
+  }
+
+  async post(request: Request): Promise<Response> {
+    const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
+    const body = readAssistantRequest(await readBody(request, maxBodyBytes));
+    const turn = await this.#turnRequest(request, body);
+    const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
+    if (!isStream) return jsonReply(await this.#take(turn));
+    return eventStreamResponse(
+      async (send, signal) => {
+        try {
+          const onText = (text: string): Promise<void> => send('text-delta', { text });
+          const { response, turnId } = await this.#take({ ...turn, signal, onText });
+          await send('response', response, turnId);
+        } catch (thrown) {
+          await send('error', this.faultOf(thrown, { signal }).body);
+        }
+      },
+      { heartbeatMs, signal: request.signal },
+    );
+  }
+
+  /** `GET /v1/chat/{conversation_id}`: the last reply again, with the request that is pending. */
+  async get(conversationId: string, request: Request): Promise<Response> {
+    const id = checkConversationId(conversationId);
+    const owner = await this.#ownerOf(request);
+    const conversation = ownConversation(await this.#store.load(id), owner);
+    if (conversation === undefined)
+      throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
+    return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
+  }
+
+  /** The response for anything that was thrown. */
+  faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): AssistantFault {
+    if (thrown instanceof AssistantFault) return thrown;
+    // The client has left: there is no error to report.
+    if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
+    this.log.error('Request failed', { error: thrown });
+    return new AssistantFault('internal_error', 'something went wrong here');
+  }
+
+  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
+    const { systemPrompt } = this.#options;
+    return {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
+      signal: request.signal,
+    };
+  }
+
+  async #ownerOf(request: Request): Promise<unknown> {
+    const { owner } = this.#options;
+    return owner && ownerOf({ owner: await owner(request) });
+  }
+
+  #take(turn: TurnRequest): Promise<TurnReply> {
+    const { maxMessages = 1000 } = this.#options;
+    const made = { store: this.#store, log: this.log, sent: this.#sent };
+    const services = { ...made, model: this.#options, maxMessages };
+    return this.#queue.run(turn.conversationId, turn.signal, () => takeTurn(turn, services));
+  }
+}
+
+function turnIdOf(value: string | null | undefined, header: string): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (isConversationId(value)) return value;
+  throw new AssistantFault('invalid_request', `${header} must be 1 to 128 letters, digits and . _ ~ : @ -`);
+}
+
+function jsonReply({ turnId, response }: TurnReply): Response {
+  const headers = { 'cache-control': 'no-store', ...(turnId === undefined ? {} : { etag: `"${turnId}"` }) };
+  return Response.json(response, { headers });
+}
+
+/** Lets work of one key run one after the other, in order of arrival; other keys do not wait. */
+export class KeyQueue {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  /** Rejects with the signal's reason where it is aborted before the turn has come. */
+  async run<Value>(key: string, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+    const before = this.#tails.get(key);
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+    // Who leaves the queue early must not let those behind him pass those before him.
+    const tail = before === undefined ? done : before.then(() => done);
+    this.#tails.set(key, tail);
+    try {
+      if (before !== undefined) await unlessAborted(before, signal);
+      return await work();
+    } finally {
+      finish();
+      void tail.then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    }
+  }
+}
+
+/** Sends one event, and waits while the client reads nothing; `id` is what it may name as the last one it saw. */
+type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
+
+interface EventStreamOptions {
+  /** Milliseconds between two comments; a client that reads nothing for so many times as long is gone. */
+  readonly heartbeatMs: number;
+  /** Ends the work as well as a client that goes away does. */
+  readonly signal: AbortSignal;
+}
+
+/** Bytes that wait for a slow reader; its work waits for the rest. */
+const MOST_WAITING = 64 * 1024;
+
+const SILENT_HEARTBEATS = 4;
+
+/**
+ * A response of server-sent events. It begins at once, so that proxies and clients see it live; `work` must not
+ * reject, and the stream ends when it does.
+ */
+function eventStreamResponse(
+  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
+  { heartbeatMs, signal }: EventStreamOptions,
+): Response {
+  const encoder = new TextEncoder();
+  const gone = new AbortController();
+  let controller: ReadableStreamDefaultController<Uint8Array>;
+  let heartbeat: NodeJS.Timeout | undefined;
+  /** The work waits until the client reads on. */
+  let reading: PromiseWithResolvers<void> | undefined;
+  const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
+  const write = (text: string): void => {
+    if (!gone.signal.aborted) controller.enqueue(encoder.encode(text));
+  };
+  const resume = (): void => {
+    reading?.resolve();
+    reading = undefined;
+  };
+  const leave = (reason: unknown): void => {
+    clearInterval(heartbeat);
+    gone.abort(reason);
+    resume();
+  };
+  const giveUp = (): void => {
+    const reason = new Error('the client does not read its events');
+    controller.error(reason);
+    leave(reason);
+  };
+  const send: SendEvent = async (event, data, id) => {
+    const name = id === undefined ? '' : `id: ${id}\n`;
+    write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
+    if (!isFull()) return;
+    reading ??= Promise.withResolvers<void>();
+    const timer = setTimeout(giveUp, Math.min(heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS)).unref();
+    await reading.promise;
+    clearTimeout(timer);
+  };
+  // Who does not read needs no sign of life, and it would wait with the rest.
+  const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
+  const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
+    controller = opened;
+    heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
+    void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
+      clearInterval(heartbeat);
+      if (!gone.signal.aborted) controller.close();
+    });
+  };
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING });
+  const body = new ReadableStream<Uint8Array>({ start, pull: resume, cancel: leave }, strategy);
+  return new Response(body, { headers: EVENT_STREAM });
+}
+
+/** No proxy is to collect the events before it hands them on. */
+const EVENT_STREAM = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+};
+
+/** Throws an {@link AssistantFault} unless the request brings the token; takes as long for every wrong one. */
+function checkToken({ headers }: Request, token: string | undefined): void {
+  if (token === undefined) return;
+  const [, sent = ''] = /^bearer +(.*)$/i.exec(headers.get('authorization') ?? '') ?? [];
+  // Digests have one length, whatever was sent.
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
+  throw new AssistantFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
+}

@@ -1,0 +1,608 @@
+import { statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { keepsBudgets } from '../../core/contract/budget.js';
+import type { StoreWithBudgets } from '../../core/contract/budget-ledger.js';
+import type { ToolPolicy } from '../../core/contract/call.js';
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { Hooks } from '../../core/contract/hooks.js';
+import { keepsJobs } from '../../core/contract/job-store.js';
+import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import type { Logger } from '../../core/contract/ports.js';
+import { keepsSchedules, type StoreWithSchedules } from '../../core/contract/schedule-store.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import {
+  type InvalidOption,
+  InvalidOptionsError,
+  refuseOptions,
+  ToolDeclarationError,
+} from '../../core/errors/author-fault.js';
+import { errorMessage, ofAnotherCopy } from '../../core/kernel/error-message.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { toolMethods } from '../../core/metadata/class-record.js';
+import { bothPolicies } from '../../run/call/allow.js';
+import type { RegisteredTool } from '../../run/call/registration.js';
+import { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { ConversationsStore } from '../../run/conversation/conversations-options.js';
+import { budgetFaults } from '../../run/loop/budget-accounts.js';
+import type { ToolContainer } from '../../tools/discovery/containers/toolset-host.js';
+import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
+import type { NamedAgent } from '../agents/index.js';
+import type { PermissionMode, Permissions } from '../permissions/index.js';
+import type { SandboxShellOptions } from '../sandbox/index.js';
+import type { CommandShell } from '../shell/index.js';
+import { Agent } from './agent.js';
+import {
+  type AgentMcpClient,
+  type AgentMcpServer,
+  type AgentOptions,
+  type ConfiguredAgentOptions,
+  type OtherAgent,
+  type StoreSettings,
+  TOOLBOX_NAMES,
+  type Toolbox,
+  type ToolboxSettings,
+} from './agent-options.js';
+import { type AgentStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
+import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
+
+interface ToolboxSurroundings {
+  /** Where named toolboxes work, absolute. */
+  readonly folder: string;
+  /** Where the paths in their settings begin, absolute. */
+  readonly base: string;
+  readonly container?: ToolContainer | undefined;
+  readonly logger?: Logger | undefined;
+  /** Of the agent itself, where they are right. */
+  readonly provider?: LLMProvider | undefined;
+  readonly model?: string | undefined;
+  readonly policy?: ToolPolicy | undefined;
+  readonly hooks?: readonly Hooks[] | undefined;
+  readonly permissions?: Permissions | undefined;
+  readonly store?: ConversationsStore | undefined;
+}
+
+/**
+ * Opens a toolbox; what is named is loaded now.
+ *
+ * @throws InvalidOptionsError (521), ToolDeclarationError (502), and what the system says of a folder.
+ */
+async function openToolbox(
+  toolbox: Toolbox,
+  around: ToolboxSurroundings,
+): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
+  if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
+  const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
+  refuseOptions(faults.map((fault) => ({ ...fault, where: 'toolbox', option: '' })));
+  const named = readNamed(toolbox, { names: TOOLBOX_NAMES, of: 'toolbox' });
+  const registry = new ToolRegistry(around.logger && { logger: around.logger });
+  if (named === undefined) return { tools: registry.register(...ownTools(toolbox, around)) };
+  const open = OPENERS[named.name as keyof ToolboxSettings];
+  const { tools, close } = await open(named.settings as never, around);
+  return { tools: registry.register(...tools), close };
+}
+
+/** A registry's policies and hooks stay behind when its tools are merged: what they guard must not be unguarded. */
+function checked(registry: ToolRegistry): ToolRegistry {
+  const lost = (what: string, option: string): InvalidOption => ({
+    where: 'toolbox',
+    option: '',
+    problem: `the registry has ${what} of its own, which would not be heard`,
+    fix: `${option}: … of createAgent, and a registry without`,
+  });
+  refuseOptions([
+    ...(registry.policies.length > 0 ? [lost('a policy', 'policy')] : []),
+    ...(registry.hooks.length > 0 ? [lost('hooks', 'hooks')] : []),
+  ]);
+  return registry;
+}
+
+function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings): readonly RegisteredTool[] {
+  const given = { ...(container && { container }), ...(logger && { logger }) };
+  if (isToolset(toolbox)) return discoverTools({ ...given, toolsets: [toolbox] });
+  const maker: unknown = typeof toolbox === 'object' && toolbox !== null ? toolbox.constructor : undefined;
+  if (isToolset(maker)) return toolsOfInstances(toolbox as object);
+  const mistake = mistakenFor(toolbox, maker);
+  if (mistake !== undefined) throw new InvalidOptionsError([{ where: 'toolbox', option: '', ...mistake }]);
+  return [toolbox as RegisteredTool];
+}
+
+/** What is wrong with a value that is not a toolbox. A function is never called: it may do anything. */
+function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
+  const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
+  if (typeof toolbox === 'function') {
+    if (/^class\b/.test(Function.prototype.toString.call(toolbox)))
+      return { problem: `the class ${toolbox.name} has no tools`, fix };
+    return { problem: 'a function is no toolbox', fix: 'the tool that it gives: defineTool({ … })' };
+  }
+  if (typeof maker !== 'function' || maker === Object || 'execute' in (toolbox as object)) return undefined;
+  return { problem: `an instance of ${maker.name} has no tools`, fix };
+}
+
+function isToolset(value: unknown): value is ClassType {
+  return typeof value === 'function' && value !== Object && toolMethods(value as ClassType).length > 0;
+}
+
+/** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
+async function openToolboxes(
+  toolboxes: readonly PlacedToolbox[],
+  { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxSurroundings },
+): Promise<{ readonly tools: ToolRegistry; readonly closers: readonly (() => Promise<void>)[] }> {
+  const tools = new ToolRegistry();
+  const closers: (() => Promise<void>)[] = [];
+  const places = new Map<string, string>();
+  for (const { at, toolbox } of toolboxes.flatMap(flatToolboxes)) {
+    const open = await faults.of(at, () => openToolbox(toolbox, around(at)), at === 'skills' ? {} : toolbox);
+    if (open === undefined) continue;
+    if (open.close !== undefined) closers.push(open.close);
+    const names = open.tools.list();
+    for (const other of new Set(names.flatMap((name) => places.get(name) ?? [])))
+      faults.add(at, {
+        problem: twice(
+          at,
+          other,
+          names.filter((name) => places.get(name) === other),
+        ),
+        fix: '@Toolset({ prefix }) for one of them, or one of them left out',
+      });
+    for (const name of names) places.set(name, at);
+    tools.merge(open.tools);
+  }
+  return { tools, closers };
+}
+
+const MOST_NAMED = 3;
+
+function twice(at: string, other: string, names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => `'${name}'`);
+  if (names.length === 1) return `${at} has a tool ${shown[0]}, which ${other} has, too`;
+  const rest = names.length > MOST_NAMED ? ', …' : '';
+  return `${at} has ${names.length} tools that ${other} has, too: ${shown.join(', ')}${rest}`;
+}
+
+interface PlacedToolbox {
+  readonly at: string;
+  readonly toolbox: Toolbox;
+}
+
+function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[] {
+  if (!Array.isArray(toolbox)) return [{ at, toolbox }];
+  return toolbox.flatMap((one, index) => flatToolboxes({ at: `${at}[${index}]`, toolbox: one }));
+}
+
+/** The tools of a toolbox that has a name, and what ends what they have started. */
+interface NamedTools {
+  readonly tools: readonly ToolDefinition[];
+  readonly close?: (() => Promise<void>) | undefined;
+}
+
+type Open<Settings> = (settings: Settings, around: ToolboxSurroundings) => Promise<NamedTools>;
+
+const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
+  async files(settings, { folder, base }) {
+    const { fileTools } = await import('../files/index.js');
+    return { tools: fileTools({ ...settings, root: placeIn(base, settings.root) ?? folder }) };
+  },
+  async shell({ sandbox, ...settings }, { folder, base, permissions, logger }) {
+    const { LocalShell, ShellTools } = await import('../shell/index.js');
+    const own = { ...settings, folder: placeIn(base, settings.folder) ?? folder, ...(logger && { logger }) };
+    const isLocal = sandbox === undefined ? permissions?.mode !== 'auto' : !isRecord(sandbox);
+    const shell = isLocal
+      ? new LocalShell({ ...own, ...(sandbox !== undefined && { sandbox: sandbox as 'external' }) })
+      : await sandboxed({ ...own, ...(isRecord(sandbox) && sandbox) }, permissions);
+    const instance = new ShellTools(shell);
+    return { tools: toolsOfInstances(instance), close: () => instance.dispose() };
+  },
+  async web({ search, ...settings }) {
+    const { SearxngSearch, WebSearch, webTools } = await import('../web/index.js');
+    const faults = new AgentFaults(() => 'web');
+    const find = (): InstanceType<typeof WebSearch> | undefined => {
+      if (search === undefined || search instanceof WebSearch) return search;
+      const engine = readNamed(search, { names: ['searxng'], of: 'search engine' });
+      return new SearxngSearch(engine?.settings as never);
+    };
+    const engine = await faults.of('search', find, search);
+    const tools = await faults.of('', () => webTools({ ...settings, ...(engine && { search: engine }) }));
+    faults.throwAll();
+    return { tools: tools ?? [] };
+  },
+  async tasks(settings) {
+    const wrong = { where: 'tasks', problem: 'tasks have no settings', fix: "'tasks'" };
+    refuseOptions(Object.keys(settings).map((option) => ({ ...wrong, option })));
+    const { taskTools } = await import('../tasks/index.js');
+    return { tools: taskTools() };
+  },
+  async skills({ folder: named, ...settings }, { folder, base }) {
+    const { skillTools } = await import('../skills/index.js');
+    const root = placeIn(base, settings.root) ?? folder;
+    return { tools: skillTools({ ...settings, root, folder: foldersIn(base, named) }) };
+  },
+  async openapi({ document, ...settings }, { base }) {
+    const { toolsFromOpenApi } = await import('../openapi/index.js');
+    const faults = new AgentFaults(() => 'openapi');
+    const read = await faults.of('', () => readDocument(document, base));
+    const tools = await faults.of('', () => {
+      try {
+        return toolsFromOpenApi(read, settings);
+      } catch (error) {
+        // Of a document that cannot be read, nothing else is to be said.
+        if (read === undefined && error instanceof ToolDeclarationError) return [];
+        throw error;
+      }
+    });
+    faults.throwAll();
+    return { tools: tools ?? [] };
+  },
+  async schedule(settings, { store }) {
+    const { scheduleTools } = await import('../schedule/index.js');
+    try {
+      return { tools: scheduleTools({ ...settings, store: store as unknown as StoreWithSchedules }) };
+    } catch (error) {
+      if (keepsSchedules(store) || !(error instanceof InvalidOptionsError)) throw error;
+      const others = error.faults.filter(({ option }) => option !== 'store');
+      throw new InvalidOptionsError([...missingStore('schedules').faults, ...others]);
+    }
+  },
+  async agents({ agents: others, total, ...settings }, around) {
+    const { Agents, agentTools } = await import('../agents/index.js');
+    const { store, permissions } = around;
+    const known = total === undefined || keepsBudgets(store) ? [] : missingStore('budgets').faults;
+    const faults = new AgentFaults(() => 'agents');
+    const opened = await openOthers(others, around, faults);
+    const kept = keepsBudgets(store) ? { store: store as unknown as StoreWithBudgets } : {};
+    const made = { ...settings, ...(total === undefined ? {} : { total, ...kept }), agents: opened.agents };
+    const areNone = !faults.isEmpty && Object.keys(opened.agents).length === 0;
+    const agents = areNone ? undefined : await faults.of('', () => new Agents(made));
+    const close = async (): Promise<void> => {
+      agents?.dispose();
+      for (const closeOne of opened.closers) await closeOne();
+    };
+    if (agents !== undefined && faults.isEmpty)
+      return { tools: agentTools(agents, permissions && { permissions }), close };
+    await close();
+    throw withFaults(known, faults.error);
+  },
+};
+
+/** What rules close to tools is closed to commands, too, beside what the settings say. */
+async function sandboxed(
+  options: SandboxShellOptions,
+  permissions: Permissions | undefined,
+): Promise<CommandShell> {
+  const { sandboxShell } = await import('../sandbox/index.js');
+  const { unreadable = [], unwritable = [] } = permissions?.closedPaths() ?? {};
+  const all = (own: unknown, more: readonly string[]) =>
+    own === undefined ? more : Array.isArray(own) ? [...own, ...more] : (own as readonly string[]);
+  return sandboxShell({
+    ...options,
+    unreadable: all(options.unreadable, unreadable),
+    unwritable: all(options.unwritable, unwritable),
+  });
+}
+
+/** @throws InvalidOptionsError (521) where it is missing, cannot be read, or is no JSON. */
+async function readDocument(document: unknown, base: string): Promise<unknown> {
+  const fix = 'the path of a JSON file with an OpenAPI document, or the document itself';
+  const wrong = (problem: string) =>
+    new InvalidOptionsError([{ where: 'openapi', option: 'document', problem, fix }]);
+  if (document === undefined) throw wrong('document is missing');
+  if (typeof document !== 'string') return document;
+  const path = resolve(base, document);
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw wrong(`${path} cannot be read (${codeOf(error) ?? errorMessage(error)})`);
+  });
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw wrong(`${path} is no JSON`);
+  }
+}
+
+function missingStore(what: string): InvalidOptionsError {
+  const problem = `the agent has no store that keeps ${what}`;
+  const fix = "store: { sqlite: { path: 'agent.sqlite' } } of createAgent";
+  return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
+}
+
+/** The known faults and those of an error; a missing store is reported once. */
+function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
+  if (known.length === 0) return error;
+  if (error instanceof InvalidOptionsError)
+    return new InvalidOptionsError([...known, ...error.faults.filter(({ option }) => option !== 'store')]);
+  if (error instanceof ToolDeclarationError)
+    return new InvalidOptionsError([...known, ...error.faults.map((fault) => ({ ...fault, option: '' }))]);
+  return error;
+}
+
+const UNKNOWN_PROVIDER: LLMProvider = { chat: () => Promise.reject(new TypeError('There is no provider')) };
+
+interface OpenOthers {
+  readonly agents: Record<string, NamedAgent>;
+  readonly closers: readonly (() => Promise<void>)[];
+}
+
+/** Opens the toolboxes of other agents. They are under the policy of the agent and within its hooks, whoever asks them. */
+async function openOthers(
+  others: Readonly<Record<string, OtherAgent>>,
+  around: ToolboxSurroundings,
+  faults: AgentFaults,
+): Promise<OpenOthers> {
+  if (!isRecord(others)) return { agents: others, closers: [] };
+  const agents: Record<string, NamedAgent> = {};
+  const closers: (() => Promise<void>)[] = [];
+  for (const [name, other] of Object.entries(others)) {
+    const at = `agents.${name}`;
+    if (!isRecord(other)) {
+      faults.add(at, { problem: `${at} is no object`, fix: "{ description: '…', toolboxes: ['web'] }" });
+      continue;
+    }
+    const { toolboxes = [], provider, policy, hooks = [], ...own } = other as OtherAgent;
+    const all = Array.isArray(hooks) ? [...(around.hooks ?? []), ...hooks] : hooks;
+    const open = await openToolboxes([{ at: `${at}.toolboxes`, toolbox: toolboxes }], {
+      faults,
+      around: () => around,
+    });
+    closers.push(...open.closers);
+    const both = bothPolicies(around.policy, policy);
+    const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
+    agents[name] = {
+      ...own,
+      // A missing provider is reported for the outer agent.
+      provider: asked ?? around.provider ?? UNKNOWN_PROVIDER,
+      model: own.model ?? around.model ?? 'unknown',
+      tools: own.agents === undefined ? open.tools : open.tools.tools(),
+      ...(both && { policy: both }),
+      ...(Array.isArray(all) && all.length === 0 ? {} : { hooks: all }),
+    };
+  }
+  return { agents, closers };
+}
+
+/** What is no path is left for the toolset to refuse. */
+function placeIn(base: string, path: string | undefined): string | undefined {
+  return typeof path === 'string' && path !== '' ? resolve(base, path) : path;
+}
+
+function foldersIn(base: string, folder: string | readonly string[]): string | readonly string[] {
+  const place = (one: string) => placeIn(base, one) ?? one;
+  return Array.isArray(folder) ? folder.map(place) : place(folder as string);
+}
+
+/**
+ * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and
+ * whatever else its runs are to have. What is named is loaded when it is named, and what was opened here is closed by
+ * {@link Agent.close}.
+ *
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) naming everything that is wrong, with the file that
+ *   it stands in; nothing stays open then.
+ *
+ * @example
+ * ```ts
+ * await using agent = await createAgent({
+ *   provider: 'openai',
+ *   model: 'gpt-5',
+ *   toolboxes: ['files', 'shell', ShopTools],
+ *   permissions: { mode: 'ask', rules: [{ decision: 'allow', command: 'npm test' }] },
+ *   store: { sqlite: { path: 'agent.sqlite' } },
+ * });
+ * const { content, status } = await agent.run('Why does the test fail?');
+ * ```
+ */
+export async function createAgent(options: AgentOptions | ConfiguredAgentOptions): Promise<Agent> {
+  const read = readAgentOptions(options);
+  const opened: Closers = [];
+  try {
+    return await putTogether(read, opened);
+  } catch (error) {
+    // What is wrong with the options says more than what could not be closed because of it.
+    await closeAll(opened).catch(() => {});
+    throw error;
+  }
+}
+
+/** Closes what has been opened so far. */
+type Closers = (() => unknown)[];
+
+/** Closes everything, the last first, even if some of it fails: then it throws the first failure at the end. */
+async function closeAll(closers: Closers): Promise<void> {
+  const failures: unknown[] = [];
+  for (const close of closers.splice(0).reverse())
+    try {
+      await close();
+    } catch (error) {
+      failures.push(error);
+    }
+  if (failures.length > 0) throw failures[0];
+}
+
+async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
+  const { faults, options } = read;
+  const { logger, hooks, engine } = options;
+  // A missing one has been reported already.
+  const provider =
+    options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
+  const permissions = await openPermissions(read);
+  const { telemetry: named } = options;
+  const telemetry = named && (await faults.of('telemetry', () => openTelemetryOf(named), named));
+  const store = await addStore(read, opened);
+  addBudgetFaults(read, store);
+  // Also the policy of the runs: agents within a call are under that of its run.
+  const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
+  const registry = new ToolRegistry({
+    ...(logger && !faults.has('logger') && { logger }),
+    ...(telemetry && { telemetry }),
+    // Around calls of the registry and of jobs, too, and not only those of runs.
+    ...(hooks && !faults.has('hooks') && { hooks }),
+    // Work that a call starts is a job whoever makes it.
+    ...(engine && !faults.has('engine') && keepsJobs(store) && { engine, store }),
+    policy: policy ?? (() => false),
+  });
+  await addToolboxes(registry, read, { opened, provider, policy, permissions, store });
+  await addMcpTools(registry, read, opened);
+  faults.throwAll();
+  return new Agent({
+    options: { ...options, ...(policy && { policy }) },
+    provider: provider as LLMProvider,
+    permissions: permissions as Permissions,
+    registry,
+    ...(store && { store }),
+    ...(telemetry && { telemetry }),
+    close: () => closeAll(opened),
+  });
+}
+
+async function openPermissions({
+  options,
+  faults,
+  baseOf,
+  folderPermissions,
+}: ReadOptions): Promise<Permissions | undefined> {
+  const { permissions: given = {}, folderConfigFile } = options;
+  if (typeof given !== 'object' || given === null) return undefined;
+  if ('policy' in given && typeof given.policy === 'function') {
+    if (folderConfigFile !== undefined)
+      faults.add('permissions', {
+        problem: 'permissions are made already, and folderConfigFile has a say in them',
+        fix: "permissions: { mode: 'ask', rules: […] }",
+      });
+    return given as Permissions;
+  }
+  const { Permissions } = await import('../permissions/index.js');
+  const { file, ...settings } = given as Exclude<typeof given, Permissions>;
+  const place = typeof file === 'string' && file !== '' ? resolve(baseOf('permissions'), file) : file;
+  const own = 'file' in given ? { ...settings, file: place } : settings;
+  const made = await faults.of('permissions', () => new Permissions(own));
+  if (folderPermissions === undefined) return made;
+  const { mode, rules = [] } = folderPermissions;
+  const ofFolder = await faults.of('folderConfigFile', () => new Permissions({ ...folderPermissions }), {
+    permissions: folderPermissions,
+  });
+  if (made === undefined || ofFolder === undefined) return undefined;
+  return new Permissions({
+    ...own,
+    mode: stricterMode(own.mode, mode),
+    folderRules: [...(own.folderRules ?? []), ...rules],
+  });
+}
+
+interface ToolboxParts extends Pick<ToolboxSurroundings, 'provider' | 'policy' | 'permissions' | 'store'> {
+  readonly opened: Closers;
+}
+
+async function addToolboxes(
+  registry: ToolRegistry,
+  { options, faults, baseOf }: ReadOptions,
+  { opened, ...parts }: ToolboxParts,
+): Promise<void> {
+  const { toolboxes = [], skills, model, folder: named = '.' } = options;
+  if (!Array.isArray(toolboxes) || faults.has('folder')) return;
+  const given = resolve(baseOf('folder'), named);
+  const isThere = statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!isThere)
+    faults.add('folder', {
+      problem: `folder is ${given}, which is no folder`,
+      fix: 'folder: process.cwd(), or the path of another folder that is there',
+    });
+  // All other mistakes in toolboxes are reported, too; nothing runs.
+  const folder = isThere ? given : process.cwd();
+  const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
+  if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
+  const container = faults.has('container') ? undefined : options.container;
+  const logger = faults.has('logger') ? undefined : options.logger;
+  const hooks = faults.has('hooks') ? undefined : options.hooks;
+  const around = (at: string): ToolboxSurroundings => {
+    return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
+  };
+  const { tools, closers } = await openToolboxes(all, { faults, around });
+  opened.push(...closers);
+  registry.merge(tools);
+}
+
+async function addStore(
+  { options, faults, baseOf }: ReadOptions,
+  opened: Closers,
+): Promise<AgentStore['store'] | undefined> {
+  const { store: given, engine, conversations } = options;
+  if (engine === undefined && conversations?.jobConcurrency !== undefined)
+    faults.add('conversations.jobConcurrency', {
+      problem: 'conversations.jobConcurrency is of the jobs of an engine, and there is no engine',
+      fix: 'no jobConcurrency',
+    });
+  if (given === undefined) {
+    if (engine !== undefined)
+      faults.add('store', {
+        problem: 'store is missing, which keeps the jobs of engine',
+        fix: STORE_FIX,
+      });
+    return undefined;
+  }
+  const open = await faults.of(
+    'store',
+    () => openAgentStore(withPath(given, faults), baseOf('store')),
+    given,
+  );
+  if (open?.close !== undefined) opened.push(open.close);
+  if (engine !== undefined && open !== undefined && !keepsJobs(open.store))
+    faults.add('store', {
+      problem: 'store keeps no jobs, and those of engine are to be kept',
+      fix: STORE_FIX,
+    });
+  return open?.store;
+}
+
+/** Without a path no file is made; other mistakes are reported all the same. */
+function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions['faults']): typeof given {
+  const isOpen = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
+  return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
+}
+
+function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['store'] | undefined): void {
+  const { budget, model, fallback = [] } = options;
+  if (budget === undefined || ['budget', 'model', 'fallback', 'store'].some((name) => faults.has(name)))
+    return;
+  const models = [{ model }, ...fallback].flatMap((next) =>
+    'model' in next && next.model ? [next.model] : [],
+  );
+  for (const { option, problem, fix } of budgetFaults(budget, { models, store }))
+    faults.add(option, { problem, fix: option === 'budget.store' ? STORE_FIX : fix });
+}
+
+const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
+
+/** Tools of MCP servers. Whoever answers over a network is asked last: not where something else is wrong. */
+async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Closers): Promise<void> {
+  const { options, faults } = read;
+  if (!isRecord(options.mcp)) return;
+  const clients: [string, AgentMcpClient][] = [];
+  for (const [prefix, given] of Object.entries(options.mcp)) {
+    const client = await faults.of(`mcp.${prefix}`, () => clientOf(given, read));
+    if (client !== undefined) clients.push([prefix, client]);
+  }
+  if (clients.length === 0 || !faults.isEmpty) return;
+  const { followMcpTools } = await import('../../surfaces/mcp/index.js');
+  const { logger } = options;
+  for (const [prefix, client] of clients) {
+    const following = await faults.of(`mcp.${prefix}`, () =>
+      followMcpTools(registry, client, { prefix, ...(logger && { logger }) }),
+    );
+    if (following !== undefined) opened.push(() => following.close());
+  }
+}
+
+async function clientOf(
+  given: AgentMcpClient | AgentMcpServer,
+  { options, baseOf }: ReadOptions,
+): Promise<AgentMcpClient> {
+  if (typeof given === 'function' || (isRecord(given) && 'close' in given)) return given as AgentMcpClient;
+  const { serverConnection } = await import('../../surfaces/mcp/client/connect-server.js');
+  const folder = resolve(baseOf('folder'), options.folder ?? '.');
+  if (!isRecord(given) || 'url' in given) return serverConnection(given as AgentMcpServer);
+  const { cwd, ...settings } = given as Extract<AgentMcpServer, { readonly command: string }>;
+  return serverConnection({ ...settings, cwd: cwd === undefined ? folder : resolve(baseOf('mcp'), cwd) });
+}
+
+const STRICTNESS: readonly PermissionMode[] = ['auto', 'ask', 'read-only'];
+
+function stricterMode(one: PermissionMode = 'ask', other: PermissionMode = one): PermissionMode {
+  return STRICTNESS.indexOf(other) > STRICTNESS.indexOf(one) ? other : one;
+}

@@ -1,0 +1,350 @@
+import { Parser } from 'expr-eval-fork';
+import { Param, Tool } from '../../../decorators/index.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
+import { checkOptions } from '../../core/errors/author-fault.js';
+import { FUNCTION, optionTable } from '../../core/kernel/options.js';
+import { defineTool } from '../../tools/discovery/define-tool.js';
+
+/** Said to the model of `calculate`, in both of its forms. */
+const CALCULATE_DESCRIPTION =
+  'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
+
+const EXPRESSION_DESCRIPTION = 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)';
+
+/** Said to the model of `get_current_time`, in both of its forms. */
+const TIME_DESCRIPTION =
+  'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.';
+
+const TIMEZONE_DESCRIPTION = 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine';
+
+// The door of the decorators loads `reflect-metadata`, without which this class would have no types.
+
+/**
+ * The built-in tools as a toolset: `calculate` and `get_current_time`. A subclass that overrides `now` has
+ * a clock of its own.
+ *
+ * @example
+ * ```ts
+ * tools.register(...discoverTools({ toolsets: [BuiltinTools, ShopTools] }));
+ * ```
+ */
+// No @Toolset: a bare `discoverTools()` must not offer what was only imported.
+export class BuiltinTools {
+  /** The value of an arithmetic expression as text; throws an Error that says why there is none. */
+  @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })
+  calculate(@Param({ description: EXPRESSION_DESCRIPTION, required: true }) expression: string): string {
+    return formatNumber(evaluateExpression(expression));
+  }
+
+  /** The time in a zone; throws an Error where the zone is unknown. */
+  @Tool({ description: TIME_DESCRIPTION, annotations: { title: 'Current time', readOnly: true } })
+  getCurrentTime(
+    @Param({ description: TIMEZONE_DESCRIPTION, required: false }) timezone?: string,
+  ): ToolResult {
+    return currentTime(this.now(), timezone);
+  }
+
+  protected now(): Date {
+    return new Date();
+  }
+}
+
+/**
+ * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code. Its
+ * result is the number as text; what cannot be evaluated is an error result that says why.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry().register(calculateTool);
+ * const { forLLM } = await tools.execute('calculate', { expression: '2 + 2 * 3' }); // '8'
+ * ```
+ */
+export const calculateTool: ToolDefinition = defineTool({
+  name: 'calculate',
+  description: CALCULATE_DESCRIPTION,
+  parameters: {
+    type: 'object',
+    properties: { expression: { type: 'string', description: EXPRESSION_DESCRIPTION } },
+    required: ['expression'],
+  },
+  annotations: { title: 'Calculate', readOnly: true },
+  execute: ({ expression }) => formatNumber(evaluateExpression(String(expression))),
+});
+
+/** What {@link createCurrentTimeTool} is made from. */
+export interface CurrentTimeOptions {
+  /** The clock; default: the machine's. */
+  readonly now?: () => Date;
+}
+
+const OPTIONS = optionTable<CurrentTimeOptions>('createCurrentTimeTool', { now: FUNCTION });
+
+/**
+ * A tool `get_current_time` with a clock of your own, for tests and simulations.
+ *
+ * @example
+ * ```ts
+ * const tool = createCurrentTimeTool({ now: () => new Date('2024-01-15T15:30:00Z') });
+ * ```
+ */
+export function createCurrentTimeTool(options: CurrentTimeOptions = {}): ToolDefinition {
+  checkOptions(options, OPTIONS);
+  const { now = () => new Date() } = options;
+  return defineTool({
+    name: 'get_current_time',
+    description: TIME_DESCRIPTION,
+    parameters: {
+      type: 'object',
+      properties: { timezone: { type: 'string', description: TIMEZONE_DESCRIPTION } },
+      required: [],
+    },
+    annotations: { title: 'Current time', readOnly: true },
+    execute: ({ timezone }) => currentTime(now(), timezone === undefined ? undefined : String(timezone)),
+  });
+}
+
+/**
+ * The tool `get_current_time`, argument `{ timezone?: string }` (an IANA name; default: the zone of the
+ * machine): the time as `2024-01-15T10:30:00-05:00`. An unknown zone is an error result.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry().register(getCurrentTimeTool);
+ * const { forLLM } = await tools.execute('get_current_time', { timezone: 'America/New_York' });
+ * ```
+ */
+export const getCurrentTimeTool: ToolDefinition = createCurrentTimeTool();
+
+/**
+ * What `get_current_time` answers: the local time in the zone for the model, and milliseconds since 1970 as
+ * `details.utcTimestamp` for the application.
+ *
+ * @throws Error `Invalid timezone: X. Current UTC time: <ISO>` where the zone is unknown.
+ */
+function currentTime(instant: Date, timezone?: string): ToolResult {
+  // Models send '' for an argument that they mean to leave out.
+  const zone = timezone?.trim() || undefined;
+  return new ToolResult({ forLLM: timeIn(instant, zone), details: { utcTimestamp: instant.getTime() } });
+}
+
+function timeIn(instant: Date, zone: string | undefined): string {
+  try {
+    return zonedTime(instant, zone);
+  } catch (cause) {
+    if (zone === undefined || !(cause instanceof RangeError)) throw cause;
+    const utc = `${instant.toISOString().slice(0, 19)}Z`;
+    throw new Error(`Invalid timezone: ${zone.slice(0, 80)}. Current UTC time: ${utc}`, { cause });
+  }
+}
+
+/**
+ * An instant as local time in a zone, ISO 8601 with offset and without fractions of a second:
+ * `2024-01-15T10:30:00-05:00`.
+ *
+ * @param timezone IANA name; default: the zone of the machine.
+ * @throws RangeError where the zone is unknown.
+ */
+function zonedTime(instant: Date, timezone?: string): string {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone: timezone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'longOffset',
+  });
+  const parts = new Map(format.formatToParts(instant).map(({ type, value }) => [type, value]));
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? '';
+  // Intl writes `GMT-05:00`, and for UTC only `GMT`.
+  const offset = part('timeZoneName').slice('GMT'.length) || '+00:00';
+  const date = `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;
+  return `${date}T${part('hour')}:${part('minute')}:${part('second')}${offset}`;
+}
+
+/** An expression comes from a model: whatever it sends, the work stays small. */
+const MAX_LENGTH = 1_000;
+const MAX_DEPTH = 50;
+
+/** No quotes, brackets, `;`, `=`, `?`, `!`: without them the parser has neither text, lists nor statements. */
+const FOREIGN = /[^\w\s.,+\-*/%^()]/u;
+
+/** A name, and not the `e5` of `1e5` nor the `xFF` of `0xFF`. */
+const NAMES = /(?<![\w.])[A-Za-z_]\w*/g;
+
+const DISABLED = Object.fromEntries(
+  [
+    'assignment',
+    'fndef',
+    'logical',
+    'comparison',
+    'conditional',
+    'concatenate',
+    'in',
+    'factorial',
+    'array',
+  ].map((operator) => [operator, false]),
+);
+
+/**
+ * The value of an arithmetic expression: `+ - * / % ^`, parentheses, the functions and constants of
+ * {@link MATH_FUNCTIONS} and {@link MATH_CONSTANTS}. Nothing else can be reached from it.
+ *
+ * @throws Error with a message for the model where the expression is too long or too deep, cannot be read,
+ *   names something unknown, divides by zero or has no finite value.
+ */
+function evaluateExpression(expression: string): number {
+  const text = normalize(expression);
+  refuseUnsafe(text);
+  const value = evaluate(text);
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new Error(`The result of '${excerpt(text)}' is not a finite number.`);
+  return value;
+}
+
+/** What models write instead of the plain signs. */
+function normalize(expression: string): string {
+  return expression
+    .replaceAll('**', '^')
+    .replace(/[×·⋅]/gu, '*')
+    .replaceAll('÷', '/')
+    .replace(/[−–]/gu, '-')
+    .replaceAll('π', 'pi')
+    .trim();
+}
+
+function refuseUnsafe(text: string): void {
+  if (text === '') throw new Error('The expression is empty.');
+  if (text.length > MAX_LENGTH)
+    throw new Error(`The expression is too long: ${text.length} characters, at most ${MAX_LENGTH}.`);
+  const foreign = FOREIGN.exec(text)?.[0];
+  if (foreign !== undefined)
+    throw new Error(
+      `The expression has '${foreign}', which is not allowed. Use numbers, + - * / % ^ and ( ).`,
+    );
+  if (depthOf(text) > MAX_DEPTH)
+    throw new Error(`The expression is nested too deeply: at most ${MAX_DEPTH} levels of parentheses.`);
+  const unknown = text.match(NAMES)?.find((name) => !isKnown(name));
+  if (unknown === undefined) return;
+  const known = [...Object.keys(MATH_CONSTANTS), ...Object.keys(MATH_FUNCTIONS)].join(', ');
+  throw new Error(`Unknown name '${excerpt(unknown)}'. Known are: ${known}.`);
+}
+
+function isKnown(name: string): boolean {
+  return Object.hasOwn(MATH_FUNCTIONS, name) || Object.hasOwn(MATH_CONSTANTS, name);
+}
+
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const sign of text) {
+    if (sign === '(') depth += 1;
+    else if (sign === ')') depth -= 1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
+}
+
+class DivisionByZero extends Error {
+  constructor() {
+    super('Division by zero.');
+  }
+}
+
+function evaluate(text: string): unknown {
+  try {
+    return createParser().evaluate(text);
+  } catch (error) {
+    if (error instanceof DivisionByZero) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`Cannot read the expression '${excerpt(text)}': ${reason}.`, { cause: error });
+  }
+}
+
+/** A new one for each expression: the library keeps some of its state on the parser. */
+function createParser(): Parser {
+  const parser: Parser & { binaryOps?: Record<string, unknown> } = new Parser({
+    allowMemberAccess: false,
+    operators: DISABLED,
+  });
+  parser.functions = MATH_FUNCTIONS;
+  parser.consts = MATH_CONSTANTS;
+  parser.unaryOps = Object.assign(Object.create(null), { '-': (a: number) => -a, '+': (a: number) => a });
+  parser.binaryOps = Object.assign(Object.create(null), parser.binaryOps, {
+    '/': (a: number, b: number) => a / nonZero(b),
+    '%': (a: number, b: number) => a % nonZero(b),
+  });
+  return parser;
+}
+
+function nonZero(divisor: number): number {
+  if (divisor === 0) throw new DivisionByZero();
+  return divisor;
+}
+
+function excerpt(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+/** Without a prototype, so that `constructor` and its like are just unknown. */
+function table<Value>(entries: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
+  return Object.freeze(Object.assign(Object.create(null), entries));
+}
+
+/** The constants of an expression. */
+const MATH_CONSTANTS = table({ pi: Math.PI, PI: Math.PI, e: Math.E, E: Math.E });
+
+/** The functions of an expression; `log` is the natural logarithm, as in JavaScript, C and Python. */
+const MATH_FUNCTIONS = table<(...values: number[]) => number>({
+  sqrt: Math.sqrt,
+  cbrt: Math.cbrt,
+  abs: Math.abs,
+  sign: Math.sign,
+  round: roundTo,
+  floor: Math.floor,
+  ceil: Math.ceil,
+  trunc: Math.trunc,
+  min: Math.min,
+  max: Math.max,
+  sin: Math.sin,
+  cos: Math.cos,
+  tan: Math.tan,
+  asin: Math.asin,
+  acos: Math.acos,
+  atan: Math.atan,
+  log: Math.log,
+  ln: Math.log,
+  log10: Math.log10,
+  log2: Math.log2,
+  exp: Math.exp,
+  pow: Math.pow,
+});
+
+/** `round(2.345, 2)`. The decimal point is moved in the text, because `1.005 * 100` is 100.49999999999999. */
+function roundTo(value: number, digits = 0): number {
+  if (!Number.isInteger(digits) || Math.abs(digits) > 15)
+    throw new Error('round takes a whole number of digits, at most 15');
+  const sign = value < 0 ? -1 : 1;
+  return sign * shift(Math.round(shift(Math.abs(value), digits)), -digits);
+}
+
+function shift(value: number, digits: number): number {
+  const [mantissa, exponent = '0'] = String(value).split('e');
+  return Number(`${mantissa}e${Number(exponent) + digits}`);
+}
+
+/** 17 digits show how a double is stored; the 15 that every double keeps show what was meant: 0.1 + 0.2 is 0.3. */
+const SAFE_DIGITS = 15;
+
+/** Beyond it JavaScript itself goes over to `1e+21`. */
+const PLAIN_BELOW = 1e21;
+
+/** A number as a person writes it: whole numbers plainly, fractions without artefacts of binary storage. */
+function formatNumber(value: number): string {
+  // `String(2 ** 60)` ends in `7000`: shortest digits, not the number. `BigInt` also makes `-0` a `0`.
+  if (Number.isInteger(value) && Math.abs(value) < PLAIN_BELOW) return String(BigInt(value));
+  return String(Number(value.toPrecision(SAFE_DIGITS)));
+}

@@ -1,4 +1,0 @@
-/** diff, loaded with the first patch: it is twenty files. */
-export function loadDiff(): typeof import('diff') {
-  return require('diff');
-}

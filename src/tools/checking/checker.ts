@@ -1,0 +1,716 @@
+import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
+import type { ArgumentFault } from '../../core/contract/tool.js';
+import { copyOfJson, plainJson, setOwn } from '../../core/kernel/json.js';
+import { misspeltName } from '../../core/kernel/nearest-name.js';
+import { isSchemaNode } from '../schema/keywords.js';
+import { BIGINT_DIGITS } from '../schema/value-type.js';
+import { boundFaults, boundsTest, closedSchema, OPEN_KEYWORDS } from './closed-schema.js';
+import { parseExactJson } from './exact-json.js';
+import { describeErrors, type ValueFault } from './faults.js';
+import { fitsSchema } from './interpreter/interpret-schema.js';
+import type { SchemaError } from './interpreter/judge.js';
+import { readArguments } from './read-arguments.js';
+import { schemaFaults } from './schema-faults.js';
+import {
+  branchTypes,
+  isOfType,
+  levelOf,
+  resolveReference,
+  type SchemaLevel,
+  unionChooser,
+} from './schema-level.js';
+import { improvingTest, schemaCheck } from './schema-test.js';
+
+/** What was changed about the arguments, by path. */
+interface TidyNotes {
+  /** Keys that the schema does not know, taken away. */
+  readonly removed: string[];
+  /** Of those, the ones that are hardly but a slip of an optional key that was not sent. */
+  readonly misspelt: string[];
+  /** Keys that another schema than the one that was meant speaks of, and that therefore stay. */
+  readonly spared: string[];
+  /** Values that were turned into the type that the schema wants. */
+  readonly coerced: string[];
+  /** Of those, the ones that were put into an array of one. */
+  readonly wrapped: string[];
+  /** Optional properties that were sent as `null`, which means absent. */
+  readonly dropped: string[];
+}
+
+/** How far tidying may go. */
+interface TidyOptions {
+  /** Mend types and drop `null`; only after plain validation failed. */
+  readonly mend: boolean;
+  /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
+  readonly extra: 'unnamed' | 'unknown' | 'none';
+}
+
+/** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
+type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) => JsonObject;
+
+/** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
+function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
+  const shapeOf = shapesOf(schema, defaultsOf);
+  return (args, { mend, extra }, notes) => {
+    const walk: Walk = { mend, extra, notes, shapeOf, root: schema };
+    return tidyObject(shapeOf(schema), args, new Place(walk));
+  };
+}
+
+interface Walk extends TidyOptions {
+  readonly notes: TidyNotes;
+  readonly shapeOf: (schema: JsonSchema) => Shape;
+  readonly root: JsonSchema;
+}
+
+/** Beyond this many unknown keys, slips are not looked for. */
+const MAX_LOOKED_AT = 50;
+
+/** Where a value lies. Its path and what the schemas say about it are worked out only for those who ask. */
+class Place {
+  readonly walk: Walk;
+  readonly #step: string | number;
+  readonly #above: Place | undefined;
+
+  constructor(walk: Walk, step: string | number = '', above?: Place) {
+    this.walk = walk;
+    this.#step = step;
+    this.#above = above;
+  }
+
+  get path(): string {
+    const above = this.#above?.path ?? '';
+    return above === '' ? String(this.#step) : `${above}.${this.#step}`;
+  }
+
+  get level(): SchemaLevel {
+    return this.#above?.level.below(String(this.#step)) ?? levelOf(this.walk.root);
+  }
+
+  below(step: string | number): Place {
+    return new Place(this.walk, step, this);
+  }
+}
+
+function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
+  if (!place.walk.mend && (typeof value !== 'object' || value === null)) return value;
+  const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
+  if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
+  const mended = place.walk.mend ? mend(shape, value, place) : value;
+  // What is now an object may show by its tag which branch it was meant for.
+  if (mended !== value && shape.anyOf.length > 0) return tidyValue(shape, mended, place);
+  if (Array.isArray(mended)) return shape.items ? tidyArray(shape.items(), mended, place) : mended;
+  if (typeof mended !== 'object' || mended === null) return mended;
+  return tidyObject(shape, mended as JsonObject, place);
+}
+
+function mend(shape: Shape, value: unknown, place: Place): unknown {
+  const mended = digitsOf(value, shape.schema) ?? coerceValue(value, shape.types);
+  if (mended === value) return value;
+  const { notes } = place.walk;
+  const { path } = place;
+  notes.coerced.push(path);
+  if (Array.isArray(mended) && mended[0] === value) notes.wrapped.push(path);
+  return mended;
+}
+
+function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
+  const { walk } = place;
+  let copy: JsonObject | undefined;
+  let gone: Set<string> | undefined;
+  for (const key of Object.keys(value)) {
+    const child = shape.properties.get(key) ?? shape.values;
+    const before = value[key];
+    if (child === undefined) {
+      if (shape.keepsExtra || !isExtra(key, place)) continue;
+      noteRemoved(key, { shape, value, place });
+    } else if (!isAbsent({ shape, child, key, value: before, walk })) {
+      const after = tidyValue(child(), before, place.below(key));
+      if (after === before) continue;
+      copy ??= { ...value };
+      copy[key] = after;
+      continue;
+    }
+    if (before === null && child !== undefined) walk.notes.dropped.push(place.below(key).path);
+    gone ??= new Set();
+    gone.add(key);
+  }
+  if (gone !== undefined) copy = without(gone, copy ?? value);
+  for (const [name, fallback] of shape.defaults) {
+    if (Object.hasOwn(copy ?? value, name)) continue;
+    copy ??= { ...value };
+    setOwn(copy, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
+  }
+  return copy ?? value;
+}
+
+/** Made anew: an object that fields were deleted from is slow ever after. */
+function without(gone: ReadonlySet<string>, value: JsonObject): JsonObject {
+  const kept: JsonObject = {};
+  for (const key of Object.keys(value)) if (!gone.has(key)) setOwn(kept, key, value[key]);
+  return kept;
+}
+
+function isExtra(key: string, place: Place): boolean {
+  const { extra, notes } = place.walk;
+  if (extra !== 'unnamed') return extra === 'unknown';
+  const isNamed = place.level.names(key);
+  if (isNamed) notes.spared.push(key);
+  return !isNamed;
+}
+
+interface RemovedFrom {
+  readonly shape: Shape;
+  readonly value: JsonObject;
+  readonly place: Place;
+}
+
+function noteRemoved(key: string, { shape, value, place }: RemovedFrom): void {
+  const { removed, misspelt } = place.walk.notes;
+  const { path } = place.below(key);
+  removed.push(path);
+  if (removed.length > MAX_LOOKED_AT) return;
+  const open = [...shape.properties.keys()].filter(
+    (name) => !shape.required.has(name) && !Object.hasOwn(value, name),
+  );
+  if (misspeltName(key, open) !== undefined) misspelt.push(path);
+}
+
+/** `null` for an optional property means absent: strict-mode models send it. */
+function isAbsent(of: {
+  readonly shape: Shape;
+  readonly child: ShapeSource;
+  readonly key: string;
+  readonly value: unknown;
+  readonly walk: Walk;
+}): boolean {
+  if (of.value === undefined) return true;
+  if (of.value !== null || !of.walk.mend || of.shape.required.has(of.key)) return false;
+  return !acceptsNull(of.child(), of.walk);
+}
+
+function acceptsNull(shape: Shape, walk: Walk): boolean {
+  if (shape.types.length > 0) return shape.types.includes('null');
+  if (shape.schema.enum !== undefined) return shape.schema.enum.includes(null);
+  if (shape.anyOf.length > 0) return shape.anyOf.some((branch) => acceptsNull(walk.shapeOf(branch), walk));
+  return shape.schema.const === undefined || shape.schema.const === null;
+}
+
+function tidyArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
+  let copy: unknown[] | undefined;
+  values.forEach((value, index) => {
+    const after = tidyValue(items, value, place.below(index));
+    if (after === value) return;
+    copy ??= [...values];
+    copy[index] = after;
+  });
+  return copy ?? values;
+}
+
+/**
+ * What tidying needs to know of one schema, read once: which keys are known, what their defaults are, and
+ * which of them may be absent.
+ */
+interface Shape {
+  readonly schema: JsonSchema;
+  /** JSON types the schema or its branches allow; empty where it does not say. */
+  readonly types: readonly string[];
+  readonly properties: ReadonlyMap<string, ShapeSource>;
+  readonly required: ReadonlySet<string>;
+  readonly defaults: readonly (readonly [name: string, value: unknown])[];
+  /** Keys that `properties` does not list stay. */
+  readonly keepsExtra: boolean;
+  readonly items?: ShapeSource;
+  readonly values?: ShapeSource;
+  readonly anyOf: readonly JsonSchema[];
+}
+
+/** A shape read when it is first needed, so that recursive schemas end. */
+type ShapeSource = () => Shape;
+
+/** The shapes of one root schema. */
+function shapesOf(root: JsonSchema, defaultsOf: DefaultsOf): (schema: JsonSchema) => Shape {
+  const known = new WeakMap<JsonSchema, Shape>();
+  const shapeOf = (schema: JsonSchema): Shape => {
+    const resolved = resolveReference(schema, root);
+    const existing = known.get(resolved);
+    if (existing !== undefined) return existing;
+    const shape = readShape(resolved, { root, defaultsOf, later: (child) => () => shapeOf(child) });
+    known.set(resolved, shape);
+    return shape;
+  };
+  return shapeOf;
+}
+
+interface ShapeReader {
+  readonly root: JsonSchema;
+  readonly defaultsOf: DefaultsOf;
+  readonly later: (schema: JsonSchema) => ShapeSource;
+}
+
+function readShape(schema: JsonSchema, { root, defaultsOf, later }: ShapeReader): Shape {
+  const properties = Object.entries(schema.properties ?? {}).filter(([name]) => name !== '__proto__');
+  const { additionalProperties, items } = schema;
+  return {
+    schema,
+    types: schema.type === undefined ? branchTypes(schema.anyOf ?? [], root) : [schema.type].flat(),
+    properties: new Map(properties.map(([name, child]) => [name, later(child)])),
+    required: new Set(schema.required),
+    defaults: defaultsOf(schema),
+    keepsExtra:
+      schema.properties === undefined ||
+      additionalProperties === true ||
+      isSchemaNode(additionalProperties) ||
+      OPEN_KEYWORDS.some((keyword) => keyword in schema),
+    items: isSchemaNode(items) ? later(items) : undefined,
+    values: isSchemaNode(additionalProperties) ? later(additionalProperties) : undefined,
+    anyOf: schema.anyOf ?? [],
+  };
+}
+
+/** The digits of a whole number, where a schema asks for those of a `bigint`; nothing is lost below 2^53. */
+function digitsOf(value: unknown, { type, pattern }: JsonSchema): string | undefined {
+  if (pattern !== BIGINT_DIGITS || !Number.isSafeInteger(value)) return undefined;
+  const isText = [type].flat().every((name) => name === 'string' || name === 'null');
+  return isText ? String(value) : undefined;
+}
+
+/**
+ * The value in a type that is wanted, where that loses nothing; otherwise the value itself:
+ * text → number, integer, boolean; one value → array of one; JSON text → object or array. Never number →
+ * string (but the digits of a `bigint`), never `null` → `""` or `0`, never `true` → `1`.
+ */
+function coerceValue(value: unknown, types: readonly string[]): unknown {
+  if (types.length === 0 || value === null || types.some((type) => isOfType(value, type))) return value;
+  if (typeof value === 'string') {
+    const fromText = coerceText(value, types);
+    if (fromText !== undefined) return fromText;
+  }
+  // Where something else would do as well, it is not said that a list was meant.
+  const wantsList = types.includes('array') && types.every((type) => type === 'array' || type === 'null');
+  return wantsList ? [value] : value;
+}
+
+function coerceText(text: string, types: readonly string[]): unknown {
+  const trimmed = text.trim();
+  if (types.includes('number') || types.includes('integer')) {
+    const number = readNumber(trimmed);
+    if (number !== undefined && (types.includes('number') || Number.isInteger(number))) return number;
+  }
+  if (types.includes('boolean') && (trimmed === 'true' || trimmed === 'false')) return trimmed === 'true';
+  if (types.includes('object') && trimmed.startsWith('{')) return readJson(trimmed, 'object');
+  if (types.includes('array') && trimmed.startsWith('[')) return readJson(trimmed, 'array');
+  return undefined;
+}
+
+/** No double needs more to be written down. */
+const MAX_DIGITS = 400;
+const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** The number a text spells, if no digit of it is lost. */
+function readNumber(text: string): number | undefined {
+  if (text.length > MAX_DIGITS || !DECIMAL.test(text)) return undefined;
+  const number = Number(text);
+  const digits = text
+    .replace(/[eE].*$/, '')
+    .replace(/[^\d]/g, '')
+    .replace(/^0+/, '')
+    .replace(/0+$/, '');
+  return Number.isFinite(number) && digits.length <= 15 ? number : undefined;
+}
+
+function readJson(text: string, type: string): unknown {
+  try {
+    const value: unknown = parseExactJson(text);
+    return isOfType(value, type) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Arguments with the defaults of what was left out; copied only where something was. */
+type Filler = (args: JsonObject) => JsonObject;
+
+/** The defaults of a schema's own properties, not of those below. */
+type DefaultsOf = (schema: JsonSchema) => readonly (readonly [name: string, value: unknown])[];
+
+/**
+ * What to fill in, within one whole schema: defaults that their own schema accepts. What it refuses, such as
+ * the `null` of a number that some libraries write for "none", is left out as if it were not there.
+ */
+function fittingDefaults(root: JsonSchema): DefaultsOf {
+  return ({ properties = {} }) =>
+    Object.entries(properties).flatMap(([name, property]) => {
+      if (name === '__proto__' || !isSchemaNode(property) || property.default === undefined) return [];
+      return fitsSchema(property.default, { schema: property, root })
+        ? [[name, property.default] as const]
+        : [];
+    });
+}
+
+/** Fills in the defaults of a schema's own properties, not of those below. */
+function createFiller(defaults: ReturnType<DefaultsOf>): Filler {
+  if (defaults.length === 0) return (args) => args;
+  return (args) => {
+    let filled = args;
+    for (const [name, fallback] of defaults) {
+      if (Object.hasOwn(args, name) && args[name] !== undefined) continue;
+      if (filled === args) filled = { ...args };
+      setOwn(filled, name, typeof fallback === 'object' ? structuredClone(fallback) : fallback);
+    }
+    return filled;
+  };
+}
+
+/** Arguments that fit the schema, with what was changed about them; or everything that is wrong. */
+type Checked =
+  | {
+      readonly ok: true;
+      readonly value: JsonObject;
+      readonly removed: readonly string[];
+      readonly coerced: readonly string[];
+      /** Nothing had to be said of them: they are as they were sent, but for defaults. */
+      readonly isAccepted?: true;
+      /** Paths of optional properties whose `null` was taken for absence; absent where there are none. */
+      readonly dropped?: readonly string[];
+    }
+  | {
+      readonly ok: false;
+      readonly faults: readonly ValueFault[];
+      readonly removed: readonly string[];
+      /** The arguments as far as they could be repaired. */
+      readonly value?: JsonObject;
+    };
+
+/** Checks arguments against one schema. Never changes its input. */
+export interface Checker {
+  (args: JsonObject): Checked;
+  /**
+   * Arguments with which nothing is wrong and of which nothing has to be told: as they are, or a copy with
+   * defaults filled in. `undefined` for all others, which have to be checked thoroughly.
+   */
+  accept(args: JsonObject): JsonObject | undefined;
+  /** A copy of arguments as they were sent and accepted. */
+  readonly copy: Copier;
+}
+
+type Check = (args: JsonObject) => Checked;
+
+/** How strict a checker is. */
+interface CheckerOptions {
+  /** Unknown keys are faults instead of being removed: for tools that destroy. */
+  readonly refuseExtra?: boolean;
+  /** Strict: no types are coerced and no `null` is dropped. */
+  readonly asSent?: boolean;
+  /** `false`: nothing is filled in for what was left out; the tool knows its defaults itself. */
+  readonly fillDefaults?: boolean;
+}
+
+const NONE: readonly string[] = [];
+
+/**
+ * The checker of a schema: the very schema that the model is offered, compiled on first use. Arguments that
+ * need nothing cost one pass of a stricter form of it. Otherwise plain validation comes first, and only
+ * what fails it is repaired, on a copy, and validated again.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function createChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  refuseMalformed(schema);
+  const defaultsOf: DefaultsOf = options.fillDefaults === false ? () => [] : fittingDefaults(schema);
+  const closed = closedSchema(schema, (part) => defaultsOf(part).map(([name]) => name));
+  if (closed === undefined) {
+    const check = boundedCheck(thoroughCheck(schema, { ...options, defaultsOf }));
+    return Object.assign(check, { accept: () => undefined, copy: createCopier({}) });
+  }
+  const accept = acceptor(closed, defaultsOf(schema));
+  const tidy = createTidier(schema, defaultsOf);
+  let thorough: Check | undefined;
+  const checkUnfit = boundedCheck((args) => {
+    const trimmed = options.asSent
+      ? undefined
+      : trim(args, { accept, tidy, refuseExtra: options.refuseExtra });
+    if (trimmed !== undefined) return trimmed;
+    thorough ??= thoroughCheck(schema, { ...options, defaultsOf });
+    return thorough(args);
+  });
+  const check: Check = (args) => {
+    const value = accept(args);
+    if (value === undefined) return checkUnfit(args);
+    return { ok: true, value, removed: NONE, coerced: NONE, isAccepted: true };
+  };
+  return Object.assign(check, { accept, copy: createCopier(closed) });
+}
+
+/** It runs for each call, so that it does no more than a schema needs. */
+function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker['accept'] {
+  const test = improvingTest(closed);
+  const isWithinBounds = boundsTest(closed);
+  if (isWithinBounds === undefined && defaults.length === 0)
+    return (args) => (test.ask(args) ? args : undefined);
+  const fill = createFiller(defaults);
+  return (args) =>
+    (isWithinBounds === undefined || isWithinBounds(args)) && test.ask(args) ? fill(args) : undefined;
+}
+
+interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
+  readonly accept: Checker['accept'];
+  readonly tidy: Tidier;
+}
+
+/** Arguments that are valid apart from unknown keys, found without collecting errors. */
+function trim(args: JsonObject, { accept, tidy, refuseExtra }: TrimOptions): Checked | undefined {
+  const notes = noNotes();
+  const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);
+  const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
+  if (value === args || !isMeant || accept(value) === undefined) return undefined;
+  return { ok: true, value, ...changes(notes) };
+}
+
+function boundedCheck(check: Check): Check {
+  return (args) => {
+    const faults = boundFaults(args);
+    return faults.length > 0 ? { ok: false, faults, removed: NONE } : check(args);
+  };
+}
+
+interface ThoroughOptions extends CheckerOptions {
+  readonly defaultsOf: DefaultsOf;
+}
+
+function thoroughCheck(
+  schema: JsonSchema,
+  { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
+): Check {
+  const validate = schemaCheck(schema);
+  const tidy = createTidier(schema, defaultsOf);
+  const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
+    const notes = noNotes();
+    const value = tidy(args, how, notes);
+    return { value, notes, errors: value === args && !how.mend ? undefined : validate(value) };
+  };
+  return (args) => {
+    const errors = validate(args);
+    if (errors !== undefined && asSent)
+      return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
+    const fitting = errors === undefined ? tidied(args, { mend: false, extra: 'unnamed' }) : undefined;
+    const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
+    // What fits only as it was sent stays so.
+    if (isFitting && fitting.errors !== undefined)
+      return { ok: true, value: args, removed: NONE, coerced: NONE };
+    const outcome = isFitting ? fitting : mended((how) => tidied(args, how));
+    const { value, notes } = outcome;
+    const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
+    const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
+    if (outcome.errors === undefined && extra.length === 0) return { ok: true, value, ...changes(notes) };
+    const faults = unwrapped(describeErrors(outcome.errors ?? [], schema), notes.wrapped);
+    return { ok: false, faults: [...faults, ...extra], removed: notes.removed, value };
+  };
+}
+
+/** Arguments after tidying, and what is wrong with them then. */
+interface Tidied {
+  readonly value: JsonObject;
+  readonly notes: ReturnType<typeof noNotes>;
+  readonly errors: readonly SchemaError[] | undefined;
+}
+
+/** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
+function mended(tidied: (how: TidyOptions) => Tidied): Tidied {
+  const first = tidied({ mend: true, extra: 'unnamed' });
+  if (first.errors === undefined) return first;
+  const others: TidyOptions['extra'][] = [];
+  if (first.notes.spared.length > 0) others.push('unknown');
+  if (first.notes.removed.length > 0) others.push('none');
+  for (const extra of others) {
+    const other = tidied({ mend: true, extra });
+    if (other.errors === undefined) return other;
+  }
+  return first;
+}
+
+function changes({ removed, coerced, dropped }: ReturnType<typeof noNotes>) {
+  return { removed, coerced, ...(dropped.length > 0 ? { dropped } : {}) };
+}
+
+function noNotes() {
+  return {
+    removed: [] as string[],
+    misspelt: [] as string[],
+    spared: [] as string[],
+    coerced: [] as string[],
+    wrapped: [] as string[],
+    dropped: [] as string[],
+  };
+}
+
+/**
+ * Faults describe what was sent: where one value was taken for a list and did not fit, there was no list, and
+ * so no element 0.
+ */
+function unwrapped(faults: readonly ValueFault[], wrapped: readonly string[]): readonly ValueFault[] {
+  const open = new Set(wrapped);
+  if (open.size === 0) return faults;
+  const elements = new Set(wrapped.map((path) => `${path}.0`));
+  return faults.flatMap((fault) => {
+    const lists = listsAround(fault.path, open);
+    for (const { path } of lists) open.delete(path);
+    return elements.has(fault.path) ? lists : [...lists, fault];
+  });
+}
+
+function listsAround(path: string, wrapped: ReadonlySet<string>): readonly ValueFault[] {
+  const lists: ValueFault[] = [];
+  for (let at = path.indexOf('.0'); at >= 0; at = path.indexOf('.0', at + 1)) {
+    const isStep = at + 2 === path.length || path[at + 2] === '.';
+    const list = isStep ? path.slice(0, at) : undefined;
+    if (list !== undefined && wrapped.has(list)) lists.push({ path: list, message: 'must be array' });
+  }
+  return lists;
+}
+
+/** Enough for the tools of a large application; beyond that the oldest is compiled again when needed. */
+const MAX_CHECKERS = 1000;
+const checkers = new Map<string, Checker>();
+
+/**
+ * The checker of a schema, the same for equal schemas. Hand-written tools may write theirs anew at each
+ * access, and factories at each call; compiling costs some hundred times what comparing does.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function sharedChecker(schema: JsonSchema, options: CheckerOptions = {}): Checker {
+  const key = `${options.refuseExtra === true} ${options.asSent === true} ${options.fillDefaults !== false} ${JSON.stringify(schema)}`;
+  const known = checkers.get(key);
+  if (known !== undefined) return known;
+  const checker = createChecker(schema, options);
+  const [oldest] = checkers.keys();
+  if (checkers.size >= MAX_CHECKERS && oldest !== undefined) checkers.delete(oldest);
+  checkers.set(key, checker);
+  return checker;
+}
+
+/**
+ * Checks arguments that were offered within a property: what stands in it, or all of them where somebody sends
+ * them as the tool takes them. Paths are those of what was sent.
+ */
+export function wrappedChecker(checker: Checker, wrapper: string): Checker {
+  const accept: Checker['accept'] = (args) => (isWrapped(args, wrapper) ? undefined : checker.accept(args));
+  const check: Check = (args) => {
+    if (!isWrapped(args, wrapper)) return checker(args);
+    const read = readArguments(args[wrapper]);
+    if (!read.ok) return { ok: false, faults: [{ path: wrapper, message: 'must be object' }], removed: [] };
+    const checked = checker(read.value);
+    const beside = Object.keys(args).filter((key) => key !== wrapper);
+    const removed = [...checked.removed.map((path) => within(wrapper, path)), ...beside];
+    if (!checked.ok) return { ok: false, faults: placeWithin(checked.faults, wrapper), removed };
+    const { coerced, dropped } = checked;
+    return {
+      ...checked,
+      isAccepted: undefined,
+      removed,
+      coerced: coerced.map((path) => within(wrapper, path)),
+      ...(dropped === undefined ? {} : { dropped: dropped.map((path) => within(wrapper, path)) }),
+    };
+  };
+  return Object.assign(check, { accept, copy: checker.copy });
+}
+
+/** Whether arguments came within the property that they were offered in. */
+export function isWrapped(args: JsonObject, wrapper: string): boolean {
+  return Object.hasOwn(args, wrapper);
+}
+
+/** Faults of what stands in a property, by their paths from outside. */
+export function placeWithin(faults: readonly ArgumentFault[], wrapper: string): readonly ArgumentFault[] {
+  return faults.map((fault) => ({ ...fault, path: within(wrapper, fault.path) }));
+}
+
+function within(wrapper: string, path: string): string {
+  return path === '' ? wrapper : `${wrapper}.${path}`;
+}
+
+/** A part of such arguments that is a list or has fields. */
+type Whole = JsonObject & readonly unknown[];
+
+/** Copies arguments, so that what is done to them does not reach the copy. */
+type Copier = (args: JsonObject) => JsonObject;
+
+type CopyPart = (part: Whole) => unknown;
+
+/**
+ * What copies arguments that a closed schema accepts. It knows where there are objects and what is in them, so that it
+ * takes an eighth of the time of looking; what the schema leaves open is looked at.
+ */
+function createCopier(closed: JsonSchema): Copier {
+  return (copierOf(closed) ?? copyOfJson) as Copier;
+}
+
+/** `undefined` where a value is no object, and so is its own copy. */
+function copierOf(schema: unknown): CopyPart | undefined {
+  if (!isSchemaNode(schema)) return copyOfJson;
+  const { type, items, prefixItems } = schema;
+  if ([type].flat().every((name) => SCALARS.has(name))) return undefined;
+  if (type === 'array' && prefixItems === undefined && isSchemaNode(items)) {
+    const copyItem = copierOf(items);
+    return copyItem === undefined
+      ? (list) => [...list]
+      : (list) => list.map((item) => copyItem(item as Whole));
+  }
+  return isKnown(schema) ? copierOfFields(schema.properties) : copyOfJson;
+}
+
+const SCALARS: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'null']);
+
+/** Whether objects have no other keys, and none that every object has. */
+function isKnown(schema: JsonSchema): schema is JsonSchema & Required<Pick<JsonSchema, 'properties'>> {
+  const { type, properties, additionalProperties, patternProperties } = schema;
+  const isClosed = type === 'object' && additionalProperties === false && patternProperties === undefined;
+  return (
+    isClosed &&
+    properties !== undefined &&
+    Object.keys(properties).every((name) => !(name in Object.prototype))
+  );
+}
+
+function copierOfFields(properties: Readonly<Record<string, unknown>>): CopyPart {
+  const inner: (readonly [name: string, copy: CopyPart])[] = [];
+  for (const [name, property] of Object.entries(properties)) {
+    const copy = copierOf(property);
+    if (copy !== undefined) inner.push([name, copy]);
+  }
+  return (value) => {
+    const copied: Record<string, unknown> = { ...value };
+    for (const [name, copy] of inner)
+      if (copied[name] !== undefined) copied[name] = copy(copied[name] as Whole);
+    return copied;
+  };
+}
+
+/** What is wrong with a tool's result, seen as JSON; nothing where it keeps its word. */
+export type ResultChecker = (result: unknown) => readonly ArgumentFault[];
+
+/**
+ * Checks results against the schema that a tool declared for them. The schema speaks of JSON, so that a
+ * `Date` counts as its text.
+ *
+ * @throws Error when the schema itself is not valid.
+ */
+export function createResultChecker(schema: JsonSchema): ResultChecker {
+  refuseMalformed(schema);
+  const validate = schemaCheck(schema);
+  return (result) => {
+    const json = plainJson(result);
+    if (json === undefined && result !== undefined)
+      return [{ path: '', message: 'cannot be written as JSON' }];
+    const errors = validate(json);
+    return errors === undefined ? [] : describeErrors(errors, schema);
+  };
+}
+
+/** @throws TypeError where a schema is not sound. */
+function refuseMalformed(schema: JsonSchema): void {
+  const [fault] = schemaFaults(schema);
+  if (fault !== undefined)
+    throw new TypeError(`schema is invalid: ${fault.path || 'it'} ${fault.problem}; write ${fault.fix}`);
+}

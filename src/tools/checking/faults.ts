@@ -1,0 +1,417 @@
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { ArgumentFault, ReviewFault } from '../../core/contract/tool.js';
+import { keyOfStep } from '../../core/kernel/json.js';
+import { nearestName } from '../../core/kernel/nearest-name.js';
+import { losesDigits } from './exact-json.js';
+import { formatTest, patternOf } from './formats.js';
+import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
+import {
+  branchTypes,
+  isOfType,
+  levelOf,
+  resolveReference,
+  SchemaLevel,
+  unionChooser,
+} from './schema-level.js';
+
+/** A fault, with what hints can be made of. */
+export interface ValueFault extends ArgumentFault {
+  /** A required key that was not sent. */
+  readonly isMissing?: boolean;
+  /** The value was none of these. */
+  readonly choice?: { readonly sent: unknown; readonly allowed: readonly unknown[] };
+}
+
+interface PlacedFault extends ValueFault {
+  readonly steps: readonly string[];
+}
+
+/**
+ * The validator's errors as faults: one for each place and cause, in the order of the schema. Beyond a
+ * few hundred they are only counted.
+ */
+export function describeErrors(errors: readonly SchemaError[], schema: JsonSchema): readonly ValueFault[] {
+  const told = errors.slice(0, MAX_ERRORS);
+  const faults = describeAll(told, schema);
+  const messages = new Map<string, Set<string>>();
+  const distinct = faults.filter(({ path, message }) => {
+    const before = messages.get(path) ?? new Set();
+    messages.set(path, before);
+    return before.size < before.add(message).size;
+  });
+  const untold = Array<ValueFault>(errors.length - told.length).fill(UNTOLD);
+  return [...schemaOrder(distinct, schema), ...untold];
+}
+
+/** What is wrong with a key lies where its property does: the errors before one of `propertyNames` are of that key. */
+function describeAll(errors: readonly SchemaError[], schema: JsonSchema): readonly PlacedFault[] {
+  let refused: SchemaError | undefined;
+  const faults = [...errors].reverse().flatMap((error, index, all) => {
+    if (error.keyword === 'propertyNames') {
+      refused = error;
+      return isOfKey(all[index + 1], error) ? [] : [describe(error, schema)];
+    }
+    if (refused === undefined || !isOfKey(error, refused)) {
+      refused = undefined;
+      return [describe(error, schema)];
+    }
+    const { message, ...fault } = describe(error, schema);
+    return [{ ...fault, ...placeOf(error.instancePath)(error.data, `this key ${message}`) }];
+  });
+  return faults.reverse();
+}
+
+function isOfKey(error: SchemaError | undefined, { instancePath, params }: SchemaError): boolean {
+  return error?.instancePath === instancePath && error.data === params.propertyName;
+}
+
+function describe(error: SchemaError, schema: JsonSchema): PlacedFault {
+  const { keyword, params } = error;
+  const at = placeOf(error.instancePath);
+  switch (keyword) {
+    case 'required':
+      return { ...at(params.missingProperty, 'is required'), isMissing: true };
+    case 'additionalProperties':
+      return at(params.additionalProperty, `is not a known property${unmatched(error)}`);
+    case 'unevaluatedProperties':
+      return at(params.unevaluatedProperty, `is not a known property${unmatched(error)}`);
+    case 'propertyNames':
+      return at(params.propertyName, 'is not a known property');
+    case 'false schema':
+      return at(undefined, 'must not be sent');
+    case 'enum':
+      return choice(at, error.data, params.allowedValues as readonly unknown[]);
+    case 'const':
+      return at(undefined, `must be ${JSON.stringify(params.allowedValue)}`);
+    case 'type':
+      return wrongType(at, [params.type].flat(), error.data);
+    case 'anyOf':
+    case 'oneOf':
+      return describeUnion(error, schema);
+    case 'format':
+    case 'pattern':
+      return at(undefined, describeText(error));
+    default:
+      return at(undefined, error.message ?? `must satisfy ${keyword}`);
+  }
+}
+
+/** Which patterns the keys of further properties have. */
+function unmatched({ parentSchema }: SchemaError): string {
+  const patterns = Object.keys((parentSchema as JsonSchema | undefined)?.patternProperties ?? {});
+  return patterns.length === 0
+    ? ''
+    : `, and this key does not match pattern ${patterns.map((pattern) => `"${pattern}"`).join(' or ')}`;
+}
+
+/** What moments look like: models know the other formats by their names. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-31T09:30:00Z',
+  date: '2026-01-31',
+  time: '09:30:00Z',
+  duration: 'P1DT2H30M',
+};
+const FORMATS: ReadonlySet<string> = new Set([
+  ...Object.keys(EXAMPLES),
+  ...['email', 'uri', 'url', 'uuid', 'ipv4', 'ipv6', 'hostname'],
+]);
+
+/**
+ * Some libraries write the pattern of a format beside it: hundreds of characters that say the same. What has the format
+ * all the same is told the pattern.
+ */
+function describeText({ keyword, message, params, parentSchema, data }: SchemaError): string {
+  const format = String((parentSchema as JsonSchema | undefined)?.format);
+  const own = message ?? `must satisfy ${keyword}`;
+  if (!FORMATS.has(format)) return own;
+  const example = Object.hasOwn(EXAMPLES, format) ? EXAMPLES[format] : undefined;
+  const isPattern = keyword === 'pattern' && formatTest(format, 'string')?.(data) === true;
+  const isFit = example !== undefined && (!isPattern || patternOf(String(params.pattern)).test(example));
+  return `${isPattern ? own : `must match format "${format}"`}${isFit ? `, e.g. ${example}` : ''}`;
+}
+
+/** What a union says for itself: the tags or values it knows, the types it takes, or that nothing fits. */
+function describeUnion({ instancePath, data, schema: union }: SchemaError, schema: JsonSchema): PlacedFault {
+  const branches = union as readonly JsonSchema[];
+  const at = placeOf(instancePath);
+  const chosen = unionChooser(branches, schema)(data);
+  if (chosen.kind === 'tag') {
+    const { property, tags } = chosen;
+    return choice((_key, message) => at(property, message), (data as JsonSchema)[property], tags);
+  }
+  const values = branchValues(branches, schema);
+  if (values !== undefined && !values.includes(data)) return choice(at, data, values);
+  const types = branchTypes(branches, schema);
+  return types.length === 0 || types.some((type) => isOfType(data, type))
+    ? at(undefined, 'must have one of the forms that the schema allows')
+    : wrongType(at, types, data);
+}
+
+/** Makes a fault of a place, or of a key in it. */
+type At = (key: unknown, message: string) => PlacedFault;
+
+function wrongType(at: At, types: readonly unknown[], sent: unknown): PlacedFault {
+  const isNumber = types.includes('integer') || types.includes('number');
+  const lost = isNumber && losesDigits(sent) ? digitsLost(sent) : '';
+  return at(undefined, `must be ${types.join(' or ')}${lost}`);
+}
+
+const MOST_DIGITS = 40;
+
+function digitsLost(sent: string): string {
+  const digits = sent.length > MOST_DIGITS ? `${sent.slice(0, MOST_DIGITS)}…` : sent;
+  return `, and digits of ${digits} would be lost: at most ${Number.MAX_SAFE_INTEGER}`;
+}
+
+function choice(at: At, sent: unknown, allowed: readonly unknown[]): PlacedFault {
+  let message = choiceMessages.get(allowed);
+  if (message === undefined) {
+    message = `must be one of: ${allowed.map((value) => JSON.stringify(value)).join(', ')}`;
+    choiceMessages.set(allowed, message);
+  }
+  return { ...at(undefined, message), choice: { sent, allowed } };
+}
+
+/** Many faults may be of one long enum. */
+const choiceMessages = new WeakMap<readonly unknown[], string>();
+
+/** A JSON pointer with dots: `/items/0/sku` → `items.0.sku`. */
+function placeOf(pointer: string): At {
+  const place = pointer === '' ? [] : pointer.slice(1).split('/').map(keyOfStep);
+  return (key, message) => {
+    const steps = key === undefined ? place : [...place, String(key)];
+    return { path: steps.join('.'), message, steps };
+  };
+}
+
+/** More are counted, not listed: an answer must stay short, however large what was sent. */
+const MAX_FAULTS = 50;
+const MAX_LINE = 400;
+
+/** Stands in a list for each fault that is only counted. */
+const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are told' };
+
+/** The lines of the faults, for texts that have a first line of their own. */
+export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
+  const { told, more } = faultLines(faults);
+  return [...told.map((line) => `  - ${line}`), ...(more === undefined ? [] : [more])];
+}
+
+/** The same in one line, for messages that have a beginning of their own. */
+export function summarizeFaults(faults: readonly ArgumentFault[]): string {
+  const { told, more } = faultLines(faults);
+  return [...told, ...(more === undefined ? [] : [more])].join('; ');
+}
+
+interface FaultLines {
+  readonly told: readonly string[];
+  readonly more: string | undefined;
+}
+
+function faultLines(faults: readonly ArgumentFault[]): FaultLines {
+  const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNTOLD);
+  const more = faults.length - told.length;
+  return {
+    told: told.map(({ path, message }) => oneLine(path === '' ? '' : `${path}: `, message)),
+    more: more === 0 ? undefined : `… and ${more.toLocaleString('en-US')} more`,
+  };
+}
+
+function oneLine(place: string, message: string): string {
+  // What is cut off need not be looked at: a key may be as long as the model likes, and an enum may be long.
+  const start = (place.slice(0, 2 * MAX_LINE) + message.slice(0, 2 * MAX_LINE)).slice(0, 2 * MAX_LINE);
+  const line = start.replace(/\s*[\n\r\u2028\u2029]+\s*/g, ' ');
+  return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE).toWellFormed()}…` : line;
+}
+
+/** Arguments that were refused, and what is known about it. */
+interface Rejection {
+  readonly tool: string;
+  readonly faults: readonly ValueFault[];
+  readonly schema: JsonSchema;
+  /** Paths of keys that the schema does not know. */
+  readonly removed: readonly string[];
+  /** The arguments as they came. */
+  readonly sent: unknown;
+}
+
+const MAX_EXCERPT = 300;
+const MAX_HINTS = 5;
+const MAX_NAME = 64;
+
+/**
+ * The text that the model receives for refused arguments: every fault, then on lines of their own which known key or
+ * value it may have meant, and what was sent. Models repeat what they do not see.
+ */
+export function describeRejection({ tool, faults, schema, removed, sent }: Rejection): string {
+  const missing = new Set(faults.flatMap(({ path, isMissing }) => (isMissing ? [path] : [])));
+  const keyHints = removed.slice(0, MAX_HINTS).flatMap((path) => keyHint(path, schema, missing));
+  const hints = [...keyHints, ...valueHints(faults)].slice(0, MAX_HINTS);
+  const excerpt = excerptOf(sent);
+  return [
+    `Validation failed for tool '${tool}':`,
+    ...listFaults(faults),
+    ...hints,
+    ...(excerpt === undefined ? [] : [`Received: ${excerpt}`]),
+  ].join('\n');
+}
+
+/** Of a key that no schema knows. */
+function keyHint(path: string, schema: JsonSchema, missing: ReadonlySet<string>): readonly string[] {
+  const steps = path.split('.');
+  const name = steps.at(-1) ?? path;
+  const known = knownNames(steps.slice(0, -1), schema);
+  const place = path.slice(0, path.length - name.length);
+  // What the call lacks is what it most likely meant.
+  const wanted = known.filter((candidate) => missing.has(place + candidate));
+  const nearest = nearestName(name, wanted) ?? nearestName(name, known);
+  return nearest === undefined
+    ? []
+    : [`There is no property "${name.slice(0, MAX_NAME)}"; did you mean "${nearest}"?`];
+}
+
+function knownNames(steps: readonly string[], root: JsonSchema): readonly string[] {
+  const holder = steps.reduce<JsonSchema>((schema, step) => {
+    const { properties, items } = resolveReference(schema, root);
+    if (/^\d+$/.test(step) && typeof items === 'object' && !Array.isArray(items)) return items as JsonSchema;
+    return (properties && Object.hasOwn(properties, step) && properties[step]) || {};
+  }, root);
+  return Object.keys(resolveReference(holder, root).properties ?? {});
+}
+
+/** Of values whose list is too long to be read on the line of their fault. */
+function valueHints(faults: readonly ValueFault[]): readonly string[] {
+  const cut = faults
+    .slice(0, MAX_HINTS)
+    .filter((fault) => fault.choice !== undefined && fault.path.length + fault.message.length + 2 > MAX_LINE);
+  return cut.flatMap(({ path, choice }) => {
+    const { sent, allowed = [] } = choice ?? {};
+    const nearest = typeof sent === 'string' ? nearestName(sent, textsNear(sent, allowed)) : undefined;
+    return nearest === undefined
+      ? []
+      : [`For ${path.slice(0, MAX_NAME)}, did you mean ${JSON.stringify(nearest)}?`];
+  });
+}
+
+/** Longer lists are not compared text by text. */
+const MAX_COMPARED = 256;
+const NEIGHBORS = 16;
+
+interface SortedTexts {
+  readonly keyOf: (text: string) => string;
+  readonly entries: readonly { readonly key: string; readonly text: string }[];
+}
+
+const sortedTexts = new WeakMap<readonly unknown[], readonly SortedTexts[]>();
+
+/** Of a long list the texts that begin or end most like what was sent: a slip leaves one end as it is. */
+function textsNear(sent: string, allowed: readonly unknown[]): readonly string[] {
+  const texts = (): string[] => allowed.filter((value) => typeof value === 'string');
+  if (allowed.length <= MAX_COMPARED) return texts();
+  const sorted = sortedTexts.get(allowed) ?? [lowerCase, backwards].map((keyOf) => sortTexts(texts(), keyOf));
+  sortedTexts.set(allowed, sorted);
+  return sorted.flatMap(({ keyOf, entries }) => {
+    const key = keyOf(sent.slice(0, MAX_NAME));
+    let [start, end] = [0, entries.length];
+    while (start < end) {
+      const middle = (start + end) >> 1;
+      if ((entries[middle]?.key ?? '') < key) start = middle + 1;
+      else end = middle;
+    }
+    return entries.slice(Math.max(0, start - NEIGHBORS), start + NEIGHBORS).map(({ text }) => text);
+  });
+}
+
+function sortTexts(texts: readonly string[], keyOf: SortedTexts['keyOf']): SortedTexts {
+  const entries = texts.map((text) => ({ key: keyOf(text), text }));
+  return { keyOf, entries: entries.sort((one, other) => (one.key < other.key ? -1 : 1)) };
+}
+
+function lowerCase(text: string): string {
+  return text.toLowerCase();
+}
+
+function backwards(text: string): string {
+  return Array.from(text.toLowerCase()).reverse().join('');
+}
+
+function excerptOf(sent: unknown): string | undefined {
+  let text: string | undefined;
+  try {
+    text = typeof sent === 'string' ? sent : JSON.stringify(sent);
+  } catch {
+    return undefined;
+  }
+  if (text === undefined || text.trim() === '' || text === '{}' || text === 'null') return undefined;
+  const line = text.slice(0, MAX_EXCERPT).replace(/\s+/g, ' ').toWellFormed();
+  return text.length > MAX_EXCERPT ? `${line}… (${text.length - MAX_EXCERPT} more characters)` : line;
+}
+
+/**
+ * The schema's faults and those of the author's rules, in one list: where both speak of a place, the author's own
+ * words come first, and what a rule says in its own is what the schema has said already.
+ */
+export function reviewedFaults(
+  faults: readonly ValueFault[],
+  found: readonly ReviewFault[],
+): readonly ValueFault[] {
+  const own = found.filter(({ isAuthored }) => isAuthored);
+  const paths = new Set(faults.map(({ path }) => path));
+  const told = new Set<string>();
+  const worded = faults.flatMap((fault) => {
+    if (told.has(fault.path)) return [fault];
+    told.add(fault.path);
+    return [...own.filter(({ path }) => path === fault.path), fault];
+  });
+  const isBelow = ({ path }: ReviewFault): boolean =>
+    [...paths].some((known) => path.startsWith(`${known}.`));
+  const isAbove = ({ path }: ReviewFault): boolean =>
+    [...paths].some((known) => known.startsWith(`${path}.`));
+  const others = found.filter(
+    (fault) => !paths.has(fault.path) && !isBelow(fault) && (fault.isAuthored || !isAbove(fault)),
+  );
+  return [...worded, ...others];
+}
+
+/** All values of a union of constants, as some libraries write an enum; `undefined` where it is another union. */
+function branchValues(branches: readonly JsonSchema[], root: JsonSchema): readonly unknown[] | undefined {
+  const values = branches.map((branch) => valuesOf(resolveReference(branch, root)));
+  return values.length > 0 && values.every((each) => each !== undefined) ? values.flat() : undefined;
+}
+
+function valuesOf(branch: JsonSchema): readonly unknown[] | undefined {
+  if (branch.const !== undefined) return [branch.const];
+  return branch.type === 'null' ? [null] : branch.enum;
+}
+
+/** Something that lies at a place in the arguments. */
+interface Placed {
+  /** The keys and indices that lead there. */
+  readonly steps: readonly string[];
+}
+
+/** Faults in the order in which the schema lists the properties; unknown places last, in their own order. */
+function schemaOrder<Fault extends Placed>(faults: readonly Fault[], schema: JsonSchema): readonly Fault[] {
+  const root = levelOf(schema);
+  const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(fault.steps, root) }));
+  ranked.sort((one, other) => compare(one.ranks, other.ranks));
+  return ranked.map(({ fault }) => fault);
+}
+
+function ranksOf(steps: readonly string[], root: SchemaLevel): readonly number[] {
+  let level = root;
+  return steps.map((step) => {
+    const position = level.positions.get(step);
+    level = level.below(step);
+    if (position !== undefined) return position;
+    return /^\d+$/.test(step) ? Number(step) : Number.MAX_SAFE_INTEGER;
+  });
+}
+
+function compare(one: readonly number[], other: readonly number[]): number {
+  for (let index = 0; index < Math.min(one.length, other.length); index += 1) {
+    const difference = (one[index] ?? 0) - (other[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return one.length - other.length;
+}

@@ -1,0 +1,402 @@
+import type { ClassType, DescribedSchema } from '../../../core/contract/declaration.js';
+import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
+import type { Hydrate, Hydrated, ReviewFault } from '../../../core/contract/tool.js';
+import { isRecord, setOwn } from '../../../core/kernel/json.js';
+import { classModel } from '../../schema/class-model.js';
+import { fromGenerated, referredDefinition } from '../../schema/from-generated.js';
+import { isSchemaNode, subschemas } from '../../schema/keywords.js';
+import type { PropertyModel, TaggedType, ValueType } from '../../schema/value-type.js';
+import { typeSchema } from '../../schema/write-schema.js';
+import { validateInstance } from '../../validators/validation-rules.js';
+import { levelOf } from '../schema-level.js';
+import { type SchemaTest, schemaTest } from '../schema-test.js';
+import {
+  ChildPlace,
+  childPath,
+  type Holder,
+  type Place,
+  type Revival,
+  type Revive,
+  type ReviverOf,
+  reviveClass,
+  reviveItems,
+  reviveMap,
+  reviveSet,
+  reviveStandard,
+  reviveValues,
+  TEXTUAL,
+  takeStandard,
+  type Validation,
+} from './revive-class.js';
+
+/** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
+export type HydrationSource =
+  | { readonly properties: readonly PropertyModel[] }
+  | { readonly class: ClassType; readonly groups?: readonly string[] }
+  | { readonly type: ValueType };
+
+/**
+ * What turns arguments that fit the schema into what the tool takes: instances of DTOs, dates, URLs, bytes,
+ * parsed values. `undefined` where nothing has to be done, so that the common call costs nothing.
+ *
+ * The function returns synchronously unless class-validator or an asynchronous schema has to be asked. It
+ * throws only what the author's own code throws: constructors, `@Transform`, custom validators.
+ *
+ * @example
+ * ```ts
+ * const hydrate = createHydrator({ class: CreateOrderDto });
+ * const hydrated = await hydrate?.({ sku: 'A-1', due: '2030-01-01T00:00:00Z' });
+ * // { ok: true, value: CreateOrderDto { sku: 'A-1', due: Date } }
+ * ```
+ */
+export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
+  const revive = reviverFor(source);
+  if (revive === undefined) return undefined;
+  const standard = 'type' in source && source.type.kind === 'schema' ? source.type.standard : undefined;
+  const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
+    const parsed = standard?.['~standard'].validate(args);
+    // Most arguments fit, and then nothing else has to be made for them.
+    if (parsed !== undefined && !('then' in parsed) && parsed.issues === undefined)
+      return { ok: true, value: parsed.value };
+    const whole = new WholePlace(isTransformed);
+    whole.put(parsed === undefined ? revive(args, whole) : takeStandard(parsed, whole));
+    const { pending, faults } = whole.revival;
+    return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.revival))
+      ? hydrated(whole, args)
+      : settle(whole.revival).then(() => hydrated(whole, args));
+  };
+  return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(revive, args) });
+}
+
+/** Where all arguments belong. */
+class WholePlace implements Place {
+  readonly revival: Revival;
+  readonly path = '';
+  value: unknown;
+
+  constructor(isTransformed: boolean) {
+    this.revival = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
+  }
+
+  put(value: unknown): void {
+    this.value = value;
+  }
+}
+
+function hydrated({ revival: { faults, changed }, value }: WholePlace, args: JsonObject): Hydrated {
+  if (faults.length > 0) return { ok: false, faults };
+  return changed === undefined
+    ? { ok: true, value }
+    : { ok: true, value, transformed: withChanges(args, changed) as JsonObject };
+}
+
+/** JSON with the properties that were transformed, by the object that they stand in. */
+function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): unknown {
+  if (Array.isArray(value)) return value.map((item) => withChanges(item, changed));
+  if (!isRecord(value)) return value;
+  const copy: JsonObject = {};
+  for (const [name, member] of Object.entries({ ...value, ...changed.get(value) }))
+    if (member !== undefined) setOwn(copy, name, withChanges(member, changed));
+  return copy;
+}
+
+/** A value that cannot be hydrated reports nothing: the schema has reported its errors. */
+async function review(revive: Revive, args: JsonObject): Promise<readonly ReviewFault[]> {
+  const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
+  try {
+    revive(args, { revival, path: '', put: () => {} });
+    await Promise.all(revival.pending);
+    const own = revival.faults.map((fault) => ({ ...fault, isAuthored: false }));
+    return [...own, ...(await runValidations(revival.validations))];
+  } catch {
+    return [];
+  }
+}
+
+function needsValidator({ validations, doubtful }: Revival): boolean {
+  if (validations.length === 0) return false;
+  return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
+}
+
+function reviverFor(source: HydrationSource): Revive | undefined {
+  if ('properties' in source) return reviveProperties(source.properties);
+  if ('class' in source) return reviverOf({ kind: 'class', class: source.class, groups: source.groups });
+  return reviverOf(source.type);
+}
+
+/** Faults of the values come first: an instance that lacks some would only get faults that follow from it. */
+async function settle(revival: Revival): Promise<void> {
+  await Promise.all(revival.pending);
+  if (revival.faults.length > 0 || !needsValidator(revival)) return;
+  for (const { path, message } of await runValidations(revival.validations))
+    revival.faults.push({ path, message });
+}
+
+/** The arguments with those properties revived that need it; all others stay as they are. */
+function reviveProperties(properties: readonly PropertyModel[]): Revive | undefined {
+  const steps = properties.flatMap(({ name, type }) => {
+    const revive = reviverOf(type);
+    return revive === undefined ? [] : [{ name, revive }];
+  });
+  if (steps.length === 0) return undefined;
+  return (args, { revival, path }: Place) => {
+    const revived: JsonObject = { ...(args as JsonObject) };
+    for (const { name, revive } of steps) {
+      if (!Object.hasOwn(revived, name)) continue;
+      const put = (later: unknown) => {
+        revived[name] = later;
+      };
+      put(revive(revived[name], { revival, path: childPath(path, name), put }));
+    }
+    return revived;
+  };
+}
+
+/**
+ * The reviver of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
+ * `cascaded`: class-validator gets to the value by itself, from the object around it.
+ */
+function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
+  // A Standard Schema has its own view of `null`; elsewhere the schema has let it through as a value.
+  if (type.kind === 'schema') return type.standard && reviveStandard(type.standard);
+  const revive = reviverOfValue(type, cascaded);
+  return revive && ((value, place) => (value === null ? null : revive(value, place)));
+}
+
+function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined {
+  switch (type.kind) {
+    case 'date':
+    case 'url':
+    case 'bytes':
+    case 'buffer':
+    case 'bigint':
+      return TEXTUAL[type.kind];
+    case 'array': {
+      const item = reviverOf(type.items, cascaded);
+      const array = item && reviveItems(item);
+      return type.collection === 'set' ? reviveSet(array) : array;
+    }
+    case 'record': {
+      // class-validator does not go into the values of plain objects, but it does into those of a Map.
+      const value = reviverOf(type.values, cascaded && type.collection === 'map');
+      const record = value && reviveValues(value);
+      return type.collection === 'map' ? reviveMap(record, type.keys) : record;
+    }
+    case 'class':
+      return reviveClass(type, cascaded, reviverOf);
+    case 'described':
+      return reviveDescribed(type, reviverOf);
+    case 'tagged':
+      return reviveTagged(type, cascaded, reviverOf);
+    default:
+      return undefined;
+  }
+}
+
+/** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
+async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
+  const faults = await Promise.all(
+    validations.map(async ({ instance, path, groups, isCertain }) => {
+      const nameOf = (owner: object, key: string) => jsonName({ owner, key, groups });
+      try {
+        return await validateInstance(instance, { path, groups, nameOf });
+      } catch (error) {
+        // Where all rules are class-validator's own, it is the value that they could not bear.
+        if (isCertain) throw error;
+        return [{ path, message: 'has a value that its rules cannot judge', isAuthored: false }];
+      }
+    }),
+  );
+  return faults.flat();
+}
+
+interface Named {
+  readonly owner: object;
+  readonly key: string;
+  readonly groups?: readonly string[];
+}
+
+function jsonName({ owner, key, groups }: Named): string {
+  // Items and values of collections keep their index or key.
+  if (Array.isArray(owner) || owner instanceof Map || owner instanceof Set) return key;
+  const read = classModel(owner.constructor as ClassType, groups);
+  const property = read.ok
+    ? read.model.properties.find((candidate) => (candidate.key ?? candidate.name) === key)
+    : undefined;
+  return property?.name ?? key;
+}
+
+type DescribedType = ValueType & { readonly kind: 'described' };
+
+/** What the parts of one description share. */
+interface Revivers {
+  readonly definitions: DescribedType['definitions'];
+  readonly reviverOf: ReviverOf;
+  /** By definition; there before it is made, because it may contain itself. */
+  readonly known: Map<DescribedSchema, { revive?: Revive }>;
+}
+
+/** The reviver of a described type; nothing where it holds neither dates nor classes nor the like. */
+function reviveDescribed({ schema, definitions }: DescribedType, reviverOf: ReviverOf): Revive | undefined {
+  return describedReviver(schema, { definitions, reviverOf, known: new Map() });
+}
+
+function describedReviver(schema: DescribedSchema, of: Revivers): Revive | undefined {
+  if (!holdsInstances(schema, of, new Set())) return undefined;
+  if (schema.$ref !== undefined) return reviveReferred(schema.$ref, of);
+  if (schema.instanceOf === Set || schema.instanceOf === Map) return reviveCollection(schema, of);
+  if (schema.instanceOf !== undefined) return of.reviverOf(fromGenerated(schema, of.definitions).type);
+  if (schema.anyOf !== undefined) return reviveUnion(schema.anyOf, of);
+  if (schema.items !== undefined || schema.prefixItems !== undefined) return reviveTuple(schema, of);
+  return reviveObject(schema, of);
+}
+
+/** By the revivers of the same description: a type may contain itself in a `Map` or a `Set` too. */
+function reviveCollection(schema: DescribedSchema, of: Revivers): Revive {
+  const { type } = fromGenerated(schema, of.definitions);
+  const part = type.kind === 'record' ? schema.additionalProperties : schema.items;
+  const revive = isSchemaNode(part) ? describedReviver(part, of) : undefined;
+  const item = revive && orNull(revive);
+  if (type.kind === 'record') return orNull(reviveMap(item && reviveValues(item), type.keys));
+  return orNull(reviveSet(item && reviveItems(item)));
+}
+
+/** Whether anything in a schema has to be revived; without, values stay as they are and cost nothing. */
+function holdsInstances(schema: DescribedSchema, of: Revivers, seen: Set<DescribedSchema>): boolean {
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  if (schema.instanceOf !== undefined) return true;
+  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, of.definitions);
+  if (referred !== undefined && holdsInstances(referred.schema, of, seen)) return true;
+  return subschemas(schema).some((part) => holdsInstances(part, of, seen));
+}
+
+function reviveReferred(reference: string, of: Revivers): Revive | undefined {
+  const referred = referredDefinition(reference, of.definitions);
+  if (referred === undefined) return undefined;
+  const before = of.known.get(referred.schema);
+  const slot = before ?? {};
+  if (before === undefined) {
+    of.known.set(referred.schema, slot);
+    slot.revive = describedReviver(referred.schema, of);
+  }
+  return (value, place) => slot.revive?.(value, place) ?? value;
+}
+
+/** What may become of a value of a union. */
+interface Choice {
+  readonly fits: () => SchemaTest;
+  readonly names: () => ReadonlySet<string>;
+  readonly revive: Revive | undefined;
+}
+
+/** The branch that the value fits decides, by the same schemas that the check has just used; of several, the one that knows most of its keys. */
+function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive {
+  const choices = branches.map((branch): Choice => {
+    const schema = once(() =>
+      plainSchema({ kind: 'described', schema: branch, definitions: of.definitions }),
+    );
+    return {
+      fits: once(() => schemaTest(schema())),
+      names: once(() => new Set(levelOf(schema()).positions.keys())),
+      revive: describedReviver(branch, of),
+    };
+  });
+  return (value, place) => {
+    const choice = best(
+      choices.filter(({ fits }) => fits()(value)),
+      value,
+    );
+    return choice?.revive === undefined ? value : choice.revive(value, place);
+  };
+}
+
+function best([first, ...others]: readonly Choice[], value: unknown): Choice | undefined {
+  if (first === undefined || others.length === 0 || typeof value !== 'object' || value === null) return first;
+  const keys = Object.keys(value);
+  const known = ({ names }: Choice): number => keys.filter((key) => names().has(key)).length;
+  return others.reduce((chosen, other) => (known(other) > known(chosen) ? other : chosen), first);
+}
+
+/** Made with the first value that comes. */
+function once<Made extends object>(make: () => Made): () => Made {
+  let made: Made | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+/** What the model was offered for a type. Classes that cannot be described were faults at start-up. */
+function plainSchema(type: DescribedType): JsonSchema {
+  const written = typeSchema(type);
+  return written.ok ? (written.accepted ?? written.schema) : {};
+}
+
+function reviveTuple({ prefixItems, items }: DescribedSchema, of: Revivers): Revive {
+  const fixed = (Array.isArray(prefixItems) ? prefixItems : []).map((item: unknown) =>
+    isSchemaNode(item) ? describedReviver(item, of) : undefined,
+  );
+  const rest = isSchemaNode(items) ? describedReviver(items, of) : undefined;
+  if (fixed.length === 0 && rest !== undefined) return reviveItems(orNull(rest));
+  return (value, place) => {
+    if (!Array.isArray(value)) return value;
+    const revived: unknown[] = [...value];
+    for (const [index, item] of value.entries()) {
+      const revive = index < fixed.length ? fixed[index] : rest;
+      if (revive === undefined || item === null) continue;
+      revived[index] = revive(item, new ChildPlace(place, index, revived as unknown as Holder));
+    }
+    return revived;
+  };
+}
+
+function reviveObject({ properties = {}, additionalProperties }: DescribedSchema, of: Revivers): Revive {
+  const known = new Map(
+    Object.entries(properties).map(([name, property]) => [name, describedReviver(property, of)] as const),
+  );
+  const values = isSchemaNode(additionalProperties) ? describedReviver(additionalProperties, of) : undefined;
+  if (known.size === 0 && values !== undefined) return reviveValues(orNull(values));
+  return (value, place) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    return reviveEntries(value as JsonObject, place, (name) => (known.has(name) ? known.get(name) : values));
+  };
+}
+
+function reviveEntries(
+  source: JsonObject,
+  place: Place,
+  reviverOf: (name: string) => Revive | undefined,
+): JsonObject {
+  const revived: JsonObject = {};
+  for (const [name, one] of Object.entries(source)) {
+    const revive = one === null ? undefined : reviverOf(name);
+    setOwn(
+      revived as Holder,
+      name,
+      revive ? revive(one, new ChildPlace(place, name, revived as Holder)) : one,
+    );
+  }
+  return revived;
+}
+
+function orNull(revive: Revive): Revive {
+  return (value, place) => (value === null ? null : revive(value, place));
+}
+
+/** Instances of the class that the tag names. The schema lets no other tag through. */
+function reviveTagged(type: TaggedType, cascaded: boolean, reviverOf: ReviverOf): Revive {
+  const { property, keepProperty, groups } = type;
+  const variants = new Map(
+    type.variants.map((variant) => [
+      variant.tag,
+      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded, reviverOf),
+    ]),
+  );
+  return (value, place) => {
+    const tag = Object.hasOwn(value as object, property) ? (value as JsonObject)[property] : undefined;
+    const instance = variants.get(tag as string)?.(value, place);
+    if (keepProperty && instance !== undefined) (instance as JsonObject)[property] = tag;
+    return instance ?? value;
+  };
+}

@@ -1,0 +1,385 @@
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { findReference } from '../../schema/find-reference.js';
+import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
+import { draftOf } from '../schema-faults.js';
+import {
+  addSeen,
+  FITS,
+  type Judge,
+  literal,
+  type Part,
+  Run,
+  type SchemaError,
+  type Test,
+  testOf,
+} from './judge.js';
+import { othersTest } from './object-keywords.js';
+import { GROUPS, type Made, madeJudges, schemaJudge, typesOf } from './schema-judge.js';
+import { type WholeSchema, wholeSchema } from './whole-schema.js';
+
+/** Makes parts of the keywords of a schema. */
+type PartOf = (schema: JsonSchema, keyword: string) => Part;
+
+/** Deeper schemas become functions of their own. */
+const MAX_DEPTH = 8;
+/** Objects with more properties are tested in a loop: large functions are never optimized. */
+const MAX_PROPERTIES = 200;
+/** More keys are looked up in a set. */
+const MAX_COMPARED = 16;
+
+/**
+ * The test of a schema as one generated function. Types, properties, items and the keywords that have `code` are
+ * written out; everything else is a call of a judge.
+ */
+function writeTest(schema: JsonSchema, partOf: PartOf): Test {
+  return new TestWriter(partOf).write(schema);
+}
+
+const TYPES: Readonly<Record<string, (value: string) => string>> = {
+  number: (value) => `typeof ${value} === 'number' && Number.isFinite(${value})`,
+  integer: (value) => `Number.isInteger(${value})`,
+  array: (value) => `Array.isArray(${value})`,
+  object: (value) => `typeof ${value} === 'object' && ${value} !== null && !Array.isArray(${value})`,
+  null: (value) => `${value} === null`,
+};
+
+function typeCode(type: string, value: string): string {
+  return TYPES[type]?.(value) ?? `typeof ${value} === ${literal(type)}`;
+}
+
+class TestWriter {
+  readonly #partOf: PartOf;
+  /** What the code refers to, as parameters of the function around it. */
+  readonly #constants: unknown[] = [];
+  #names = 0;
+
+  constructor(partOf: PartOf) {
+    this.#partOf = partOf;
+  }
+
+  write(schema: JsonSchema): Test {
+    const code = this.#statements(schema, 'value', 0);
+    const names = this.#constants.map((_, index) => `c${index}`);
+    const make = new Function(...names, `'use strict'; return (value) => { ${code} return true; }`);
+    return make(...this.#constants);
+  }
+
+  readonly #constant = (value: unknown): string => `c${this.#constants.push(value) - 1}`;
+
+  #name(): string {
+    this.#names += 1;
+    return `v${this.#names}`;
+  }
+
+  /** Statements that return `false` if a value does not fit. */
+  #statements(schema: unknown, value: string, depth: number): string {
+    if (schema === false) return 'return false;';
+    if (!isSchemaNode(schema)) return '';
+    if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').judgeOf(schema), value);
+    const types = typesOf(schema);
+    let isTypeTested = types.length === 0;
+    let code = '';
+    for (const [group, made] of madeJudges(schema, (keyword) => this.#partOf(schema, keyword))) {
+      const { type } = GROUPS[group] ?? {};
+      const isOnly = types.length === 1 && types[0] === type;
+      isTypeTested ||= isOnly;
+      const body = this.#group({ schema, made, value, depth, type });
+      if (type === undefined) code += body;
+      else if (isOnly) code += `if (!(${typeCode(type, value)})) return false; ${body}`;
+      else if (body !== '') code += `if (${typeCode(type, value)}) { ${body} }`;
+    }
+    if (isTypeTested) return code;
+    return `if (!(${types.map((type) => typeCode(type, value)).join(' || ')})) return false; ${code}`;
+  }
+
+  #group(of: {
+    readonly schema: JsonSchema;
+    readonly made: readonly Made[];
+    readonly value: string;
+    readonly depth: number;
+    readonly type?: string;
+  }): string {
+    const { schema, made, value, depth, type } = of;
+    const isWrittenOut = type === 'object' && isPlain(schema);
+    let code = isWrittenOut ? this.#properties(schema, value, depth) : '';
+    for (const [keyword, judge] of made) {
+      if (isWrittenOut && WRITTEN_OUT.has(keyword)) continue;
+      const { items, prefixItems } = schema;
+      if (keyword === 'items' && isSchemaNode(items) && prefixItems === undefined) {
+        const [index, item] = [this.#name(), this.#name()];
+        code += `for (let ${index} = 0; ${index} < ${value}.length; ${index} += 1) {
+          const ${item} = ${value}[${index}]; ${this.#statements(items, item, depth + 1)} }`;
+      } else code += this.#refuseUnless(judge, value);
+    }
+    return code;
+  }
+
+  #properties(schema: JsonSchema, value: string, depth: number): string {
+    const { properties = {}, required = [] } = schema;
+    const listed = Object.keys(properties);
+    let code = '';
+    for (const name of new Set([...listed, ...required])) {
+      const property = this.#name();
+      const isListed = Object.hasOwn(properties, name);
+      const body = isListed ? this.#statements(properties[name], property, depth + 1) : '';
+      code += `const ${property} = ${value}[${literal(name)}];`;
+      if (required.includes(name)) code += `if (${property} === undefined) return false; ${body}`;
+      else if (body !== '') code += `if (${property} !== undefined) { ${body} }`;
+    }
+    return code + this.#others(schema, listed, value);
+  }
+
+  /** Keys that are not listed are tested by the interpreter, if there are any. */
+  #others(schema: JsonSchema, listed: readonly string[], value: string): string {
+    const { additionalProperties } = schema;
+    if (additionalProperties === undefined) return '';
+    const judge = this.#partOf(schema, 'additionalProperties').judgeOf(additionalProperties);
+    const known = new Set(listed);
+    const test = othersTest(known, judge);
+    if (test === undefined) return '';
+    const key = this.#name();
+    const isOther =
+      listed.length > MAX_COMPARED
+        ? `!${this.#constant(known)}.has(${key})`
+        : listed.map((name) => `${key} !== ${literal(name)}`).join(' && ') || 'true';
+    return `for (const ${key} in ${value}) if (${isOther}) {
+      if (!${this.#constant(test)}(${value})) return false; break; }`;
+  }
+
+  #refuseUnless(judge: Judge, value: string): string {
+    if (judge === FITS) return '';
+    const code = judge.code?.(value, this.#constant) ?? `${this.#constant(testOf(judge))}(${value})`;
+    return `if (!(${code})) return false;`;
+  }
+}
+
+const WRITTEN_OUT: ReadonlySet<string> = new Set(['properties', 'required', 'additionalProperties']);
+
+/** Whether the properties of an object can be read one by one: no key is one that every object has. */
+function isPlain({ properties = {}, required = [], patternProperties }: JsonSchema): boolean {
+  const names = [...Object.keys(properties), ...required];
+  return (
+    patternProperties === undefined &&
+    names.length <= MAX_PROPERTIES &&
+    names.every((name) => !(name in Object.prototype))
+  );
+}
+
+/** A schema that can be asked. */
+interface InterpretedSchema {
+  /** Whether a value fits. */
+  readonly test: (value: unknown) => boolean;
+  /** Everything that is wrong with a value; nothing where it fits. */
+  readonly check: (value: unknown) => readonly SchemaError[] | undefined;
+  /** Makes the same test as code; absent if verdicts depend on what has been judged before. */
+  readonly generate?: () => Test;
+}
+
+/**
+ * A schema as judges that ask each other, one for each of its parts: made in a small fraction of the time in which
+ * code could be generated for it, and where none may be generated. Code for hot schemas has the same verdicts.
+ */
+export function interpretSchema(schema: JsonSchema): InterpretedSchema {
+  const whole = wholeSchema(schema);
+  const { root, isTracking, isDynamic, isRepeating } = whole;
+  const scope = new Scope(whole, []).enter(root);
+  let judge: Judge | undefined;
+  const ask = (value: unknown, run: Run): boolean => {
+    judge ??= scope.judgeOf(root);
+    return judge(value, run, run.track());
+  };
+  const hasMemory = isTracking || isDynamic || isRepeating;
+  return {
+    generate: hasMemory ? undefined : () => new Scope({ ...whole, isGenerating: true }, []).generate(root),
+    test: (value) => ask(value, new Run({ isTelling: false, isTracking })),
+    check(value) {
+      const run = new Run({ isTelling: true, isTracking });
+      return ask(value, run) ? undefined : run.errors;
+    },
+  };
+}
+
+const scopes = new WeakMap<JsonSchema, Scope>();
+
+/** A part of a schema, and the whole that its references are relative to. */
+interface SchemaPlace {
+  readonly schema: JsonSchema;
+  readonly root: JsonSchema;
+}
+
+/**
+ * Whether a value fits a part of a schema: for values that are judged once, such as defaults. What depends on what
+ * else has been judged says nothing here, nor does what refers to itself without end.
+ */
+export function fitsSchema(value: unknown, { schema, root }: SchemaPlace): boolean {
+  const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
+  scopes.set(root, scope);
+  try {
+    return testOf(scope.judgeOf(schema))(value);
+  } catch (error) {
+    if (error instanceof RangeError) return true;
+    throw error;
+  }
+}
+
+const WITHOUT_MEMORY = {
+  isTracking: false,
+  isDynamic: false,
+  isRepeating: false,
+};
+
+/** The judges of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
+class Scope {
+  readonly whole: WholeSchema;
+  readonly #resources: readonly JsonSchema[];
+  readonly #judges = new Map<JsonSchema, Judge>();
+  readonly #inner = new Map<JsonSchema, Scope>();
+
+  constructor(whole: WholeSchema, resources: readonly JsonSchema[]) {
+    this.whole = whole;
+    this.#resources = resources;
+  }
+
+  /** The scope within the resource that a schema belongs to. */
+  enter(schema: JsonSchema): Scope {
+    const { root, isDynamic } = this.whole;
+    const resource = isDynamic ? findReference('#', { root, from: schema }) : undefined;
+    if (!isSchemaNode(resource) || this.#resources.includes(resource)) return this;
+    const inner = this.#inner.get(resource) ?? new Scope(this.whole, [...this.#resources, resource]);
+    this.#inner.set(resource, inner);
+    return inner;
+  }
+
+  judgeOf(schema: unknown): Judge {
+    if (!isSchemaNode(schema)) return schema === false ? REFUSES : FITS;
+    return this.enter(schema).#judgeOf(schema);
+  }
+
+  #judgeOf(schema: JsonSchema): Judge {
+    const known = this.#judges.get(schema);
+    if (known !== undefined) return known;
+    const judge = this.whole.isGenerating
+      ? this.#generated(schema)
+      : schemaJudge(schema, (keyword) => new SchemaPart(this, schema, keyword));
+    const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
+    const tracking = this.whole.isTracking && isCounting ? withOwnTrack(judge) : judge;
+    this.#judges.set(schema, tracking);
+    return tracking;
+  }
+
+  generate(schema: JsonSchema): Test {
+    return writeTest(schema, (of, keyword) => new SchemaPart(this, of, keyword));
+  }
+
+  /** Code is written when the first value comes: schemas may contain themselves. */
+  #generated(schema: JsonSchema): Judge {
+    let test: Test | undefined;
+    return (value) => {
+      test ??= this.generate(schema);
+      return test(value);
+    };
+  }
+
+  /** The judge of what a reference means, made when it is first asked: it may contain who refers to it. */
+  referred(from: JsonSchema, keyword: string): Judge {
+    let judge: Judge | undefined;
+    const made = (): Judge => {
+      judge ??= this.#judgeOfTarget(from, keyword);
+      return judge;
+    };
+    return (value, run, seen) => made()(value, run, seen);
+  }
+
+  #judgeOfTarget(from: JsonSchema, keyword: string): Judge {
+    const judge = this.judgeOf(this.#target(from, keyword));
+    return this.whole.isRepeating ? remembering(judge) : judge;
+  }
+
+  #target(from: JsonSchema, keyword: string): unknown {
+    const reference = String(from[keyword]);
+    const target = findReference(reference, { root: this.whole.root, from });
+    if (keyword === '$ref' || !isSchemaNode(target)) return target;
+    const anchor = keyword === '$dynamicRef' ? '$dynamicAnchor' : '$recursiveAnchor';
+    const wanted = keyword === '$dynamicRef' ? reference.slice(1) : true;
+    if (target[anchor] !== wanted) return target;
+    // The outermost of the resources around that has the same anchor.
+    for (const resource of this.#resources) {
+      const other = findReference(reference, { root: this.whole.root, from: resource });
+      if (isSchemaNode(other) && other[anchor] === wanted) return other;
+    }
+    return target;
+  }
+}
+
+class SchemaPart implements Part {
+  readonly #scope: Scope;
+  readonly schema: JsonSchema;
+  readonly keyword: string;
+
+  constructor(scope: Scope, schema: JsonSchema, keyword: string) {
+    this.#scope = scope;
+    this.schema = schema;
+    this.keyword = keyword;
+  }
+
+  get given(): unknown {
+    return this.schema[this.keyword];
+  }
+
+  get root(): JsonSchema {
+    return this.#scope.whole.root;
+  }
+
+  get isTracking(): boolean {
+    return this.#scope.whole.isTracking;
+  }
+
+  get marksContained(): boolean {
+    return this.#scope.whole.draft === '2020-12';
+  }
+
+  knows(name: string): boolean {
+    return isKnownIn(this.#scope.whole.draft, KEYWORDS.get(name) ?? {});
+  }
+
+  judgeOf(schema: unknown): Judge {
+    return this.#scope.judgeOf(schema);
+  }
+
+  referred(): Judge {
+    return this.#scope.referred(this.schema, this.keyword);
+  }
+}
+
+const FALSE = { keyword: 'false schema', given: false, schema: {} };
+
+const REFUSES: Judge = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
+
+/** Validates a value once; if it is invalid, the errors are reported once for each location. */
+function remembering(judge: Judge): Judge {
+  return (value, run, seen) => {
+    const verdicts = run.verdictsOf(judge);
+    const known = verdicts.get(value);
+    if (known !== undefined && (known.fits || !run.isTelling || known.toldAt === run.place)) {
+      addSeen(seen, known.seen);
+      return known.fits;
+    }
+    // What leads to itself without getting anywhere refuses nothing.
+    verdicts.set(value, { fits: true });
+    const own = run.track();
+    const fits = judge(value, run, own);
+    verdicts.set(value, { fits, seen: own, toldAt: fits || !run.isTelling ? undefined : run.place });
+    addSeen(seen, own);
+    return fits;
+  };
+}
+
+/** What is left over counts from what its own schema has judged, not from what those around it have. */
+function withOwnTrack(judge: Judge): Judge {
+  return (value, run, seen) => {
+    const own = run.track();
+    const fits = judge(value, run, own);
+    addSeen(seen, own);
+    return fits;
+  };
+}

@@ -1,0 +1,193 @@
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { patternOf } from '../formats.js';
+import {
+  ALL,
+  allOfJudges,
+  countBound,
+  FITS,
+  type Judge,
+  type MakeJudge,
+  type Part,
+  type Seen,
+  testOf,
+} from './judge.js';
+
+/** Keywords that say something of objects. */
+export const OBJECT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  maxProperties: countBound('more', 'properties', (most) => ({
+    test: (value: Fields) => Object.keys(value).length <= most,
+  })),
+  minProperties: countBound('fewer', 'properties', (least) => ({
+    test: (value: Fields) => Object.keys(value).length >= least,
+  })),
+  required,
+  propertyNames,
+  additionalProperties,
+  dependencies: (part) => {
+    const all = Object.entries(part.given as JsonSchema).filter(([name]) => name !== '__proto__');
+    const [lists, schemas] = [
+      all.filter(([, needed]) => Array.isArray(needed)),
+      all.filter(([, needed]) => !Array.isArray(needed)),
+    ];
+    return allOfJudges([neededNames(part, lists), neededSchemas(part, schemas)]);
+  },
+  properties,
+  patternProperties,
+  dependentRequired: (part) => neededNames(part, Object.entries(part.given as JsonSchema)),
+  dependentSchemas: (part) => neededSchemas(part, Object.entries(part.given as JsonSchema)),
+  unevaluatedProperties: (part) => (part.isTracking ? unevaluatedProperties(part) : undefined),
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A key such as `toString` counts only if it was sent. */
+function has(value: Fields, name: string): boolean {
+  return value[name] !== undefined && Object.hasOwn(value, name);
+}
+
+function required(part: Part): Judge {
+  const names = part.given as readonly string[];
+  return (value, run) => {
+    let fits = true;
+    for (const missingProperty of names) {
+      if (has(value as Fields, missingProperty)) continue;
+      fits = run.refuse(value, part, { params: { missingProperty } });
+      if (!run.isTelling) break;
+    }
+    return fits;
+  };
+}
+
+function propertyNames(part: Part): Judge {
+  const judge = part.judgeOf(part.given);
+  return (value, run) => {
+    let fits = true;
+    for (const propertyName of Object.keys(value as Fields)) {
+      if (judge(propertyName, run, run.track())) continue;
+      fits = run.refuse(value, part, {
+        params: { propertyName },
+        message: 'property name must be valid',
+      });
+      if (!run.isTelling) break;
+    }
+    return fits;
+  };
+}
+
+function namesOf(schemas: unknown): readonly string[] {
+  return Object.keys((schemas ?? {}) as Fields).filter((name) => name !== '__proto__');
+}
+
+function properties(part: Part): Judge {
+  const schemas = part.given as Fields;
+  const judges = namesOf(schemas).map((name) => ({ name, judge: part.judgeOf(schemas[name]) }));
+  return (value, run, seen) => {
+    const fields = value as Fields;
+    let fits = true;
+    for (const { name, judge } of judges) {
+      if (!has(fields, name)) continue;
+      seen?.add(name);
+      if (run.below(name, fields[name], judge)) continue;
+      if (!run.isTelling) return false;
+      fits = false;
+    }
+    return fits;
+  };
+}
+
+function patternProperties(part: Part): Judge {
+  const schemas = part.given as Fields;
+  const judges = namesOf(schemas).map(
+    (pattern) => [patternOf(pattern), part.judgeOf(schemas[pattern])] as const,
+  );
+  return (value, run, seen) => {
+    const fields = value as Fields;
+    let fits = true;
+    for (const [pattern, judge] of judges)
+      for (const name of Object.keys(fields)) {
+        if (!pattern.test(name)) continue;
+        seen?.add(name);
+        if (run.below(name, fields[name], judge)) continue;
+        if (!run.isTelling) return false;
+        fits = false;
+      }
+    return fits;
+  };
+}
+
+function additionalProperties(part: Part): Judge {
+  const known = new Set(namesOf(part.schema.properties));
+  const patterns = namesOf(part.schema.patternProperties).map((pattern) => patternOf(pattern));
+  const isKnown = (name: string): boolean =>
+    known.has(name) || patterns.some((pattern) => pattern.test(name));
+  return forOthers(part, (name) => isKnown(name));
+}
+
+function unevaluatedProperties(part: Part): Judge {
+  return forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)));
+}
+
+/** What is said of all properties but those that something else speaks of. */
+function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) => boolean): Judge {
+  const judge = part.judgeOf(part.given);
+  const unknown = part.keyword === 'unevaluatedProperties' ? 'unevaluatedProperty' : 'additionalProperty';
+  return (value, run, seen) => {
+    const fields = value as Fields;
+    let fits = true;
+    for (const name of Object.keys(fields)) {
+      if (isKnown(name, seen)) continue;
+      fits =
+        (part.given === false
+          ? run.refuse(value, part, { params: { [unknown]: name } })
+          : run.below(name, fields[name], judge)) && fits;
+      if (!fits && !run.isTelling) return false;
+    }
+    seen?.add(ALL);
+    return fits;
+  };
+}
+
+/** The verdict on the properties that are not listed; absent if all of them fit. */
+export function othersTest(
+  listed: ReadonlySet<string>,
+  judge: Judge,
+): ((fields: Fields) => boolean) | undefined {
+  if (judge === FITS) return undefined;
+  const test = testOf(judge);
+  return (fields) => {
+    for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
+    return true;
+  };
+}
+
+type Dependencies = readonly (readonly [name: string, needed: unknown])[];
+
+function neededNames(part: Part, dependencies: Dependencies): Judge {
+  return allOfJudges(
+    dependencies.map(([property, needed]): Judge => {
+      const names = needed as readonly string[];
+      const deps = names.join(', ');
+      const message = `must have ${names.length === 1 ? 'property' : 'properties'} ${deps} when property ${property} is present`;
+      return (value, run) => {
+        if (!has(value as Fields, property)) return true;
+        let fits = true;
+        for (const missingProperty of names) {
+          if (has(value as Fields, missingProperty)) continue;
+          const params = { property, missingProperty, depsCount: names.length, deps };
+          fits = run.refuse(value, part, { params, message });
+          if (!run.isTelling) break;
+        }
+        return fits;
+      };
+    }),
+  );
+}
+
+function neededSchemas(part: Part, dependencies: Dependencies): Judge {
+  return allOfJudges(
+    dependencies.map(([property, schema]): Judge => {
+      const judge = part.judgeOf(schema);
+      return (value, run, seen) => !has(value as Fields, property) || judge(value, run, seen);
+    }),
+  );
+}

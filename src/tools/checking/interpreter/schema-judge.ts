@@ -1,0 +1,447 @@
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { canonicalJson } from '../../../core/kernel/json.js';
+import { formatTest, patternOf } from '../formats.js';
+import { isOfType, unionChooser } from '../schema-level.js';
+import {
+  ALL,
+  addSeen,
+  allOfJudges,
+  countBound,
+  FITS,
+  type Judge,
+  literal,
+  type MakeJudge,
+  type Part,
+  type Run,
+  refusesUnless,
+  type Test,
+  type TestCode,
+} from './judge.js';
+import { OBJECT_KEYWORDS } from './object-keywords.js';
+
+/** Keywords that say something of lists. */
+const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  maxItems: countBound('more', 'items', (most) => ({
+    test: (items: Items) => items.length <= most,
+    code: (items) => `${items}.length <= ${literal(most)}`,
+  })),
+  minItems: countBound('fewer', 'items', (least) => ({
+    test: (items: Items) => items.length >= least,
+    code: (items) => `${items}.length >= ${literal(least)}`,
+  })),
+  additionalItems: (part) => {
+    const { items } = part.schema;
+    return Array.isArray(items) ? itemsFrom(part, items.length) : undefined;
+  },
+  prefixItems: (part) => tuple(part),
+  items: (part) => {
+    if (Array.isArray(part.given)) return tuple(part);
+    const { prefixItems } = part.schema;
+    // Drafts before have no tuples by that name.
+    const isTuple = Array.isArray(prefixItems) && part.knows('prefixItems');
+    return isTuple ? itemsFrom(part, prefixItems.length) : eachItem(part);
+  },
+  contains,
+  maxContains: () => undefined,
+  minContains: () => undefined,
+  unevaluatedItems: (part) => (part.isTracking ? unevaluatedItems(part) : undefined),
+  uniqueItems: (part) =>
+    part.given === true
+      ? (value, run) => {
+          const twice = duplicateItems(value as Items);
+          if (twice === undefined) return true;
+          const { params, message } = twice;
+          return run.refuse(value, part, { params, message });
+        }
+      : undefined,
+};
+
+type Items = readonly unknown[];
+
+function tuple(part: Part): Judge {
+  const judges = (part.given as readonly unknown[]).map((schema) => part.judgeOf(schema));
+  return (value, run, seen) => {
+    const items = value as Items;
+    let fits = true;
+    for (const [index, judge] of judges.entries()) {
+      if (index >= items.length) break;
+      seen?.add(index);
+      if (run.below(index, items[index], judge)) continue;
+      if (!run.isTelling) return false;
+      fits = false;
+    }
+    return fits;
+  };
+}
+
+function eachItem(part: Part): Judge {
+  const judge = part.judgeOf(part.given);
+  return (value, run, seen) => {
+    seen?.add(ALL);
+    return fitEach(value as Items, run, { judge, from: 0 });
+  };
+}
+
+/** What stands behind a tuple. */
+function itemsFrom(part: Part, from: number): Judge {
+  const judge = part.judgeOf(part.given);
+  const complaint = { params: { limit: from }, message: `must NOT have more than ${from} items` };
+  return (value, run, seen) => {
+    const items = value as Items;
+    seen?.add(ALL);
+    if (part.given === false) return items.length <= from || run.refuse(value, part, complaint);
+    return fitEach(items, run, { judge, from });
+  };
+}
+
+function fitEach(
+  items: Items,
+  run: Run,
+  { judge, from }: { readonly judge: Judge; readonly from: number },
+): boolean {
+  let fits = true;
+  for (let index = from; index < items.length; index += 1) {
+    if (run.below(index, items[index], judge)) continue;
+    if (!run.isTelling) return false;
+    fits = false;
+  }
+  return fits;
+}
+
+function contains(part: Part): Judge | undefined {
+  const least = part.knows('minContains') ? Number(part.schema.minContains ?? 1) : 1;
+  const most = part.knows('maxContains') ? (part.schema.maxContains as number | undefined) : undefined;
+  const judge = part.judgeOf(part.given);
+  const upTo = most === undefined ? '' : ` and no more than ${most}`;
+  const complaint = {
+    params: most === undefined ? { minContains: least } : { minContains: least, maxContains: most },
+    message: `must contain at least ${least}${upTo} valid item(s)`,
+  };
+  if (least === 0 && most === undefined && !part.isTracking) return undefined;
+  return (value, run, seen) => {
+    const items = value as Items;
+    let count = 0;
+    let index = 0;
+    for (; index < items.length && (most === undefined || count <= most); index += 1) {
+      if (!run.quietly(items[index], judge)) continue;
+      count += 1;
+      if (part.marksContained) seen?.add(index);
+    }
+    if (count >= least && (most === undefined || count <= most)) return true;
+    // Why each of them is not what was looked for.
+    if (run.isTelling && (most === undefined || least <= most))
+      for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, judge);
+    return run.refuse(value, part, complaint);
+  };
+}
+
+function unevaluatedItems(part: Part): Judge {
+  const judge = part.judgeOf(part.given);
+  return (value, run, seen) => {
+    const items = value as Items;
+    let fits = true;
+    for (const [index, item] of items.entries()) {
+      if (seen?.has(ALL) || seen?.has(index)) continue;
+      if (part.given === false) {
+        fits = run.refuse(value, part, {
+          params: { limit: index },
+          message: `must NOT have more than ${index} items`,
+        });
+        break;
+      }
+      fits = run.below(index, item, judge) && fits;
+    }
+    seen?.add(ALL);
+    return fits;
+  };
+}
+
+interface DuplicateItems {
+  readonly params: { readonly i: number; readonly j: number };
+  readonly message: string;
+}
+
+/** Told as the validator tells it: the last item that stood there before, and where it did. */
+function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
+  const places = new Map<string, number>();
+  let params: DuplicateItems['params'] | undefined;
+  items.forEach((item, again) => {
+    const key = canonicalJson(item);
+    const first = places.get(key);
+    if (first !== undefined) params = { i: again, j: first };
+    places.set(key, again);
+  });
+  if (params === undefined) return undefined;
+  const { i, j } = params;
+  return { params, message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)` };
+}
+
+/** Keywords that compare a value of any type. */
+const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, oneOfTest([part.given])),
+  enum: (part) =>
+    refusesUnless(
+      part,
+      { params: { allowedValues: part.given } },
+      oneOfTest(part.given as readonly unknown[]),
+    ),
+};
+
+/** Keywords that say something of numbers. */
+const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  maximum: bound('<=', (value, limit) => value <= limit),
+  minimum: bound('>=', (value, limit) => value >= limit),
+  exclusiveMaximum: bound('<', (value, limit) => value < limit),
+  exclusiveMinimum: bound('>', (value, limit) => value > limit),
+  multipleOf: (part) => {
+    const step = part.given as number;
+    const complaint = { params: { multipleOf: step }, message: `must be multiple of ${step}` };
+    return refusesUnless(part, complaint, { test: (value: number) => isWhole(value / step) });
+  },
+  format: (part) => format(part, 'number'),
+};
+
+/** Keywords that say something of texts. */
+const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  maxLength: countBound('more', 'characters', (most) => ({
+    test: (text: string) => text.length <= most || charactersOf(text) <= most,
+    code: (text, constant) =>
+      `(${text}.length <= ${literal(most)} || ${constant(charactersOf)}(${text}) <= ${literal(most)})`,
+  })),
+  minLength: countBound('fewer', 'characters', (least) => ({
+    test: (text: string) => text.length >= least && charactersOf(text) >= least,
+    code: (text, constant) =>
+      least === 1
+        ? `${text} !== ''`
+        : `${text}.length >= ${literal(least)} && ${constant(charactersOf)}(${text}) >= ${literal(least)}`,
+  })),
+  pattern: (part) => {
+    const expression = patternOf(part.given as string);
+    const complaint = {
+      params: { pattern: part.given },
+      message: `must match pattern "${part.given}"`,
+    };
+    return refusesUnless(part, complaint, {
+      test: (text: string) => expression.test(text),
+      code: (text, constant) => `${constant(expression)}.test(${text})`,
+    });
+  },
+  format: (part) => format(part, 'string'),
+};
+
+function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): MakeJudge {
+  return (part) => {
+    const limit = part.given as number;
+    const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
+    return refusesUnless(part, complaint, {
+      test: (value: number) => isWithin(value, limit),
+      code: (value) => `${value} ${comparison} ${literal(limit)}`,
+    });
+  };
+}
+
+/** Of what is written with an exponent, compiled schemas take no multiple. */
+function isWhole(quotient: number): boolean {
+  return Number.isInteger(quotient) && Math.abs(quotient) < 1e21;
+}
+
+function format(part: Part, type: 'number' | 'string') {
+  const name = String(part.given);
+  const test = formatTest(name, type);
+  if (test === undefined) return undefined;
+  return refusesUnless(part, { params: { format: name }, message: `must match format "${name}"` }, { test });
+}
+
+/** In characters, of which some take two units. */
+function charactersOf(text: string): number {
+  let characters = 0;
+  for (const _ of text) characters += 1;
+  return characters;
+}
+
+/** Fewer values are compared one after the other. */
+const MAX_COMPARED = 12;
+
+function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly code?: TestCode } {
+  const plain = new Set(values.filter((value) => typeof value !== 'object' || value === null));
+  const nested = new Set(
+    values.filter((value) => typeof value === 'object' && value !== null).map(canonicalJson),
+  );
+  const test: Test = (value) => {
+    if (typeof value !== 'object' || value === null) return plain.has(value);
+    return nested.size > 0 && nested.has(canonicalJson(value));
+  };
+  if (nested.size > 0 || plain.size > MAX_COMPARED || plain.size === 0) return { test };
+  const code: TestCode = (value) => Array.from(plain, (each) => `${value} === ${literal(each)}`).join(' || ');
+  return { test, code };
+}
+
+/** Keywords that judge the value itself by other schemas. */
+const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+  not: (part) => {
+    const judge = part.judgeOf(part.given);
+    const complaint = { message: 'must NOT be valid' };
+    return (value, run) => !run.quietly(value, judge) || run.refuse(value, part, complaint);
+  },
+  allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.judgeOf(schema))),
+  if: condition,
+  anyOf: union,
+  oneOf: union,
+};
+
+/** By what they say something of: values of any type, numbers, texts, arrays. */
+const VALUE_KEYWORDS = {
+  any: { ...ANY_KEYWORDS, ...COMBINING_KEYWORDS },
+  number: NUMBER_KEYWORDS,
+  text: TEXT_KEYWORDS,
+  array: ARRAY_KEYWORDS,
+};
+
+function condition(part: Part): Judge {
+  const holds = part.judgeOf(part.given);
+  const clause = (failingKeyword: 'then' | 'else'): Judge => {
+    const given = part.schema[failingKeyword];
+    if (given === undefined) return FITS;
+    const judge = part.judgeOf(given);
+    const complaint = { params: { failingKeyword }, message: `must match "${failingKeyword}" schema` };
+    return (value, run, seen) => judge(value, run, seen) || run.refuse(value, part, complaint);
+  };
+  const [follows, otherwise] = [clause('then'), clause('else')];
+  if (follows === FITS && otherwise === FITS && !part.isTracking) return FITS;
+  return (value, run, seen) => {
+    const own = run.track();
+    if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
+    addSeen(seen, own);
+    return follows(value, run, seen);
+  };
+}
+
+/**
+ * `anyOf` or `oneOf`. Where the value shows which branch it was meant for, that branch alone is asked and tells
+ * what is wrong; otherwise all of them are, and what they say against it is not kept.
+ */
+function union(part: Part): Judge {
+  const branches = part.given as readonly JsonSchema[];
+  const judges = branches.map((branch) => part.judgeOf(branch));
+  const choose = unionChooser(branches, part.root);
+  const complaint = { message: `must match a schema in ${part.keyword}` };
+  const isOneOf = part.keyword === 'oneOf';
+  return (value, run, seen) => {
+    const chosen = choose(value);
+    if (chosen.kind === 'branch') return (judges[chosen.index] ?? FITS)(value, run, seen);
+    const isHopeless = chosen.kind === 'tag' && chosen.isCertain;
+    let fitting = 0;
+    for (const judge of isHopeless ? [] : judges) {
+      const own = run.track();
+      if (!run.quietly(value, judge, own)) continue;
+      addSeen(seen, own);
+      fitting += 1;
+      // Each branch of `anyOf` that fits has its part in what has been judged.
+      if (isOneOf ? fitting > 1 : seen === undefined) break;
+    }
+    return (isOneOf ? fitting === 1 : fitting > 0) || run.refuse(value, part, complaint);
+  };
+}
+
+type Makers = Readonly<Record<string, MakeJudge>>;
+
+const REFERENCES: Makers = {
+  $dynamicRef: (part) => part.referred(),
+  $recursiveRef: (part) => part.referred(),
+  $ref: (part) => part.referred(),
+};
+
+/** What may be said of values of a type, or of all; in the order in which errors are reported. */
+export const GROUPS: readonly { readonly type?: string; readonly makers: Makers }[] = [
+  { makers: { ...REFERENCES, ...VALUE_KEYWORDS.any } },
+  { type: 'number', makers: VALUE_KEYWORDS.number },
+  { type: 'string', makers: VALUE_KEYWORDS.text },
+  { type: 'array', makers: VALUE_KEYWORDS.array },
+  { type: 'object', makers: OBJECT_KEYWORDS },
+];
+
+/** A keyword's place in that order; `format` has two. */
+interface Known {
+  readonly keyword: string;
+  readonly group: number;
+  readonly rank: number;
+  readonly make: MakeJudge;
+}
+
+const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
+  GROUPS.flatMap(({ makers }, group) =>
+    Object.entries(makers).map(([keyword, make], rank) => ({ keyword, group, rank, make })),
+  ),
+  ({ keyword }) => keyword,
+);
+
+/** Makes parts of a schema's keywords. */
+type MakePart = (keyword: string) => Part;
+
+/** The judge of one schema: all that its keywords say, each asked only of values that it says something of. */
+export function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
+  const types = typesOf(schema);
+  const refuseType: Judge = (value, run) =>
+    run.refuse(value, part('type'), { params: { type: schema.type } });
+  const judges: Judge[] = [];
+  let isTypeJudged = types.length === 0;
+  for (const [group, made] of madeJudges(schema, part)) {
+    const { type } = GROUPS[group] ?? {};
+    const isOnly = types.length === 1 && types[0] === type;
+    isTypeJudged ||= isOnly;
+    const judge = allOfJudges(made.map(([, each]) => each));
+    if (type === undefined) judges.push(judge);
+    else if (isOnly || judge !== FITS) judges.push(ofType(type, judge, isOnly ? refuseType : FITS));
+  }
+  if (!isTypeJudged) {
+    const tests = types.map(typeTest);
+    judges.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
+  }
+  return allOfJudges(judges.filter((judge) => judge !== FITS));
+}
+
+export type Made = readonly [keyword: string, judge: Judge];
+
+/** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
+export function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
+  const known: Known[] = [];
+  for (const keyword of Object.keys(schema))
+    if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));
+  known.sort((one, other) => one.group - other.group || one.rank - other.rank);
+  const made = new Map<number, Made[]>();
+  for (const { keyword, group, make } of known) {
+    const named = part(keyword);
+    if (!named.knows(keyword)) continue;
+    const judge = make(named);
+    const judges = made.get(group) ?? [];
+    made.set(group, judges);
+    if (judge !== undefined && judge !== FITS) judges.push([keyword, judge]);
+  }
+  return made;
+}
+
+function ofType(type: string, judge: Judge, others: Judge): Judge {
+  const isOf = typeTest(type);
+  return (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen));
+}
+
+export function typesOf({ type, nullable }: JsonSchema): readonly string[] {
+  const types = [type ?? []].flat() as readonly string[];
+  return nullable === true && !types.includes('null') ? [...types, 'null'] : types;
+}
+
+/** A number is a finite one: JSON has no others. */
+function typeTest(type: string): Test {
+  switch (type) {
+    case 'string':
+      return (value) => typeof value === 'string';
+    case 'number':
+      return Number.isFinite;
+    case 'integer':
+      return Number.isInteger;
+    case 'array':
+      return Array.isArray;
+    default:
+      return (value) => isOfType(value, type);
+  }
+}

@@ -1,0 +1,258 @@
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { findReference } from '../../schema/find-reference.js';
+import {
+  type Draft,
+  eachSubschema,
+  isKnownIn,
+  isSchemaNode,
+  KEYWORDS,
+  type KeywordValue,
+  type Subschema,
+  subschemas,
+} from '../../schema/keywords.js';
+import { draftOf } from '../schema-faults.js';
+import { resolveReference, unionChooser } from '../schema-level.js';
+
+/** What all parts of a schema share. */
+export interface WholeSchema {
+  readonly root: JsonSchema;
+  readonly draft: Draft;
+  /** Some part asks what others have judged of a value. */
+  readonly isTracking: boolean;
+  /** What some reference means depends on who asks. */
+  readonly isDynamic: boolean;
+  /** What is said of a value has to be remembered, because it would be asked too often. */
+  readonly isRepeating: boolean;
+  /** Tests become generated code. */
+  readonly isGenerating?: boolean;
+}
+
+/** Looks at all parts of a schema once. */
+export function wholeSchema(schema: JsonSchema): WholeSchema {
+  const given = everySchema(schema);
+  const draft = draftOf(schema, given);
+  const root = withMetaSchemas(schema, given);
+  let [isTracking, isDynamic, isReferring] = [false, false, false];
+  for (const part of root === schema ? given : everySchema(root)) {
+    isTracking ||= (part.unevaluatedProperties ?? part.unevaluatedItems) !== undefined;
+    isDynamic ||= (part.$dynamicRef ?? part.$recursiveRef) !== undefined;
+    isReferring ||= part.$ref !== undefined;
+  }
+  const isRepeating = (isReferring || isDynamic) && (judgesItselfRepeatedly(root) || judgesItselfAgain(root));
+  return {
+    root,
+    draft,
+    isTracking: isTracking && draft !== '7',
+    isDynamic,
+    isRepeating,
+  };
+}
+
+/**
+ * Whether a schema leads back to itself in two ways about the same value, as `Node = anyOf: [{ a: Node },
+ * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
+ * branches apart leaves one way.
+ */
+function judgesItselfRepeatedly(root: JsonSchema): boolean {
+  const steps = stepsOf(root);
+  return leadsBack(steps, 2);
+}
+
+/** Whether judging a value comes back to judging the same value by the same schema, without end. */
+export function judgesItselfAgain(root: JsonSchema): boolean {
+  const steps = [...stepsOf(root)].map(
+    ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
+  );
+  return leadsBack(new Map(steps), 1);
+}
+
+function stepsOf(root: JsonSchema): Steps {
+  return new Map([...everySchema(root)].map((part) => [part, stepsFrom(part, root)]));
+}
+
+/** Whether some schema leads back to itself in so many ways. */
+function leadsBack(steps: Steps, ways: number): boolean {
+  const circles = circlesOf(steps);
+  return [...steps].some(([part, taken]) => {
+    const within = taken.filter(({ to }) => circles.get(to) === circles.get(part));
+    return within.length >= ways && waysOf(within) >= ways;
+  });
+}
+
+/** That judging a value by one schema takes judging it, or what is in it, by another. */
+interface Step {
+  readonly to: JsonSchema;
+  /** The value itself is judged, not what is in it. */
+  readonly isSame: boolean;
+  /** The types of values for which it is taken, where not for all. */
+  readonly types?: readonly string[];
+  /** Of steps with the same name, only one is taken for one value. */
+  readonly way: string;
+}
+
+function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
+  const steps: Step[] = [];
+  const target = referredSchema(schema, root);
+  if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
+  eachSubschema(schema, (part) => {
+    const { node, keyword } = part;
+    if (!isSchemaNode(node) || keyword.judges === undefined || keyword.judges === 'names') return;
+    const types = keyword.judges === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.judges];
+    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.judges === 'value' };
+    steps.push(types === undefined ? step : { ...step, types: [types].flat() });
+  });
+  return steps;
+}
+
+const VALUES_OF = { properties: 'object', items: 'array' };
+
+/** Of a list, an item stands within the tuple or behind it; a property is listed or another one. */
+const ONE_OF: ReadonlyMap<string, string> = new Map([
+  ...['properties', 'additionalProperties', 'unevaluatedProperties'].map(
+    (name) => [name, 'listed or not'] as const,
+  ),
+  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems'].map(
+    (name) => [name, 'within or behind'] as const,
+  ),
+  ...['then', 'else'].map((name) => [name, 'then or else'] as const),
+]);
+
+function wayOf(
+  { name, key }: Subschema,
+  { schema, root }: { readonly schema: JsonSchema; readonly root: JsonSchema },
+): string {
+  const branches = name === 'anyOf' || name === 'oneOf' ? schema[name] : undefined;
+  if (Array.isArray(branches)) {
+    const chosen = unionChooser(branches, root)({});
+    if (chosen.kind === 'branch' || (chosen.kind === 'tag' && chosen.isCertain)) return name;
+  }
+  return ONE_OF.get(name) ?? `${name} ${key}`;
+}
+
+/** In how many ways the same value is judged at most; what holds others is an object or a list. */
+function waysOf(steps: readonly Step[]): number {
+  const ways = ['object', 'array'].map(
+    (type) =>
+      new Set(steps.filter(({ types }) => types === undefined || types.includes(type)).map(({ way }) => way))
+        .size,
+  );
+  return Math.max(...ways);
+}
+
+type Steps = ReadonlyMap<JsonSchema, readonly Step[]>;
+
+/** Of each schema, the circle of schemas that lead to each other: by one that stands for it. */
+function circlesOf(steps: Steps): ReadonlyMap<JsonSchema, JsonSchema> {
+  const back = new Map([...steps.keys()].map((part): [JsonSchema, JsonSchema[]] => [part, []]));
+  for (const [from, taken] of steps) for (const { to } of taken) back.get(to)?.push(from);
+  const circles = new Map<JsonSchema, JsonSchema>();
+  for (const first of finished(steps).reverse()) {
+    if (circles.has(first)) continue;
+    circles.set(first, first);
+    const open = [first];
+    for (const part of open)
+      for (const before of back.get(part) ?? []) {
+        if (circles.has(before)) continue;
+        circles.set(before, first);
+        open.push(before);
+      }
+  }
+  return circles;
+}
+
+/** All schemas, each after those that it leads to. */
+function finished(steps: Steps): JsonSchema[] {
+  const done: JsonSchema[] = [];
+  const seen = new Set<JsonSchema>();
+  for (const start of steps.keys()) {
+    if (seen.has(start)) continue;
+    seen.add(start);
+    // By hand: references may chain for longer than there is stack.
+    const open = [{ part: start, left: [...(steps.get(start) ?? [])] }];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const next = at.left.pop()?.to;
+      if (next === undefined) {
+        open.pop();
+        done.push(at.part);
+      } else if (!seen.has(next)) {
+        seen.add(next);
+        open.push({ part: next, left: [...(steps.get(next) ?? [])] });
+      }
+    }
+  }
+  return done;
+}
+
+/** Every schema that may judge something: those within a schema, and those that references lead to. */
+function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set([root]);
+  for (const schema of found) {
+    for (const part of subschemas(schema)) found.add(part);
+    const target = referredSchema(schema, root);
+    if (target !== undefined) found.add(target);
+  }
+  return found;
+}
+
+/** What a schema refers to, as far as that does not depend on who asks. */
+export function referredSchema(schema: JsonSchema, root: JsonSchema): JsonSchema | undefined {
+  const reference = schema.$ref ?? schema.$dynamicRef ?? schema.$recursiveRef;
+  if (typeof reference !== 'string') return undefined;
+  const target = findReference(reference, { root, from: schema });
+  return isSchemaNode(target) ? target : undefined;
+}
+
+const ADDRESSES: readonly (readonly [draft: Draft, address: string, end: string])[] = [
+  ['7', 'http://json-schema.org/draft-07/', 'schema#'],
+  ['2019-09', 'https://json-schema.org/draft/2019-09/', 'schema'],
+  ['2020-12', 'https://json-schema.org/draft/2020-12/', 'schema'],
+];
+
+/** A schema with those of JSON Schema itself that its parts refer to among its definitions. */
+function withMetaSchemas(schema: JsonSchema, parts: ReadonlySet<JsonSchema>): JsonSchema {
+  const $defs = { ...schema.$defs };
+  for (const { $ref = '#' } of parts)
+    for (const [draft, address, end] of ADDRESSES)
+      if ($ref.startsWith(address)) $defs[address + end] = metaSchema(draft, address + end);
+  return Object.keys($defs).length === Object.keys(schema.$defs ?? {}).length ? schema : { ...schema, $defs };
+}
+
+/** The schema of JSON Schema itself, by what its keywords take. */
+function metaSchema(draft: Draft, $id: string): JsonSchema {
+  const known = [...KEYWORDS].filter(([, keyword]) => isKnownIn(draft, keyword));
+  const properties = Object.fromEntries(known.map(([name, { takes }]) => [name, TAKEN[takes]]));
+  return { $id, type: ['object', 'boolean'], properties };
+}
+
+const SCHEMA: JsonSchema = { $ref: '#' };
+const SCHEMAS: JsonSchema = { type: 'array', minItems: 1, items: SCHEMA };
+const NAMES: JsonSchema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
+const TYPE: JsonSchema = { enum: ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] };
+
+/** What a keyword takes, as a schema. */
+const TAKEN: Readonly<Record<KeywordValue, JsonSchema>> = {
+  'a schema': SCHEMA,
+  'a list of schemas': SCHEMAS,
+  'schemas by name': { type: 'object', additionalProperties: SCHEMA },
+  'schemas by pattern': {
+    type: 'object',
+    additionalProperties: SCHEMA,
+    propertyNames: { format: 'regex' },
+  },
+  'a schema or a list of schemas': { anyOf: [SCHEMA, SCHEMAS] },
+  'schemas or lists of names, by name': { type: 'object', additionalProperties: { anyOf: [SCHEMA, NAMES] } },
+  anything: {},
+  'a list': { type: 'array' },
+  'a list of values': { type: 'array' },
+  text: { type: 'string' },
+  'a fragment': { type: 'string' },
+  'a number': { type: 'number' },
+  'a number above 0': { type: 'number', exclusiveMinimum: 0 },
+  'a count': { type: 'integer', minimum: 0 },
+  'true or false': { type: 'boolean' },
+  false: {},
+  names: NAMES,
+  'names by name': { type: 'object', additionalProperties: NAMES },
+  'a pattern': { type: 'string', format: 'regex' },
+  types: { anyOf: [TYPE, { type: 'array', items: TYPE, minItems: 1, uniqueItems: true }] },
+};

@@ -1,0 +1,167 @@
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { isRecord } from '../../core/kernel/json.js';
+import { type ExactJson, readExactJson } from './exact-json.js';
+import { type RelaxedReading, readRelaxedJson } from './relaxed-json.js';
+
+const NONE: readonly string[] = [];
+
+/** The repair of an integer that has more digits than a number keeps. */
+export const KEPT_DIGITS = 'kept an integer of many digits as text';
+const KEPT: readonly string[] = [KEPT_DIGITS];
+const DECODED = 'decoded JSON that was encoded twice';
+
+/** Arguments as an object, or why there is none. */
+export type ReadArguments =
+  | {
+      readonly ok: true;
+      readonly value: JsonObject;
+      /** What had to be repaired before there was an object. */
+      readonly repairs: readonly string[];
+    }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * Reads the arguments of a call, which arrive as an object, as JSON text, or not at all: models send `""`
+ * and `null` for "no arguments", and encode objects twice.
+ */
+export function readArguments(raw: unknown): ReadArguments {
+  if (raw === undefined || raw === null) return none();
+  if (typeof raw !== 'string') return readObject(raw, NONE);
+  const text = raw.trim();
+  if (text === '') return none();
+  const parsed = parse(text);
+  if (parsed !== undefined) return readParsed(parsed);
+  const repaired = repairJson(text);
+  return repaired.ok
+    ? readObject(repaired.value, [repaired.repair])
+    : { ok: false, message: repaired.problem };
+}
+
+/** Arguments that need no reading but that of JSON; `undefined` for all others. */
+export function readPlainArguments(raw: unknown): JsonObject | undefined {
+  const read = typeof raw === 'string' ? parse(raw) : undefined;
+  const value = read === undefined ? raw : read.value;
+  return isRecord(value) && !read?.hasDigitsAsText ? value : undefined;
+}
+
+function readParsed({ value, hasDigitsAsText }: ExactJson): ReadArguments {
+  if (typeof value !== 'string') return readObject(value ?? {}, hasDigitsAsText ? KEPT : NONE);
+  if (value.trim() === '') return none();
+  const inner = parse(value);
+  return inner === undefined
+    ? readObject(value, NONE)
+    : readObject(inner.value ?? {}, [DECODED, ...(inner.hasDigitsAsText ? KEPT : NONE)]);
+}
+
+function readObject(value: unknown, repairs: readonly string[]): ReadArguments {
+  if (isRecord(value)) return { ok: true, value, repairs };
+  const found = Array.isArray(value) ? 'an array' : typeof value;
+  return { ok: false, message: `the arguments must be a JSON object, not ${found}` };
+}
+
+function none(): ReadArguments {
+  return { ok: true, value: {}, repairs: NONE };
+}
+
+function parse(text: string): ExactJson | undefined {
+  try {
+    return readExactJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What broken JSON text was taken to mean, or why it is not taken to mean anything. */
+type RepairedJson =
+  | { readonly ok: true; readonly value: unknown; readonly repair: string }
+  | { readonly ok: false; readonly problem: string };
+
+/** Longer texts are not repaired: repair is for slips, not for hostile input. */
+const MAX_LENGTH = 200_000;
+
+const CUT_OFF = 'the arguments are cut off in the middle of a value; send them again, complete';
+const SEVERAL = 'the arguments must be one JSON object, and the text holds more than one';
+const BROKEN = 'the arguments are no valid JSON';
+const AMBIGUOUS =
+  'the arguments are no valid JSON, and can be read in two ways; separate values by commas, and escape quotes within texts as \\"';
+
+/**
+ * Repairs what models get wrong about JSON and what leaves no doubt: fences, text around the object,
+ * comments, missing and trailing commas, quotes, missing closing brackets. A text that can be read in two ways is
+ * refused. One that ends inside a value, or where one is still to come, is never completed: a path or an amount
+ * that lost its end is a different one.
+ */
+function repairJson(text: string): RepairedJson {
+  if (text.length > MAX_LENGTH) return refused(`${BROKEN}, and too long to repair`);
+  const body = withoutLastFence(text);
+  const start = startOfJson(body);
+  if (start < 0) return refused('the arguments must be a JSON object, not plain text');
+  const plain = readRelaxedJson(body, start, { isWhole: true });
+  if (plain.kind === 'open') return refused(CUT_OFF);
+  if (plain.kind === 'read' && holdsMore(body, plain.end)) return refused(SEVERAL);
+  if (plain.kind === 'read' && !hidesQuotes(body, plain.end)) return accepted(body, start, plain);
+  const readings = [
+    readRelaxedJson(body, start, { isWhole: true, repairs: true }),
+    readRelaxedJson(body, start, { repairs: true, hasInnerQuotes: true }),
+  ];
+  const [read, other] = readings.filter((reading) => isToTheEnd(body, reading));
+  if (read === undefined) return unescaped(body) ?? refused(problemOf(readings));
+  if (other !== undefined && JSON.stringify(read.value) !== JSON.stringify(other.value))
+    return refused(AMBIGUOUS);
+  return accepted(body, start, read);
+}
+
+/** Whether a reading took all but brackets and the like that are left over. */
+function isToTheEnd(body: string, reading: RelaxedReading): reading is ReadValue {
+  return reading.kind === 'read' && /^[\s}\]),;.`]*$/.test(body.slice(reading.end));
+}
+
+function problemOf(readings: readonly RelaxedReading[]): string {
+  if (readings.some(({ kind }) => kind === 'open')) return CUT_OFF;
+  const problem = readings.map((reading) => reading.kind === 'broken' && reading.problem).find(Boolean);
+  return problem ? `${BROKEN}: ${problem}` : BROKEN;
+}
+
+type ReadValue = Extract<RelaxedReading, { kind: 'read' }>;
+
+function refused(problem: string): RepairedJson {
+  return { ok: false, problem };
+}
+
+function accepted(body: string, start: number, { value, end }: ReadValue): RepairedJson {
+  const isStrict = parse(body.slice(start, end)) !== undefined;
+  const repair = isStrict ? 'took the JSON object out of the text around it' : 'repaired the JSON';
+  return { ok: true, value, repair };
+}
+
+function withoutLastFence(text: string): string {
+  const body = text.trimEnd();
+  return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body;
+}
+
+/** Where the value begins: in a code fence that comes before any quote, or at the first brace. */
+function startOfJson(text: string): number {
+  const fenced = /^[^"'“”‘’`]*```[\w-]*\s*(?=\{)/.exec(text)?.[0].length;
+  if (fenced !== undefined) return fenced;
+  return /^\s*\[\s*(?:[[{"'“‘\d-]|$)/.test(text) ? text.indexOf('[') : text.indexOf('{');
+}
+
+/** Another object that is not empty, or a list that follows at once. */
+function holdsMore(text: string, from: number): boolean {
+  return /^[\s,]*\[\s*[^\s\]]|\{\s*[^\s}]/.test(text.slice(from));
+}
+
+/** A quote and a brace behind the object: perhaps it ended inside a text whose quotes are not escaped. */
+function hidesQuotes(text: string, end: number): boolean {
+  const quote = text.slice(end).search(/["'“”‘’]/);
+  return quote >= 0 && text.lastIndexOf('}') > end + quote;
+}
+
+/** `{\"a\": 1}`: JSON that was encoded twice, and lost its outer quotes and perhaps some backslashes. */
+function unescaped(text: string): RepairedJson | undefined {
+  if (!/^\{(?:\s|\\[nrt])*\\"/.test(text) || /[^\\]"/.test(text)) return undefined;
+  const quoted = text.replace(/(?<!\\)((?:\\\\)*)"/g, '$1\\"').replace(/\n/g, '\\n');
+  const inner = parse(`"${quoted}"`)?.value;
+  const parsed = typeof inner === 'string' ? parse(inner) : undefined;
+  return parsed && { ok: true, value: parsed.value, repair: DECODED };
+}

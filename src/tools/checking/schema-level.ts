@@ -1,0 +1,246 @@
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { findReference } from '../schema/find-reference.js';
+import { eachSubschema, isSchemaNode, type Subschema } from '../schema/keywords.js';
+import { patternOf } from './formats.js';
+
+/**
+ * All schemas that may have a say about the value at one place: behind references, in every branch, under
+ * conditions. Read once for all that lies there, and below.
+ */
+export class SchemaLevel {
+  readonly #schemas: readonly JsonSchema[];
+  readonly #root: JsonSchema;
+  readonly #below = new Map<string, SchemaLevel>();
+  #positions: ReadonlyMap<string, number> | undefined;
+  #otherNames: ReadonlySet<string> | undefined;
+  #patterns: readonly RegExp[] | undefined;
+
+  constructor(schemas: readonly JsonSchema[], root: JsonSchema) {
+    this.#schemas = [...sameValue(schemas, root)];
+    this.#root = root;
+  }
+
+  /** The properties, numbered in their order. */
+  get positions(): ReadonlyMap<string, number> {
+    this.#positions ??= new Map(
+      [...new Set(this.#schemas.flatMap(({ properties }) => keysOf(properties)))].map((name, position) => [
+        name,
+        position,
+      ]),
+    );
+    return this.#positions;
+  }
+
+  /** Whether any of the schemas speaks of a key. */
+  names(key: string): boolean {
+    if (this.positions.has(key)) return true;
+    this.#otherNames ??= new Set(this.#schemas.flatMap(otherNames));
+    this.#patterns ??= this.#schemas.flatMap(({ patternProperties }) =>
+      keysOf(patternProperties).map((pattern) => patternOf(pattern, 'u')),
+    );
+    return this.#otherNames.has(key) || this.#patterns.some((pattern) => pattern.test(key));
+  }
+
+  /** The level of a member: what is not named is judged as any other, be it a key or an index. */
+  below(step: string): SchemaLevel {
+    const name = this.positions.has(step) ? `property ${step}` : 'other';
+    const known = this.#below.get(name);
+    if (known !== undefined) return known;
+    const schemas = this.#schemas.flatMap((schema) => partsThat(schema, (part) => judgesMember(part, step)));
+    const level = new SchemaLevel(schemas, this.#root);
+    this.#below.set(name, level);
+    return level;
+  }
+}
+
+const levels = new WeakMap<JsonSchema, SchemaLevel>();
+
+/** The level of a whole schema: what it says of its places is the same for all calls. */
+export function levelOf(schema: JsonSchema): SchemaLevel {
+  const known = levels.get(schema);
+  if (known !== undefined) return known;
+  const level = new SchemaLevel([schema], schema);
+  levels.set(schema, level);
+  return level;
+}
+
+function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set(starts);
+  for (const schema of found) {
+    if (typeof schema.$ref === 'string') found.add(resolveReference(schema, root));
+    for (const part of partsThat(schema, ({ keyword }) => keyword.judges === 'value')) found.add(part);
+  }
+  return found;
+}
+
+function judgesMember({ keyword, name, key }: Subschema, member: string): boolean {
+  if (name === 'properties') return key === member;
+  return keyword.judges === 'properties' || keyword.judges === 'items';
+}
+
+function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {
+  const parts: JsonSchema[] = [];
+  eachSubschema(schema, (part) => {
+    if (isSchemaNode(part.node) && isWanted(part)) parts.push(part.node);
+  });
+  return parts;
+}
+
+/** Keys that are not listed among the properties, and spoken of all the same. */
+function otherNames(schema: JsonSchema): readonly string[] {
+  const { required = [], dependentRequired, dependentSchemas, dependencies } = schema;
+  const dependents = [dependentRequired, dependentSchemas, dependencies].flatMap((dependent) =>
+    Object.entries(dependent ?? {}).flatMap(([key, needed]) => [
+      key,
+      ...(Array.isArray(needed) ? needed.map(String) : []),
+    ]),
+  );
+  return [...required, ...dependents];
+}
+
+function keysOf(schemas: unknown): readonly string[] {
+  return isSchemaNode(schemas) ? Object.keys(schemas) : [];
+}
+
+/** Which branch of a union a value was meant for, as far as that can be determined. */
+type ChosenBranch =
+  /** No other branch accepts the value. */
+  | { readonly kind: 'branch'; readonly branch: JsonSchema; readonly index: number }
+  /** The union has a tag, and the tag of the value has no branch. */
+  | {
+      readonly kind: 'tag';
+      readonly property: string;
+      readonly tags: readonly unknown[];
+      /** No branch accepts the value: it has another tag, or lacks one that all branches require. */
+      readonly isCertain: boolean;
+    }
+  | { readonly kind: 'unclear' };
+
+/** Tells the branch that a value was meant for. */
+type Chooser = (value: unknown) => ChosenBranch;
+
+const UNCLEAR: ChosenBranch = { kind: 'unclear' };
+
+const choosers = new WeakMap<
+  readonly JsonSchema[],
+  { readonly root: JsonSchema; readonly choose: Chooser }
+>();
+
+/** The chooser of a union: by its tag, or because all other branches are `null`. */
+export function unionChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
+  const known = choosers.get(branches);
+  if (known?.root === root) return known.choose;
+  const choose = createChooser(branches, root);
+  choosers.set(branches, { root, choose });
+  return choose;
+}
+
+/** A branch, and where it stands in its union. */
+interface Candidate {
+  readonly branch: JsonSchema;
+  readonly index: number;
+  /** Behind its reference. */
+  readonly resolved: JsonSchema;
+}
+
+function createChooser(branches: readonly JsonSchema[], root: JsonSchema): Chooser {
+  const candidates = branches
+    .map((branch, index): Candidate => ({ branch, index, resolved: resolveReference(branch, root) }))
+    .filter(({ resolved }) => resolved.type !== 'null');
+  const [only, ...others] = candidates;
+  if (only === undefined) return () => UNCLEAR;
+  if (others.length === 0) {
+    const chosen = chosenBranch(only);
+    return (value) => (value === null ? UNCLEAR : chosen);
+  }
+  const tag = tagOf(candidates, root);
+  return tag === undefined ? () => UNCLEAR : byTag(candidates, tag);
+}
+
+/** A property that distinguishes the branches of a union. */
+interface Tag {
+  readonly property: string;
+  /** Of each candidate, the values that are its own. */
+  readonly values: readonly (readonly unknown[])[];
+}
+
+/** The first property for which every branch has values of its own. */
+function tagOf(candidates: readonly Candidate[], root: JsonSchema): Tag | undefined {
+  for (const property of Object.keys(candidates[0]?.resolved.properties ?? {})) {
+    const values = candidates.map(({ resolved }) => tagValues(resolved, property, root));
+    const all = values.flat();
+    const isTag = values.every((ofBranch) => ofBranch.length > 0) && new Set(all).size === all.length;
+    if (isTag) return { property, values };
+  }
+  return undefined;
+}
+
+function tagValues(branch: JsonSchema, property: string, root: JsonSchema): readonly unknown[] {
+  const { properties = {} } = branch;
+  if (!Object.hasOwn(properties, property)) return [];
+  const schema = resolveReference(properties[property] ?? {}, root);
+  const values = schema.const !== undefined ? [schema.const] : (schema.enum ?? []);
+  // Objects are compared by what they hold, not here.
+  return values.every((value) => typeof value !== 'object' || value === null) ? values : [];
+}
+
+function byTag(candidates: readonly Candidate[], { property, values }: Tag): Chooser {
+  const byValue = new Map<unknown, ChosenBranch>();
+  candidates.forEach((candidate, position) => {
+    for (const value of values[position] ?? []) byValue.set(value, chosenBranch(candidate));
+  });
+  const tags = values.flat();
+  const other: ChosenBranch = { kind: 'tag', property, tags, isCertain: true };
+  const isRequired = candidates.every(({ resolved }) => resolved.required?.includes(property));
+  const missing: ChosenBranch = { kind: 'tag', property, tags, isCertain: isRequired };
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return UNCLEAR;
+    const sent = Object.hasOwn(value, property) ? (value as Record<string, unknown>)[property] : undefined;
+    return sent === undefined ? missing : (byValue.get(sent) ?? other);
+  };
+}
+
+function chosenBranch({ branch, index }: Candidate): ChosenBranch {
+  return { kind: 'branch', branch, index };
+}
+
+/** The JSON types that the branches of a union allow together; empty where one of them does not say. */
+export function branchTypes(branches: readonly JsonSchema[], root: JsonSchema): readonly string[] {
+  const types = branches.map((branch) => [resolveReference(branch, root).type ?? []].flat());
+  return types.some((ofBranch) => ofBranch.length === 0) ? [] : [...new Set(types.flat())];
+}
+
+/** References may chain; a chain longer than this is a cycle. */
+const MOST_HOPS = 32;
+
+const REFUSES_ALL: JsonSchema = { not: {} };
+
+/**
+ * The schema that a `$ref` points at; any other schema as it is, and an unresolvable one as `{}`. Where
+ * `true` or `false` stands for a schema, the schema that means the same.
+ */
+export function resolveReference(schema: JsonSchema | boolean, root: JsonSchema): JsonSchema {
+  let current = schema;
+  for (let hops = 0; hops < MOST_HOPS; hops += 1) {
+    if (typeof current === 'boolean') return current ? {} : REFUSES_ALL;
+    if (typeof current.$ref !== 'string') return current;
+    current = findReference(current.$ref, { root, from: current }) ?? {};
+  }
+  return {};
+}
+
+/** Whether a value is of a JSON type, in JSON Schema's sense: `3` and `3.0` are integers. */
+export function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'integer':
+      return Number.isInteger(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value);
+    case 'null':
+      return value === null;
+    default:
+      return typeof value === type;
+  }
+}

@@ -1,0 +1,65 @@
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { interpretSchema } from './interpreter/interpret-schema.js';
+import type { SchemaError } from './interpreter/judge.js';
+
+/** Whether a value fits a schema, without saying why not. */
+export type SchemaTest = (value: unknown) => boolean;
+
+/** What is asked about values; generated code takes its place once it has been asked often. */
+interface ImprovingTest {
+  ask: SchemaTest;
+}
+
+/** Code is generated for schemas that are asked more often; until then that takes longer than it saves. */
+const MAX_INTERPRETED = 50;
+
+/**
+ * Everything about a value that does not fit a sound schema of draft 7, 2019-09 or 2020-12, formats included;
+ * `undefined` if it fits.
+ */
+export function schemaCheck(schema: JsonSchema): (value: unknown) => readonly SchemaError[] | undefined {
+  return interpretSchema(schema).check;
+}
+
+/** Whether a value fits a sound schema, which is cheaper. */
+export function schemaTest(schema: JsonSchema): SchemaTest {
+  const improving = improvingTest(schema);
+  return (value) => improving.ask(value);
+}
+
+/** The same for those who ask at every call: interpreted first, later as generated code. */
+export function improvingTest(schema: JsonSchema): ImprovingTest {
+  const { test, generate } = interpretSchema(schema);
+  if (generate === undefined) return { ask: test };
+  let calls = 0;
+  const improving: ImprovingTest = {
+    ask(value) {
+      calls += 1;
+      if (calls > MAX_INTERPRETED) improving.ask = mayGenerateCode() ? generate() : test;
+      return test(value);
+    },
+  };
+  return improving;
+}
+
+let known: boolean | undefined;
+
+/**
+ * Whether this process may make code of text: not under `--disallow-code-generation-from-strings`, nor in workers and
+ * pages whose policy forbids it. If it may not, that is reported once.
+ */
+export function mayGenerateCode(): boolean {
+  known ??= findOut();
+  return known;
+}
+
+function findOut(): boolean {
+  try {
+    return new Function('return true')() === true;
+  } catch {
+    const message =
+      'Code must not be generated here, so that JSON schemas are interpreted: with the same verdicts, in more time for each call.';
+    process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_INTERPRETED' });
+    return false;
+  }
+}

@@ -1,0 +1,325 @@
+import type { ArgsOptions, ClassType, ParamOptions } from '../../core/contract/declaration.js';
+import type { JsonObject, JsonSchema } from '../../core/contract/json-schema.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import type { AuthorFault } from '../../core/errors/author-fault.js';
+import { listOf, type OptionFault, optionFaults, optionTable, TEXT } from '../../core/kernel/options.js';
+import { fromParameter } from '../schema/from-parameter.js';
+import type { ArgumentsModel, PropertyModel } from '../schema/value-type.js';
+import { isContextType, isInjectedType, type ParameterFacts } from './method-facts.js';
+
+/** A method's signature, understood: where each parameter gets its value, and what the arguments are. */
+export interface MethodSignature {
+  readonly bindings: readonly ArgumentBinding[];
+  readonly arguments: ArgumentsModel;
+}
+
+/** A fault within one method; the caller knows class and method. */
+export type ParameterFault = Omit<AuthorFault, 'where'>;
+
+/** The signature, or every fault of its parameters. */
+export type SignatureResult =
+  | { readonly ok: true; readonly signature: MethodSignature }
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** One parameter: a property of the arguments, all of them, or nothing of them. */
+interface BoundParameter {
+  readonly binding: ArgumentBinding;
+  readonly property?: PropertyModel;
+  readonly whole?: ArgumentsModel;
+}
+
+/** Understands a method's parameters. Collects every fault instead of stopping at the first. */
+export function bindParameters(parameters: readonly ParameterFacts[]): SignatureResult {
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const properties: PropertyModel[] = [];
+  const wholes: ArgumentsModel[] = [];
+  const faults: ParameterFault[] = [];
+  for (const facts of parameters) {
+    const bound = bindParameter(facts, isAlone);
+    if ('problem' in bound) {
+      faults.push(bound);
+      continue;
+    }
+    bindings.push(bound.binding);
+    if (bound.property !== undefined) properties.push(bound.property);
+    if (bound.whole !== undefined) wholes.push(bound.whole);
+  }
+  const contexts = parameters.filter(receivesContext).length;
+  faults.push(...clashes({ contexts, properties, wholes: wholes.length }));
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, signature: { bindings, arguments: wholes[0] ?? { properties } } };
+}
+
+/**
+ * Binds a method's parameters to an explicit schema. Their types need not be known: the schema says all. A
+ * parameter is the property of its name; a single one that names no property takes the whole arguments object.
+ */
+export function bindToSchema(parameters: readonly ParameterFacts[], schema: JsonSchema): SignatureResult {
+  const names = Object.keys(schema.properties ?? {});
+  const isAlone = areAlone(parameters);
+  const bindings: ArgumentBinding[] = [];
+  const faults: ParameterFault[] = [];
+  for (const facts of parameters) {
+    const record = facts.records[0];
+    const name = (record?.role === 'property' ? record.options.name : undefined) ?? facts.parsed?.name;
+    const injected = injectedBinding(facts);
+    if (injected !== undefined) bindings.push(injected);
+    else if (record?.role === 'arguments') bindings.push({ from: 'arguments' });
+    else if (name !== undefined && names.includes(name))
+      bindings.push({ from: facts.parsed?.isRest ? 'rest' : 'property', name });
+    else if (isAlone && record === undefined) bindings.push({ from: 'arguments' });
+    else
+      faults.push({
+        parameter: name === undefined ? `#${facts.index}` : `${name} (#${facts.index})`,
+        problem: 'the explicit schema has no property of its name',
+        fix: `@Param({ name: '…' }) with one of ${names.join(', ') || 'the properties (there are none)'}, or @Args()`,
+      });
+  }
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, signature: { bindings, arguments: { properties: [] } } };
+}
+
+/** Whether one parameter alone takes arguments. */
+function areAlone(parameters: readonly ParameterFacts[]): boolean {
+  return parameters.filter((facts) => injectedBinding(facts) === undefined).length === 1;
+}
+
+function injectedBinding({ records, designType }: ParameterFacts): ArgumentBinding | undefined {
+  const record = records[0];
+  if (record?.role === 'context') return { from: 'context' };
+  if (record !== undefined || !isInjectedType(designType)) return undefined;
+  return { from: designType === AbortSignal ? 'signal' : 'context' };
+}
+
+function receivesContext({ records, designType }: ParameterFacts): boolean {
+  const record = records[0];
+  if (record === undefined) return isContextType(designType);
+  return record.role === 'context' && record.isFilled !== true;
+}
+
+function bindParameter(facts: ParameterFacts, isAlone: boolean): BoundParameter | ParameterFault {
+  const { records, designType, parsed } = facts;
+  const record = records[0];
+  if (records.length > 1) {
+    return {
+      parameter: label(facts),
+      problem: 'it has two decorators that contradict each other',
+      fix: 'one of @Param, @Args and @Context',
+    };
+  }
+  const injected = injectedBinding(facts);
+  if (injected !== undefined) return { binding: injected };
+  if (record?.role === 'arguments') return bindWhole(facts, record.options);
+  if (record === undefined && isAlone && isDtoClass(designType) && !parsed?.isRest)
+    return { binding: { from: 'arguments' }, whole: { class: designType } };
+  return bindProperty(facts, record?.role === 'property' ? record.options : {});
+}
+
+function bindWhole(facts: ParameterFacts, options: ArgsOptions): BoundParameter | ParameterFault {
+  const [wrong] = argsOptionFaults(options);
+  if (wrong !== undefined) return { parameter: label(facts), ...wrong };
+  const { designType, generated } = facts;
+  const binding = { from: 'arguments' } as const;
+  if (isDtoClass(designType)) return { binding, whole: { class: designType, groups: options.groups } };
+  if (generated?.type.kind === 'described') return { binding, whole: { type: generated.type } };
+  return {
+    parameter: label(facts),
+    problem: '@Args needs the type of the parameter to be a class at run time',
+    causes: [
+      'the class is imported with `import type`',
+      'the type is an interface, which does not exist at run time',
+      'the build tool emits no decorator metadata (esbuild, tsx): run `npx toolwright generate` and import the file that it writes',
+    ],
+    fix: '@Args() args: SomeDto',
+  };
+}
+
+function bindProperty(facts: ParameterFacts, options: ParamOptions): BoundParameter | ParameterFault {
+  const { parsed, designType, generated } = facts;
+  const name = options.name ?? parsed?.name;
+  if (name === undefined) {
+    return {
+      parameter: label(facts),
+      problem: 'it has no name that can be read',
+      causes: [
+        'it is destructured',
+        'the method is native or bound, or a decorator below @Tool has put another function in its place',
+      ],
+      fix: "@Param({ name: '…' }), which needs no name in the source; or @Tool next to the method, below other decorators",
+    };
+  }
+  if (name === '__proto__')
+    return { parameter: label(facts), problem: 'a property cannot be called __proto__', fix: 'another name' };
+  const isRest = parsed?.isRest ?? false;
+  const value = fromParameter({
+    options: isRest ? restOptions(options, generated ? undefined : designType) : options,
+    designType: isRest ? Array : designType,
+    defaultValue: parsed?.defaultValue,
+    generated,
+  });
+  if (!value.ok) return { ...value, parameter: label(facts) };
+  const { type, nullable, keywords } = value;
+  const required = options.required ?? value.required ?? !(isRest || parsed?.hasDefault);
+  return {
+    binding: { from: isRest ? 'rest' : 'property', name },
+    property: { name, type, nullable, keywords, required },
+  };
+}
+
+/** The metadata of a rest parameter is its element's type. */
+function restOptions(options: ParamOptions, designType: unknown): ParamOptions {
+  if (options.items !== undefined || options.schema !== undefined) return options;
+  const { type, ...others } = options;
+  if (type !== undefined) return { ...others, items: type };
+  return isKnownToken(designType) ? { ...others, items: () => designType } : options;
+}
+
+function isKnownToken(designType: unknown): designType is ClassType {
+  return (
+    typeof designType === 'function' &&
+    ![Object, Array, Function, Promise].some((type) => type === designType)
+  );
+}
+
+const VALUE_CLASSES: readonly unknown[] = [
+  String,
+  Number,
+  Boolean,
+  BigInt,
+  Symbol,
+  Object,
+  Array,
+  Function,
+  Promise,
+  Map,
+  Set,
+  RegExp,
+  Date,
+  URL,
+  Uint8Array,
+  ArrayBuffer,
+];
+
+/** Whether a design type is a class whose instances are described property by property. */
+function isDtoClass(designType: unknown): designType is ClassType {
+  if (typeof designType !== 'function' || VALUE_CLASSES.includes(designType)) return false;
+  return !(designType.prototype instanceof Uint8Array) && designType.prototype !== undefined;
+}
+
+function clashes(of: {
+  readonly contexts: number;
+  readonly properties: readonly PropertyModel[];
+  readonly wholes: number;
+}): readonly ParameterFault[] {
+  const faults: ParameterFault[] = [];
+  if (of.contexts > 1)
+    faults.push({ problem: 'two parameters receive the context', fix: 'one context parameter' });
+  if (of.wholes > 0 && (of.properties.length > 0 || of.wholes > 1)) {
+    faults.push({
+      problem: 'one parameter takes the whole arguments object, and others want properties of it',
+      fix: 'either one @Args() parameter, or @Param on each',
+    });
+  }
+  const names = new Set<string>();
+  const doubled = new Set<string>();
+  for (const { name } of of.properties) (names.has(name) ? doubled : names).add(name);
+  for (const name of doubled) {
+    faults.push({
+      problem: `two parameters are the property "${name}"`,
+      fix: 'different names in @Param({ name })',
+    });
+  }
+  return faults;
+}
+
+function label({ index, parsed }: ParameterFacts): string {
+  return parsed?.name === undefined ? `#${index}` : `${parsed.name} (#${index})`;
+}
+
+/** Where one parameter of a method gets its value from. */
+export type ArgumentBinding =
+  | { readonly from: 'property'; readonly name: string }
+  | { readonly from: 'rest'; readonly name: string }
+  | { readonly from: 'arguments' }
+  | { readonly from: 'context' }
+  | { readonly from: 'signal' };
+
+/** What calls a method of an instance with checked arguments, laid out in the order of its parameters. */
+export type MethodCaller = (instance: object) => (args: JsonObject, context: ToolContext) => unknown;
+
+type Reader = (args: JsonObject, context: ToolContext) => unknown;
+type Methods = Readonly<Record<string | symbol, (...values: unknown[]) => unknown>>;
+
+/**
+ * The caller of a method: what can be decided once is decided here, not at each call. The method is looked
+ * up at each call, so that a subclass or a test may replace it.
+ */
+export function createCaller(key: string | symbol, bindings: readonly ArgumentBinding[]): MethodCaller {
+  const names = bindings.flatMap(plainName);
+  const [a = '', b = '', c = '', d = ''] = names;
+  // Most methods take some fields and nothing else: a reader for each of them would cost a call.
+  switch (names.length === bindings.length ? names.length : undefined) {
+    case 0:
+      return (instance) => () => (instance as Methods)[key]?.();
+    case 1:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a]);
+    case 2:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b]);
+    case 3:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c]);
+    case 4:
+      return (instance) => (args) => (instance as Methods)[key]?.(args[a], args[b], args[c], args[d]);
+  }
+  const rest = bindings.findIndex(({ from }) => from === 'rest');
+  const readers = bindings.map(readerOf);
+  if (rest >= 0) return callWithRest(key, readers, rest);
+  const [first, second, third] = readers;
+  // Laying few arguments out in an array would cost as much as the call.
+  if (first !== undefined && second === undefined)
+    return (instance) => (args, context) => (instance as Methods)[key]?.(first(args, context));
+  if (first !== undefined && second !== undefined && third === undefined)
+    return (instance) => (args, context) =>
+      (instance as Methods)[key]?.(first(args, context), second(args, context));
+  return (instance) => (args, context) =>
+    (instance as Methods)[key]?.(...readers.map((read) => read(args, context)));
+}
+
+/** The name of a field that is read as it is. An absent one called `toString` would be read from the prototype. */
+function plainName(binding: ArgumentBinding): readonly string[] {
+  return binding.from === 'property' && !(binding.name in Object.prototype) ? [binding.name] : [];
+}
+
+function callWithRest(key: string | symbol, readers: readonly Reader[], rest: number): MethodCaller {
+  return (instance) => (args, context) => {
+    const values = readers.map((read) => read(args, context));
+    const others = (values[rest] as readonly unknown[] | undefined) ?? [];
+    return (instance as Methods)[key]?.(...values.slice(0, rest), ...others);
+  };
+}
+
+function readerOf(binding: ArgumentBinding): Reader {
+  switch (binding.from) {
+    case 'context':
+      return (_args, context) => context;
+    case 'signal':
+      return (_args, context) => context.signal;
+    case 'arguments':
+      return (args) => args;
+    default: {
+      const { name } = binding;
+      // An absent argument called `toString` must not be read from the prototype.
+      if (name in Object.prototype) return (args) => (Object.hasOwn(args, name) ? args[name] : undefined);
+      return (args) => args[name];
+    }
+  }
+}
+
+const ARGS = optionTable<ArgsOptions>('@Args', {
+  groups: listOf(TEXT, "a list of class-validator’s groups: ['create']"),
+});
+
+/** What is wrong with the options of `@Args`. */
+function argsOptionFaults(options: unknown): readonly OptionFault[] {
+  return optionFaults(options, ARGS);
+}

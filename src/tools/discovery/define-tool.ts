@@ -1,0 +1,306 @@
+import type { ToolOptions } from '../../core/contract/declaration.js';
+import type { JsonObject, JsonSchema, SchemaSource, ValueOf } from '../../core/contract/json-schema.js';
+import type {
+  AgentToolResult,
+  AgentToolUpdateCallback,
+  ToolDefinition,
+  ToolExecutionContext,
+} from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import {
+  type AuthorFault,
+  ToolDeclarationError,
+  undescribed,
+  warnAuthor,
+} from '../../core/errors/author-fault.js';
+import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { isRecord } from '../../core/kernel/json.js';
+import type { OptionFault } from '../../core/kernel/options.js';
+import {
+  agentToolFaults,
+  definedToolFaults,
+  givenOptions,
+  unloadedExecuteFaults,
+  unloadedSchemaFaults,
+} from '../../core/metadata/tool-option-faults.js';
+import { buildToolSchemas } from './tool-schemas.js';
+
+/**
+ * The type of the arguments that a schema stands for: a Standard Schema's output, TypeBox's `static`, and
+ * for plain JSON Schema an object of unknown values.
+ */
+export type ArgumentsOf<Source> = ValueOf<Source, JsonObject>;
+
+/** Options of {@link defineTool}. */
+export interface DefineToolOptions<Source extends SchemaSource>
+  extends Omit<ToolOptions, 'parameters' | 'name' | 'reconcile' | 'compensate' | 'touches' | 'preview'>,
+    Pick<ToolDefinition, 'reconcile' | 'compensate' | 'touches' | 'preview'> {
+  readonly name: string;
+  /** Default: no arguments. */
+  readonly parameters?: Source;
+  /** Without it, the tool is executed by the client. */
+  execute?(args: ArgumentsOf<Source>, context: ToolContext): unknown;
+}
+
+/**
+ * A tool without a class: the same definition that `@Tool` leads to. The arguments of `execute` are typed
+ * by the schema.
+ *
+ * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ *
+ * @example
+ * ```ts
+ * const add = defineTool({
+ *   name: 'add',
+ *   description: 'Adds two numbers',
+ *   parameters: z.object({ a: z.number(), b: z.number() }),
+ *   execute: ({ a, b }) => a + b,
+ * });
+ * ```
+ */
+export function defineTool<Source extends SchemaSource = JsonSchema>(
+  options: DefineToolOptions<Source>,
+): ToolDefinition {
+  const wrong = [
+    ...definedToolFaults(options),
+    ...unloadedSchemaFaults(options),
+    ...unloadedExecuteFaults(options),
+  ];
+  return toDefinition(options, { by: 'defineTool', wrong });
+}
+
+/** Who makes the tool, and what it has found wrong with the options. */
+interface Maker {
+  readonly by: string;
+  readonly wrong: readonly Omit<AuthorFault, 'where'>[];
+}
+
+/** Makes the tool, or throws all that is wrong with it. */
+export function toDefinition<Source extends SchemaSource>(
+  options: DefineToolOptions<Source>,
+  { by, wrong }: Maker,
+): ToolDefinition {
+  // From JavaScript, or of files that import each other in a circle.
+  if (!isRecord(options))
+    throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
+  const { name, execute, ...others } = givenOptions(options);
+  const schemas = buildToolSchemas(others, { properties: [] });
+  const faults = [...nameFaults(name), ...wrong, ...(schemas.ok ? [] : schemas.faults)];
+  const where = `${by}(${JSON.stringify(name)})`;
+  if (faults.length > 0 || !schemas.ok)
+    throw new ToolDeclarationError(faults.map((fault) => ({ where, ...fault })));
+  if (!options.description?.trim())
+    warnAuthor(undescribed(where, 'a `description` that says what it does, and when'));
+  const { parameters, output, hydrate, doubts } = schemas;
+  for (const doubt of doubts) warnAuthor({ where, ...doubt });
+  const behaviour = execute ? others : { ...others, execution: 'client' as const };
+  return freezeTool(behaviour, {
+    name,
+    parameters,
+    output,
+    hydrate,
+    reconcile: options.reconcile,
+    compensate: options.compensate,
+    touches: options.touches,
+    preview: options.preview,
+    ignoresContext: (execute && ignoresContext(execute)) || undefined,
+    execute: execute ? ownExecute(options, execute) : refuseClientTool(name),
+  });
+}
+
+function nameFaults(name: unknown): readonly Pick<OptionFault, 'problem' | 'fix'>[] {
+  if (typeof name !== 'string') return [{ problem: 'it has no name', fix: 'a `name` that is a string' }];
+  return TOOL_NAME.test(name) ? [] : [illegalName(name)];
+}
+
+/** An instance of a class may look at itself. */
+function ownExecute(options: object, execute: ToolDefinition['execute']): ToolDefinition['execute'] {
+  return Object.getPrototypeOf(options) === Object.prototype ? execute : execute.bind(options);
+}
+
+function refuseClientTool(name: string): () => never {
+  return () => {
+    throw new ToolwrightError(
+      'NotExecutableHere',
+      `The tool '${name}' is executed by the client; it cannot run here.`,
+    );
+  };
+}
+
+/** What was derived for a tool; wins over the author's options of the same name, which it was derived from. */
+type ToolParts = Pick<
+  ToolDefinition,
+  | 'name'
+  | 'toolset'
+  | 'parameters'
+  | 'output'
+  | 'isOutputInferred'
+  | 'hydrate'
+  | 'observesSignal'
+  | 'ignoresContext'
+  | 'container'
+  | 'reconcile'
+  | 'compensate'
+  | 'touches'
+  | 'preview'
+  | 'execute'
+>;
+
+/** A finished definition: the author's options and what was derived, frozen, without empty fields. */
+export function freezeTool(
+  options: Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'>,
+  parts: ToolParts,
+): ToolDefinition {
+  const all: Readonly<Record<string, unknown>> = {
+    ...options,
+    description: options.description ?? '',
+    ...parts,
+  };
+  const present: Record<string, unknown> = {};
+  for (const name of Object.keys(all)) if (all[name] !== undefined) present[name] = all[name];
+  const tool = Object.freeze(present) as unknown as ToolDefinition;
+  finished.add(tool);
+  return tool;
+}
+
+/** Definitions of which everything was checked when they were made. */
+const finished = new WeakSet<object>();
+
+/** Whether {@link freezeTool} made this very definition, so that nothing of it need be checked again. */
+export function isFinishedTool(tool: unknown): tool is ToolDefinition {
+  return typeof tool === 'object' && tool !== null && finished.has(tool);
+}
+
+/** What every provider accepts as a tool's name. */
+export const TOOL_NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
+
+/** The fault of a name that {@link TOOL_NAME} does not match. */
+export function illegalName(name: string): { readonly problem: string; readonly fix: string } {
+  return {
+    problem: `the tool name ${JSON.stringify(name)} is not accepted by every provider (${TOOL_NAME.source})`,
+    fix: 'a `name` of letters, digits, _ and -, at most 64, not starting with a digit or -',
+  };
+}
+
+/**
+ * Whether a function certainly takes its arguments and no context, told by its source: then none needs to be made
+ * for it. Where the source leaves a doubt, it takes one.
+ */
+function ignoresContext(execute: (...args: never) => unknown): boolean {
+  if (execute.length > 1) return false;
+  const source = Function.prototype.toString.call(execute);
+  if (/\barguments\b|\beval\b|\.\.\.|\[native code\]/.test(source)) return false;
+  return /^(?:async\s+)?[\w$]+\s*=>/.test(source) || hasOneParameter(source);
+}
+
+const OPENING = '([{';
+const CLOSING = ')]}';
+
+/** A default value may be anything; one that could hide a bracket or a comma is a doubt. */
+function hasOneParameter(source: string): boolean {
+  let depth = 0;
+  for (let index = 0; index < source.length; index += 1) {
+    const character = source.charAt(index);
+    if (`'"\`/`.includes(character)) return false;
+    if (OPENING.includes(character)) depth += 1;
+    else if (CLOSING.includes(character)) depth -= 1;
+    else if (character === ',' && depth === 1) return false;
+    if (depth === 0 && character === ')') return true;
+  }
+  return false;
+}
+
+/** An agent tool: `label` is its title, `details` go to the application only. */
+export interface AgentTool<Source extends SchemaSource = SchemaSource, Details = unknown>
+  extends Omit<
+    ToolOptions,
+    'parameters' | 'name' | 'description' | 'reconcile' | 'compensate' | 'touches' | 'preview'
+  > {
+  readonly name: string;
+  readonly label: string;
+  readonly description: string;
+  readonly parameters: Source;
+  execute(
+    toolCallId: string,
+    params: ArgumentsOf<Source>,
+    signal?: AbortSignal,
+    onUpdate?: AgentToolUpdateCallback<Details>,
+    context?: ToolExecutionContext,
+  ): Promise<AgentToolResult<Details>>;
+}
+
+/**
+ * Makes a tool from an agent tool, whose `execute` gets the call's id, the checked arguments, a signal,
+ * a callback for partial results, and the call's context with the read-only history.
+ *
+ * @throws ToolDeclarationError (502) when the name is illegal or the schema cannot be read.
+ *
+ * @example
+ * ```ts
+ * const greet = agentTool({
+ *   name: 'greet',
+ *   label: 'Greeting',
+ *   description: 'Greets somebody',
+ *   parameters: Type.Object({ name: Type.String() }),
+ *   execute: async (_id, { name }) => ({ content: [{ type: 'text', content: `Hello, ${name}!` }], details: {} }),
+ * });
+ * ```
+ */
+export function agentTool<Source extends SchemaSource, Details = unknown>(
+  tool: AgentTool<Source, Details>,
+): ToolDefinition {
+  if (!isRecord(tool)) return toDefinition(tool as never, { by: 'agentTool', wrong: agentToolFaults(tool) });
+  const { label, execute, annotations } = tool;
+  const options = givenOptions(tool);
+  const noBody = typeof execute === 'function' ? [] : [NO_BODY];
+  const wrong = [...noBody, ...agentToolFaults(tool), ...unloadedSchemaFaults(tool)];
+  const definition = toDefinition<Source>(
+    {
+      ...options,
+      annotations: { title: label, ...annotations },
+      execute: (params, context) =>
+        execute.call(
+          tool,
+          context.callId,
+          params,
+          context.signal,
+          (partial) => context.progress(partial),
+          context,
+        ),
+    },
+    { by: 'agentTool', wrong },
+  );
+  return Object.freeze({ ...definition, observesSignal: true, returnsContent: true });
+}
+
+const NO_BODY = {
+  problem: 'it has no execute',
+  fix: 'execute: async (toolCallId, params) => ({ content: […], details: … })',
+};
+
+/** The tools that were made of objects in the form of an agent tool: the same for the same. */
+const adapted = new WeakMap<object, ToolDefinition>();
+
+/**
+ * What is given as a tool, as a tool of the contract: an object in the form of {@link agentTool} becomes one,
+ * anything else stays what it is.
+ *
+ * @throws ToolDeclarationError (502) where the object has the form, and something in it is wrong.
+ */
+export function adaptAgentTool(given: unknown): unknown {
+  if (!isAgentTool(given)) return given;
+  const known = adapted.get(given);
+  if (known !== undefined) return known;
+  const tool = agentTool(given);
+  adapted.set(given, tool);
+  return tool;
+}
+
+/** It has a label, and its `execute` is not that of the contract, which takes the arguments first. */
+function isAgentTool(given: unknown): given is AgentTool {
+  if (typeof given !== 'object' || given === null || !('label' in given) || !('execute' in given))
+    return false;
+  const { label, execute } = given;
+  if (typeof label !== 'string' || typeof execute !== 'function' || execute.length === 1) return false;
+  return !('setContext' in given || 'setCallback' in given);
+}

@@ -1,0 +1,265 @@
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { Logger } from '../../core/contract/ports.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import {
+  type AuthorFault,
+  refuseOptions,
+  ToolDeclarationError,
+  warnAuthor,
+} from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  LOGGER,
+  type OptionFault,
+  optionFaults,
+  optionTable,
+} from '../../core/kernel/options.js';
+import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
+import {
+  type InstanceSource,
+  type ToolContainer,
+  type ToolsetHost,
+  toolsetHost,
+} from './containers/toolset-host.js';
+import { freezeTool } from './define-tool.js';
+import { type PlannedTool, planToolset } from './plan-toolset.js';
+
+/** Options of {@link discoverTools}. */
+export interface DiscoverOptions {
+  /** Default: every `@Toolset` class loaded so far. */
+  readonly toolsets?: readonly ClassType[];
+  /** Default: tsyringe's global container. */
+  readonly container?: ToolContainer;
+  /** A generated description that no longer fits its class is a fault; default: a warning. */
+  readonly strict?: boolean;
+  /** Gets the warnings; default: `process.emitWarning`. */
+  readonly logger?: Logger;
+}
+
+/**
+ * Turns toolset classes into tools that are bound to injected instances: classes are read, the container
+ * is checked, and only then is anything created. Singletons are created now; scoped and transient
+ * toolsets at each call.
+ *
+ * @throws InvalidOptionsError (521) for options that it does not have, and
+ *   ToolDeclarationError (502) with every mistake of every class at once: types that cannot be known,
+ *   illegal and duplicate names, missing providers, singletons that would keep scoped dependencies.
+ *
+ * @example
+ * ```ts
+ * const tools = new ToolRegistry();
+ * tools.register(...discoverTools({ toolsets: [ShopTools, MailTools] }));
+ * ```
+ */
+export function discoverTools(options: DiscoverOptions = {}): ToolDefinition[] {
+  const misused = misuses(options);
+  if (misused.length > 0) refuseOptions(misused.map((fault) => ({ where: OPTIONS.of, ...fault })));
+  const { toolsets = loadedToolsets(), container, strict = false, logger } = options;
+  const host = toolsetHost(container);
+  const classes = [...new Set(toolsets)];
+  const tools: PlannedTool[] = [];
+  const faults: AuthorFault[] = [];
+  const misfits: AuthorFault[] = [];
+  const warnings: AuthorFault[] = [];
+  const required: string[] = [];
+  for (const toolset of classes) {
+    const plan = planToolset(toolset);
+    tools.push(...plan.tools);
+    faults.push(...plan.faults);
+    misfits.push(...plan.misfits);
+    warnings.push(...plan.warnings);
+    required.push(...plan.required);
+  }
+  const forgotten = options.toolsets === undefined ? forgottenToolsets(classes, host) : [];
+  for (const warning of [...(strict ? [] : misfits), ...warnings, ...forgotten]) warnAuthor(warning, logger);
+  tellUnknownOptionality(required, logger);
+  const unprovided = classes.flatMap((toolset) => host.inspect(hosted(toolset)));
+  refuse([...(strict ? misfits : []), ...faults, ...duplicates(tools), ...unprovided]);
+  const sources = openAll(host, classes);
+  return tools.map((planned) => bindTool(planned, { source: sources.get(planned.class), host }));
+}
+
+/** The tools of toolset instances that exist already, without a container. */
+export function toolsOfInstances(...instances: readonly object[]): ToolDefinition[] {
+  const resolve = <Instance>(toolset: unknown): Instance =>
+    instances.find((instance) => instance.constructor === toolset) as Instance;
+  const toolsets = instances.map((instance) => instance.constructor as ClassType);
+  return discoverTools({ toolsets, container: { resolve } });
+}
+
+const OPTIONS = optionTable<DiscoverOptions>(
+  'discoverTools',
+  {
+    toolsets: { accepts: Array.isArray, fix: '[ShopTools, …]' },
+    container: ANYTHING,
+    strict: BOOLEAN,
+    logger: LOGGER,
+  },
+  { classes: 'toolsets: [ShopTools, …]' },
+);
+
+/** What is often given instead of options or of classes. */
+function misuses(options: DiscoverOptions): readonly OptionFault[] {
+  const fix = 'discoverTools({ toolsets: [ShopTools, …] })';
+  if (Array.isArray(options)) return [{ option: '', problem: 'it takes options, not a list', fix }];
+  const faults = optionFaults(options, OPTIONS);
+  const toolsets: unknown = options?.toolsets;
+  if (!Array.isArray(toolsets)) return faults;
+  const others = toolsets.flatMap((toolset: unknown, index): readonly OptionFault[] => {
+    if (typeof toolset === 'function') return [];
+    const option = `toolsets[${index}]`;
+    return [{ option, problem: `${describeThing(toolset)} is no class`, fix }];
+  });
+  return [...faults, ...others];
+}
+
+function describeThing(thing: unknown): string {
+  return typeof thing === 'object' && thing !== null
+    ? `an instance of ${thing.constructor?.name ?? 'nothing'}`
+    : String(thing);
+}
+
+function refuse(faults: readonly AuthorFault[]): void {
+  if (faults.length > 0) throw new ToolDeclarationError(faults);
+}
+
+/** Classes with tools that the container knows, that nobody extends, and that no `@Toolset` offers. */
+function forgottenToolsets(toolsets: readonly ClassType[], host: ToolsetHost): readonly AuthorFault[] {
+  const bases = new Set(toolsets.flatMap(lineage));
+  return loadedToolClasses()
+    .filter((declaring) => !bases.has(declaring) && host.knows(declaring))
+    .map((declaring) => ({
+      where: declaring.name,
+      problem: 'it has @Tool methods and is in the container, but none of them is offered',
+      fix: '@Toolset() before the class, or discoverTools({ toolsets: [TheClass, …] })',
+    }));
+}
+
+/** Who has heard of it: it is the same for every class that was built in the same way. */
+const toldOptionality = new WeakSet<object>();
+
+function tellUnknownOptionality(parameters: readonly string[], logger: Logger | undefined): void {
+  const [first] = parameters;
+  const hearer = logger ?? process;
+  if (first === undefined || toldOptionality.has(hearer)) return;
+  toldOptionality.add(hearer);
+  const others = parameters.length === 1 ? '' : ` and ${parameters.length - 1} more`;
+  const message =
+    `${first}${others}: required, as decorator metadata does not tell whether a parameter has a \`?\` ` +
+    '(npx toolwright generate, which reads the types; or @Param({ required }))';
+  if (logger === undefined)
+    process.emitWarning(message, { type: 'ToolwrightWarning', code: 'TOOLWRIGHT_OPTIONALITY' });
+  else logger.info(message);
+}
+
+function hosted(toolset: ClassType) {
+  return { class: toolset, scope: readRecord(toolset)?.toolset?.scope };
+}
+
+function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
+  const first = new Map<string, PlannedTool>();
+  const faults: AuthorFault[] = [];
+  for (const tool of tools) {
+    const other = first.get(tool.name);
+    if (other === undefined) first.set(tool.name, tool);
+    else
+      faults.push({
+        where: placeOf(tool),
+        problem: `its name "${tool.name}" is also the name of ${placeOf(other)}`,
+        fix: '@Tool({ name }) on one of them, or @Toolset({ prefix })',
+      });
+  }
+  return faults;
+}
+
+function placeOf(tool: PlannedTool): string {
+  return `${tool.class.name}.${String(tool.key)}`;
+}
+
+function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<ClassType, InstanceSource> {
+  const sources = new Map<ClassType, InstanceSource>();
+  const faults: AuthorFault[] = [];
+  for (const toolset of classes) {
+    try {
+      sources.set(toolset, host.open(hosted(toolset)));
+    } catch (error) {
+      faults.push({
+        where: toolset.name,
+        problem: `it could not be created: ${errorMessage(error)}`,
+        fix: 'mend its constructor, or that of what it depends on',
+      });
+    }
+  }
+  refuse(faults);
+  return sources;
+}
+
+function bindTool(
+  planned: PlannedTool,
+  { source, host }: { readonly source: InstanceSource | undefined; readonly host: ToolsetHost },
+): ToolDefinition {
+  if (source === undefined) throw new TypeError(`${placeOf(planned)} has no instance`);
+  const { call, bindings } = planned;
+  const isInjected = bindings.some(({ from }) => from === 'context' || from === 'signal');
+  const open =
+    source.kind === 'always' ? () => source.instance : (context: ToolContext) => source.open(context);
+  return toolOfMethod(planned, {
+    container: host.resolver,
+    ignoresContext: (!isInjected && source.kind === 'always') || undefined,
+    open,
+    execute:
+      source.kind === 'always'
+        ? call(source.instance)
+        : (args, context) => call(source.open(context))(args, context),
+  });
+}
+
+/** The method that a tool was made of. */
+type BoundMethod = Pick<PlannedTool, 'class' | 'key'>;
+
+/** Beside the definitions, which are data: only a bridge that reads decorators of others asks for it. */
+const methods = new WeakMap<ToolDefinition, BoundMethod>();
+
+/** How the method of a tool is called. */
+interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresContext' | 'execute'> {
+  /** The instance that a call of a companion of the method is made on. */
+  readonly open: (context: ToolContext) => unknown;
+}
+
+/** The tool of a planned method; how it is called is for its host to say. */
+export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
+  const { class: owner, key, options, name, toolset, parameters, output, hydrate, bindings } = planned;
+  const tool = freezeTool(options, {
+    name,
+    toolset,
+    parameters,
+    output,
+    isOutputInferred: planned.isOutputInferred,
+    hydrate,
+    reconcile: companion(options.reconcile, open) as ToolDefinition['reconcile'],
+    compensate: companion(options.compensate, open) as ToolDefinition['compensate'],
+    touches: companion(options.touches, open) as ToolDefinition['touches'],
+    preview: companion(options.preview, open) as ToolDefinition['preview'],
+    observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
+    ...calling,
+  });
+  methods.set(tool, { class: owner, key });
+  return tool;
+}
+
+/** A method that a tool names, on the instance that a call of the tool would get. */
+function companion(name: string | undefined, open: MethodCalling['open']) {
+  if (name === undefined) return undefined;
+  return async (effect: unknown, context: ToolContext): Promise<unknown> => {
+    const instance = (await open(context)) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+    return instance[name]?.(effect, context);
+  };
+}
+
+/** The method that `discoverTools` made a tool of; `undefined` for any other tool. */
+export function boundMethodOf(tool: ToolDefinition): BoundMethod | undefined {
+  return methods.get(tool);
+}

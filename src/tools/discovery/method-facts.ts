@@ -1,0 +1,419 @@
+import type { Expression, Pattern } from 'acorn';
+import type { DescribedParameter, DescribedTool } from '../../core/contract/declaration.js';
+import { ToolContext } from '../../core/contract/tool-context.js';
+import type { InheritedMethod, ParameterRecord } from '../../core/metadata/class-record.js';
+import { fromGenerated } from '../schema/from-generated.js';
+import { designToken } from '../schema/type-reference.js';
+import type { ValueModel } from '../schema/value-type.js';
+import { loadAcorn } from './load-acorn.cjs';
+
+/** One parameter as the method's own source spells it. */
+interface ParsedParameter {
+  /** Absent for a destructured parameter, which has no name. */
+  readonly name?: string;
+  readonly isRest: boolean;
+  readonly hasDefault: boolean;
+  /** The default, where it is a literal. */
+  readonly defaultValue?: LiteralValue;
+}
+
+/**
+ * The parameter list of a function, read from its source; `undefined` where there is none to read (native
+ * and bound functions). Only the list is parsed, never the body: bodies are long and of no interest.
+ */
+export function parameterList(fn: (...args: never[]) => unknown): readonly ParsedParameter[] | undefined {
+  const source = Function.prototype.toString.call(fn);
+  const plain = plainList(source);
+  if (plain !== undefined) return plain;
+  try {
+    const list = listSource(source);
+    return list === undefined ? undefined : parseList(list).map(readParameter);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The beginning of a method; most lists behind it are names and plain literals, which need no parser. */
+const METHOD_HEAD = /^(?:async\s+)?\*?\s*[\w$]+\s*\(\s*/;
+const PLAIN_PARAMETER =
+  /([A-Za-z_$][\w$]*)\s*(?:=\s*(-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false|null|'[^'\\\n\r]*'|"[^"\\\n\r]*")\s*)?(?:,\s*|(?=\)))/y;
+const METHOD_BODY = /\)\s*\{/y;
+
+/** The parameters of a method whose list is plain; `undefined` for any other. */
+function plainList(source: string): readonly ParsedParameter[] | undefined {
+  const head = METHOD_HEAD.exec(source);
+  if (head === null || source.endsWith('[native code] }')) return undefined;
+  const list: ParsedParameter[] = [];
+  let at = head[0].length;
+  for (;;) {
+    PLAIN_PARAMETER.lastIndex = at;
+    const [, name, literal] = PLAIN_PARAMETER.exec(source) ?? [];
+    if (name === undefined) break;
+    at = PLAIN_PARAMETER.lastIndex;
+    const hasDefault = literal !== undefined;
+    list.push({
+      name,
+      isRest: false,
+      hasDefault,
+      ...(hasDefault ? { defaultValue: { value: plainValue(literal) } } : {}),
+    });
+  }
+  METHOD_BODY.lastIndex = at;
+  return METHOD_BODY.test(source) ? list : undefined;
+}
+
+function plainValue(literal: string): unknown {
+  return /^['"]/.test(literal) ? literal.slice(1, -1) : JSON.parse(literal);
+}
+
+function listSource(source: string): string | undefined {
+  if (/\{\s*\[native code\]\s*\}$/.test(source)) return undefined;
+  const { tokenizer, tokTypes } = loadAcorn();
+  let depth = 0;
+  let brackets = 0;
+  let start = -1;
+  for (const token of tokenizer(source, { ecmaVersion: 'latest' })) {
+    if (start < 0 && token.type === tokTypes.arrow)
+      return source.slice(0, token.start).replace(/^async\s/, '');
+    // A computed method name, `['a' + b(1)](x)`, has parentheses of its own.
+    if (start < 0 && token.type === tokTypes.bracketL) brackets += 1;
+    if (start < 0 && token.type === tokTypes.bracketR) brackets -= 1;
+    if (brackets > 0) continue;
+    if (token.type === tokTypes.parenL) {
+      depth += 1;
+      if (start < 0) start = token.end;
+    } else if (token.type === tokTypes.parenR) {
+      depth -= 1;
+      if (depth === 0) return source.slice(start, token.start);
+    }
+  }
+  return undefined;
+}
+
+function parseList(list: string): readonly Pattern[] {
+  // A method, so that a default may say `super`; on a line of its own, in case the list ends in a comment.
+  const node = loadAcorn().parseExpressionAt(`({_(${list}\n){}})`, 0, {
+    ecmaVersion: 'latest',
+    checkPrivateFields: false,
+  });
+  const object = node.type === 'ParenthesizedExpression' ? node.expression : node;
+  const property = object.type === 'ObjectExpression' ? object.properties[0] : undefined;
+  return property?.type === 'Property' && property.value.type === 'FunctionExpression'
+    ? property.value.params
+    : [];
+}
+
+function readParameter(pattern: Pattern): ParsedParameter {
+  if (pattern.type === 'AssignmentPattern') {
+    return {
+      ...readParameter(pattern.left),
+      hasDefault: true,
+      defaultValue: literalValue(pattern.right as Expression),
+    };
+  }
+  if (pattern.type === 'RestElement') return { ...readParameter(pattern.argument), isRest: true };
+  return { name: pattern.type === 'Identifier' ? pattern.name : undefined, isRest: false, hasDefault: false };
+}
+
+/** The value of a literal; boxed, because `null` is a value too. */
+interface LiteralValue {
+  readonly value: unknown;
+}
+
+/** The value of an expression that is a literal through and through; `undefined` for any other. */
+function literalValue(node: Expression): LiteralValue | undefined {
+  switch (node.type) {
+    case 'Literal':
+      return isPlain(node.value) ? { value: node.value } : undefined;
+    case 'TemplateLiteral':
+      return node.expressions.length === 0 ? { value: node.quasis[0]?.value.cooked } : undefined;
+    case 'UnaryExpression':
+      return unaryValue(node.operator, literalValue(node.argument));
+    case 'ArrayExpression':
+      return arrayValue(node.elements);
+    case 'ObjectExpression':
+      return objectValue(node.properties);
+    case 'ParenthesizedExpression':
+      return literalValue(node.expression);
+    case 'SequenceExpression': {
+      // Coverage tools turn `limit = 10` into `limit = (counter(), 10)`.
+      const last = node.expressions.at(-1);
+      return last && literalValue(last);
+    }
+    default:
+      return undefined;
+  }
+}
+
+function isPlain(value: unknown): boolean {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+function unaryValue(operator: string, operand: LiteralValue | undefined): LiteralValue | undefined {
+  if (operand === undefined) return undefined;
+  if (operator === '-' && typeof operand.value === 'number') return { value: -operand.value };
+  if (operator === '+' && typeof operand.value === 'number') return operand;
+  // Minifiers write `!0` for `true`.
+  if (operator === '!') return { value: !operand.value };
+  return undefined;
+}
+
+type Elements = Extract<Expression, { type: 'ArrayExpression' }>['elements'];
+type Properties = Extract<Expression, { type: 'ObjectExpression' }>['properties'];
+
+function arrayValue(elements: Elements): LiteralValue | undefined {
+  const values: unknown[] = [];
+  for (const element of elements) {
+    const literal = element && element.type !== 'SpreadElement' ? literalValue(element) : undefined;
+    if (literal === undefined) return undefined;
+    values.push(literal.value);
+  }
+  return { value: values };
+}
+
+function objectValue(properties: Properties): LiteralValue | undefined {
+  const entries: [string, unknown][] = [];
+  for (const property of properties) {
+    if (property.type !== 'Property' || property.computed) return undefined;
+    const name = propertyName(property.key);
+    const literal = literalValue(property.value);
+    if (name === undefined || name === '__proto__' || literal === undefined) return undefined;
+    entries.push([name, literal.value]);
+  }
+  return { value: Object.fromEntries(entries) };
+}
+
+function propertyName(key: Expression | { type: 'PrivateIdentifier' }): string | undefined {
+  if (key.type === 'Identifier') return key.name;
+  return key.type === 'Literal' ? String(key.value) : undefined;
+}
+
+/** Everything that is known of one parameter, from its decorators, its metadata and its source. */
+export interface ParameterFacts {
+  readonly index: number;
+  readonly records: readonly ParameterRecord[];
+  /** `design:paramtypes` at this position; `undefined` where the build tool emits none. */
+  readonly designType: unknown;
+  readonly parsed?: ParsedParameter;
+  /** What the generated file says of it. */
+  readonly generated?: ValueModel;
+}
+
+/** The parameters of a method, or why they cannot be known. */
+export type MethodFacts =
+  | {
+      readonly ok: true;
+      readonly parameters: readonly ParameterFacts[];
+      /** The generated description that was used. */
+      readonly generated?: DescribedTool;
+      /** Why there is one that was not used, continuing "it …". */
+      readonly misfit?: string;
+    }
+  | { readonly ok: false; readonly problem: string };
+
+// biome-ignore lint/suspicious/noExplicitAny: a method of a user's class has any signature
+export type MethodFunction = (...args: any[]) => unknown;
+
+const NO_RECORDS: readonly ParameterRecord[] = [];
+
+/**
+ * Gathers the facts of a method's parameters; nothing is interpreted yet. A generated description that fits
+ * the method says more than source and metadata; one that does not is left aside.
+ */
+export function methodFacts(
+  { record, declaredIn }: InheritedMethod,
+  method: MethodFunction,
+  generated?: DescribedTool,
+): MethodFacts {
+  const { key, parameters: records } = record;
+  const designTypes: readonly unknown[] | undefined = Reflect.getOwnMetadata(
+    'design:paramtypes',
+    declaredIn.prototype,
+    key,
+  );
+  const list = parameterList(method);
+  const isStandIn = takesAnything(method, list);
+  const parsed = isStandIn ? undefined : list;
+  let decorated = 0;
+  for (const index of records.keys()) decorated = Math.max(decorated, index + 1);
+  const source: MethodSource = { designTypes, parsed, count: Math.max(method.length, decorated), decorated };
+  const misfit = generated && misfitOf(generated, source);
+  if (generated === undefined || misfit !== undefined) {
+    const facts = factsFromSource(records, source, isStandIn);
+    return facts.ok && misfit !== undefined ? { ...facts, misfit } : facts;
+  }
+  const parameters = generated.parameters.map((parameter, index) => ({
+    index,
+    records: records.get(index) ?? NO_RECORDS,
+    ...factsFromGenerated(parameter, generated, designTypes?.[index]),
+  }));
+  return { ok: true, parameters, generated };
+}
+
+/** What is known of a method at run time. */
+interface MethodSource {
+  readonly designTypes?: readonly unknown[];
+  readonly parsed?: readonly ParsedParameter[];
+  /** How many parameters there are, as far as its length and its decorators tell. */
+  readonly count: number;
+  /** How many there are at least, by the last that has a decorator. */
+  readonly decorated: number;
+}
+
+/** What decorators put in a method's place is a function expression, and hands all that it gets on. */
+function takesAnything(method: MethodFunction, list: readonly ParsedParameter[] | undefined): boolean {
+  const isRest = list?.length === 1 && list[0]?.isRest === true;
+  return isRest && /^(?:async\s+)?(?:function\b|\()/.test(Function.prototype.toString.call(method));
+}
+
+/** `isStandIn`: a decorator below `@Tool` has put another function in the method's place, which tells nothing. */
+function factsFromSource(
+  records: Records,
+  { designTypes, parsed, count: least, decorated }: MethodSource,
+  isStandIn: boolean,
+): MethodFacts {
+  const count = designTypes?.length ?? parsed?.length ?? least;
+  const all = Math.max(count, decorated);
+  // Where every property is named by hand, the source is not needed, whatever a wrapper or minifier made of it.
+  const isUsable = parsed !== undefined && parsed.length === count && decorated <= count;
+  if (parsed !== undefined && !isUsable && !areNamed(records, count, designTypes))
+    return { ok: false, problem: `its source lists ${parsed.length} parameters, its metadata ${all}` };
+  if (isStandIn && designTypes === undefined && !(count > 0 && areNamed(records, count, designTypes)))
+    return { ok: false, problem: 'its source is that of another function, which takes any arguments' };
+  const parameters: ParameterFacts[] = [];
+  for (let index = 0; index < all; index += 1)
+    parameters.push({
+      index,
+      records: records.get(index) ?? NO_RECORDS,
+      designType: designTypes?.[index],
+      parsed: isUsable ? parsed[index] : undefined,
+    });
+  return { ok: true, parameters };
+}
+
+type Records = InheritedMethod['record']['parameters'];
+
+function areNamed(records: Records, count: number, designTypes: readonly unknown[] | undefined): boolean {
+  for (let index = 0; index < count; index += 1) {
+    const record = records.get(index)?.[0];
+    const isNamed =
+      record === undefined
+        ? isInjectedType(designTypes?.[index])
+        : record.role !== 'property' || record.options.name !== undefined;
+    if (!isNamed) return false;
+  }
+  return true;
+}
+
+function factsFromGenerated(
+  { name, inject, optional = false, rest = false, schema }: DescribedParameter,
+  { $defs }: DescribedTool,
+  designType: unknown,
+): Pick<ParameterFacts, 'designType' | 'parsed' | 'generated'> {
+  const value = schema && fromGenerated(schema, $defs);
+  const token = inject === undefined ? value && designToken(value.type) : INJECTED[inject];
+  const { default: fallback, ...keywords } = value?.keywords ?? {};
+  return {
+    designType: token ?? designType,
+    parsed: {
+      name,
+      isRest: rest,
+      hasDefault: optional,
+      defaultValue: fallback === undefined ? undefined : { value: fallback },
+    },
+    generated: value && { ...value, keywords },
+  };
+}
+
+const INJECTED = { context: ToolContext, signal: AbortSignal } as const;
+
+/** Whether a parameter's type alone says that it is injected. */
+export function isInjectedType(designType: unknown): boolean {
+  return isContextType(designType) || designType === AbortSignal;
+}
+
+/** Whether a type is `ToolContext` or a class derived from it. */
+export function isContextType(designType: unknown): boolean {
+  return (
+    typeof designType === 'function' &&
+    (designType === ToolContext || designType.prototype instanceof ToolContext)
+  );
+}
+
+/**
+ * Why a generated description no longer fits the method, continuing "it …"; nothing where it fits as far as
+ * can be seen. Minifiers and bundlers rename parameters: a short name, or a numbered one, proves nothing.
+ */
+function misfitOf({ parameters, $defs = {} }: DescribedTool, source: MethodSource): string | undefined {
+  const { designTypes, parsed, count } = source;
+  const known = designTypes?.length ?? parsed?.length;
+  if (known === undefined ? count > parameters.length : known !== parameters.length) {
+    return `has ${known ?? count} parameters, and its generated description ${parameters.length}`;
+  }
+  return (
+    (parsed && misnamed(parameters, parsed)) ?? (designTypes && mistyped(parameters, { designTypes, $defs }))
+  );
+}
+
+function misnamed(
+  parameters: readonly DescribedParameter[],
+  parsed: readonly ParsedParameter[],
+): string | undefined {
+  const described = parameters.map(({ name }) => name);
+  const found = parsed.map(({ name }) => name);
+  const isReordered = same([...described].sort(), [...found].sort()) && !same(described, found);
+  if (isReordered) {
+    return `takes (${found.join(', ')}), and its generated description says (${described.join(', ')})`;
+  }
+  for (const [index, name] of found.entries()) {
+    const other = described[index];
+    if (name === undefined || other === undefined || name.length <= SHORT) continue;
+    if (isRenamed(name, other)) continue;
+    return `has a parameter ${name} (#${index}), which its generated description calls ${other}`;
+  }
+  const shape = parsed.findIndex(
+    ({ isRest, hasDefault }, index) =>
+      isRest !== (parameters[index]?.rest ?? false) ||
+      (hasDefault &&
+        !isRest &&
+        parameters[index]?.optional !== true &&
+        parameters[index]?.inject === undefined),
+  );
+  return shape < 0
+    ? undefined
+    : `has a parameter #${shape} that is optional or a rest only in one of source and description`;
+}
+
+/** Where another name of a bundle is the same, esbuild makes `tags2` of `tags`, others `tags$1` or `_tags`. */
+function isRenamed(name: string, original: string): boolean {
+  const starts = [original, `_${original}`];
+  return starts.some((start) => name.startsWith(start) && /^\$?\d*$/.test(name.slice(start.length)));
+}
+
+/** The longest name that minifiers give. */
+const SHORT = 2;
+
+function mistyped(
+  parameters: readonly DescribedParameter[],
+  {
+    designTypes,
+    $defs,
+  }: { readonly designTypes: readonly unknown[]; readonly $defs: NonNullable<DescribedTool['$defs']> },
+): string | undefined {
+  for (const [index, { name, schema, rest }] of parameters.entries()) {
+    const designType = designTypes[index];
+    if (schema === undefined || rest || typeof designType !== 'function' || LOST.includes(designType))
+      continue;
+    const expected = designToken(fromGenerated(schema, $defs).type);
+    if (typeof expected !== 'function' || expected === Object || expected === designType) continue;
+    return `has the type ${designType.name} at ${name ?? ''} (#${index}), and its generated description ${expected.name}`;
+  }
+  return undefined;
+}
+
+/** What metadata says where it does not know. */
+const LOST: readonly unknown[] = [Object, Function, Promise];
+
+function same(some: readonly unknown[], others: readonly unknown[]): boolean {
+  return some.length === others.length && some.every((one, index) => one === others[index]);
+}

@@ -1,0 +1,392 @@
+import type {
+  ClassType,
+  ToolOptions,
+  ToolsetOptions,
+  ToolsetTitle,
+} from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { Hydrate } from '../../core/contract/tool.js';
+import { type AuthorFault, undescribed } from '../../core/errors/author-fault.js';
+import { isRecord } from '../../core/kernel/json.js';
+import {
+  describedTool,
+  type InheritedMethod,
+  readRecord,
+  toolMethods,
+} from '../../core/metadata/class-record.js';
+import {
+  toolOptionFaults,
+  toolsetOptionFaults,
+  unloadedSchemaFaults,
+} from '../../core/metadata/tool-option-faults.js';
+import { apiDescription } from '../schema/api-property.js';
+import {
+  type ArgumentBinding,
+  bindParameters,
+  bindToSchema,
+  createCaller,
+  type MethodCaller,
+  type MethodSignature,
+  type ParameterFault,
+  type SignatureResult,
+} from './bind-parameters.js';
+import { illegalName, TOOL_NAME } from './define-tool.js';
+import {
+  isInjectedType,
+  type MethodFacts,
+  type MethodFunction,
+  methodFacts,
+  type ParameterFacts,
+} from './method-facts.js';
+import { buildToolSchemas, type ToolSchemas } from './tool-schemas.js';
+
+/** One tool of a class, complete but for the instance. */
+export interface PlannedTool {
+  readonly class: ClassType;
+  readonly key: string | symbol;
+  readonly name: string;
+  readonly toolset?: ToolsetTitle;
+  readonly options: ToolOptions;
+  readonly parameters: JsonSchema;
+  readonly output?: JsonSchema;
+  readonly isOutputInferred: true | undefined;
+  readonly hydrate?: Hydrate;
+  readonly call: MethodCaller;
+  /** Where each parameter of the method gets its value from, in order. */
+  readonly bindings: readonly ArgumentBinding[];
+  readonly facts: MethodFacts;
+}
+
+/** The tools of one class, and everything that is wrong with its declarations. */
+export interface ToolsetPlan {
+  readonly tools: readonly PlannedTool[];
+  readonly faults: readonly AuthorFault[];
+  /** Generated descriptions that no longer fit the class. */
+  readonly misfits: readonly AuthorFault[];
+  /** What works and is probably not meant: types and class-validator's rules that say different things. */
+  readonly warnings: readonly AuthorFault[];
+  /** Parameters that are required because nothing says whether they are: `ShopTools.find(customerId)`. */
+  readonly required: readonly string[];
+}
+
+/**
+ * Understands all tool methods of a class; every fault of every method is collected. A bridge may say more of
+ * the methods than their own decorators do.
+ */
+export function planToolset(
+  toolset: ClassType,
+  methods: readonly InheritedMethod[] = toolMethods(toolset),
+): ToolsetPlan {
+  const tools: PlannedTool[] = [];
+  const { toolset: said = {}, description = {}, misplaced = [] } = readRecord(toolset) ?? {};
+  const misfits = description.tools === undefined ? [] : goneTools(toolset, description.tools, methods);
+  const warnings: AuthorFault[] = [];
+  const required: string[] = [];
+  const faults: AuthorFault[] = misplaced.map((place) => ({
+    where: toolset.name,
+    problem: `a parameter decorator stands at ${place}`,
+    fix: '@Param, @Args and @Context on the parameters of tool methods; constructors are injected by type or @inject',
+  }));
+  faults.push(...toolsetOptionFaults(said).map((fault) => ({ where: toolset.name, ...fault })));
+  if (!methods.some(({ record }) => record.tool !== undefined)) {
+    faults.push({
+      where: toolset.name,
+      problem: 'it has no @Tool method',
+      fix: '@Tool(…) before at least one method',
+    });
+  }
+  for (const method of methods) {
+    const planned = planMethod(toolset, isRecord(said) ? said : {}, method);
+    const where = `${toolset.name}.${String(method.record.key)}`;
+    if (planned.misfit !== undefined) misfits.push(misfitFault(where, `it ${planned.misfit}`));
+    warnings.push(...(planned.disagreements ?? []).map((problem) => ({ where, problem, fix: ONE_TYPE })));
+    warnings.push(...(planned.doubts ?? []));
+    required.push(...(planned.required ?? []).map((name) => `${where}(${name})`));
+    if ('tool' in planned) tools.push(planned.tool);
+    else faults.push(...planned.faults.map((fault) => ({ where, ...fault })));
+  }
+  return { tools, faults, misfits, warnings, required };
+}
+
+/** Tools that were described and are no more. */
+function goneTools(
+  toolset: ClassType,
+  described: object,
+  methods: readonly InheritedMethod[],
+): AuthorFault[] {
+  const present = new Set<unknown>(methods.map(({ record }) => record.key));
+  return Object.keys(described)
+    .filter((name) => !present.has(name))
+    .map((name) =>
+      misfitFault(`${toolset.name}.${name}`, 'it is described by a generated file and is no tool'),
+    );
+}
+
+function misfitFault(where: string, problem: string): AuthorFault {
+  return {
+    where,
+    problem,
+    causes: ['the class was changed after its description was generated'],
+    fix: 'npx toolwright generate',
+  };
+}
+
+type PlannedMethod = ({ readonly tool: PlannedTool } | { readonly faults: readonly ParameterFault[] }) & {
+  /** Why the generated description of the method was left aside, continuing "it …". */
+  readonly misfit?: string;
+  readonly disagreements?: readonly string[];
+  readonly doubts?: readonly AuthorFault[];
+  readonly required?: readonly string[];
+};
+
+const ONE_TYPE = 'the same type for TypeScript and for class-validator';
+
+function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMethod): PlannedMethod {
+  const { record, declaredIn } = method;
+  const { key, tool: said } = record;
+  if (said === undefined)
+    return faulty('its parameters are decorated, but it is no tool', '@Tool(…) before the method');
+  if (record.isStatic) {
+    return faulty(
+      'a static method has no instance to inject into',
+      'an instance method, or registerFunction(…) for a plain function',
+    );
+  }
+  const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
+  if (typeof fn !== 'function')
+    return faulty('@Tool stands on something that is no method', 'an ordinary method');
+  const own: ToolOptions = isRecord(said) ? said : {};
+  const name = own.name ?? toolName(key, of);
+  const ownFaults: ParameterFault[] = [
+    ...toolOptionFaults(said),
+    ...unloadedSchemaFaults(said),
+    ...companionFaults(toolset, own),
+  ];
+  if (!TOOL_NAME.test(name)) ownFaults.push(illegalName(name));
+  const written = (typeof record.method === 'function' ? record.method : fn) as MethodFunction;
+  const facts = methodFacts(method, written, describedTool(toolset, key));
+  const documented = apiDescription(written) ?? (written === fn ? undefined : apiDescription(fn));
+  const options = withToolset(withDescription(own, facts, documented), of);
+  const misfit = facts.ok ? facts.misfit : undefined;
+  const understood = understand(facts, options);
+  if (!understood.ok) return { faults: [...ownFaults, ...understood.faults], misfit };
+  if (ownFaults.length > 0) return { faults: ownFaults, misfit };
+  const { parameters, output, hydrate, disagreements, doubts } = understood.schemas;
+  const { bindings } = understood.signature;
+  const where = `${toolset.name}.${String(key)}`;
+  const minified = minifiedNames(options, facts, written);
+  if (minified !== undefined && !isDeveloped()) return { faults: [minified], misfit };
+  return {
+    misfit,
+    disagreements,
+    doubts: [
+      ...missingDescription(options, where),
+      ...[minified ?? [], doubts].flat().map((doubt) => ({ where, ...doubt })),
+    ],
+    required: requiredByDefault(options, facts, bindings),
+    tool: {
+      class: toolset,
+      key,
+      name,
+      toolset: toolsetTitle(toolset, of),
+      options,
+      parameters,
+      output,
+      isOutputInferred: (own.output === undefined && output !== undefined) || undefined,
+      hydrate,
+      call: createCaller(key, bindings),
+      bindings,
+      facts,
+    },
+  };
+}
+
+/** Methods that a tool names as its companions, and that the class does not have. */
+function companionFaults(toolset: ClassType, options: ToolOptions): readonly ParameterFault[] {
+  const faults: ParameterFault[] = [];
+  for (const role of COMPANIONS) {
+    const name: unknown = options[role];
+    if (typeof name !== 'string' || isMethodOf(toolset.prototype, name)) continue;
+    const problem = `its \`${role}\` names '${name}', which is no method of ${toolset.name}`;
+    faults.push({ problem, fix: `${role}: the name of an instance method of the same class` });
+  }
+  return faults;
+}
+
+const COMPANIONS = ['reconcile', 'compensate', 'touches', 'preview'] as const;
+
+/** Without a getter being run. */
+function isMethodOf(prototype: object | null, name: string): boolean {
+  for (
+    let level = prototype;
+    level !== null && level !== Object.prototype;
+    level = Object.getPrototypeOf(level)
+  ) {
+    const own = Object.getOwnPropertyDescriptor(level, name);
+    if (own !== undefined) return typeof own.value === 'function' && name !== 'constructor';
+  }
+  return false;
+}
+
+/** What a toolset says for those of its tools that say nothing else. */
+function withToolset(options: ToolOptions, { defer, namespace }: ToolsetOptions): ToolOptions {
+  if (defer === undefined && namespace === undefined) return options;
+  return { ...options, defer: options.defer ?? defer, namespace: options.namespace ?? namespace };
+}
+
+type UnderstoodMethod =
+  | { readonly ok: true; readonly schemas: ToolSchemas; readonly signature: MethodSignature }
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** What the author says in `@Tool` comes before `@ApiOperation`, and that before what the generated file says. */
+function withDescription(
+  options: ToolOptions,
+  facts: MethodFacts,
+  documented: string | undefined,
+): ToolOptions {
+  const generated = facts.ok ? facts.generated : undefined;
+  if (generated === undefined && documented === undefined) return options;
+  return {
+    ...options,
+    description: options.description ?? documented ?? generated?.description,
+    output: options.output ?? generated?.output,
+  };
+}
+
+/** An explicit schema comes first, because it says what the parameters are; otherwise they say what it is. */
+function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod {
+  if (options.parameters === undefined) {
+    const bound = facts.ok ? bindParameters(facts.parameters) : unreadable(facts.problem);
+    if (!bound.ok) return bound;
+    const schemas = buildToolSchemas(options, bound.signature.arguments);
+    return schemas.ok ? { ok: true, schemas, signature: bound.signature } : schemas;
+  }
+  const schemas = buildToolSchemas(options, { properties: [] });
+  if (!schemas.ok) return schemas;
+  const bound = facts.ok ? bindToSchema(facts.parameters, schemas.parameters) : unreadable(facts.problem);
+  return bound.ok ? { ok: true, schemas, signature: bound.signature } : bound;
+}
+
+function unreadable(problem: string): SignatureResult {
+  const causes = [
+    'a decorator below @Tool has put another function in the method’s place',
+    'the compile target turns async methods into generators (use ES2017 or newer)',
+  ];
+  const fix = '@Tool next to the method, below other decorators; or @Param({ name: … }) on every parameter';
+  return { ok: false, faults: [{ problem, causes, fix }] };
+}
+
+function toolName(key: string | symbol, { prefix }: ToolsetOptions): string {
+  const derived = toSnakeCase(typeof key === 'symbol' ? (key.description ?? '') : key);
+  return prefix ? `${prefix}_${derived}` : derived;
+}
+
+function toolsetTitle(toolset: ClassType, { name, description }: ToolsetOptions): ToolsetTitle | undefined {
+  return name || description ? { name: name || toolset.name, description } : undefined;
+}
+
+function faulty(problem: string, fix: string): PlannedMethod {
+  return { faults: [{ problem, fix }] };
+}
+
+function missingDescription({ description }: ToolOptions, where: string): readonly AuthorFault[] {
+  const fix = "@Tool('What it does, and when'), or a comment and npx toolwright generate";
+  return description?.trim() ? [] : [undescribed(where, fix)];
+}
+
+/** Short names in a method that looks minified are the minifier's, and the model would see them. */
+function minifiedNames(
+  { parameters }: ToolOptions,
+  facts: MethodFacts,
+  method: MethodFunction,
+): ParameterFault | undefined {
+  const names = parameters === undefined ? namesFromSource(facts) : NO_NAMES;
+  const isShort = names.length > 0 && names.every((name) => name.length <= 2);
+  if (!isShort || !isMinified(method)) return undefined;
+  return {
+    problem: `a minifier seems to have named its parameters (${names.join(', ')}), and the model sees these names`,
+    fix: "npx toolwright generate, and import the file that it writes; @Param({ name: '…' }); or a minifier that keeps names",
+  };
+}
+
+/** Where somebody develops, a warning is read; elsewhere the application must not start with wrong names. */
+function isDeveloped(): boolean {
+  const { NODE_ENV: environment = '' } = process.env;
+  return ['', 'development', 'test'].includes(environment);
+}
+
+/**
+ * The names of parameters that are required although they may have been written with a `?`: neither their
+ * decorators nor a generated file say, and decorator metadata cannot.
+ */
+function requiredByDefault(
+  { parameters }: ToolOptions,
+  facts: MethodFacts,
+  bindings: readonly ArgumentBinding[],
+): readonly string[] {
+  if (!facts.ok || facts.generated !== undefined || parameters !== undefined) return NO_NAMES;
+  const names: string[] = [];
+  for (const [index, parameter] of facts.parameters.entries()) {
+    const binding = bindings[index];
+    if (binding?.from !== 'property' || parameter.parsed?.hasDefault) continue;
+    if (paramOptions(parameter)?.required === undefined) names.push(binding.name);
+  }
+  return names;
+}
+
+const NO_NAMES: readonly string[] = [];
+
+/** Names of properties that nobody gave by hand. */
+function namesFromSource(facts: MethodFacts): readonly string[] {
+  if (!facts.ok || facts.generated !== undefined) return NO_NAMES;
+  const names: string[] = [];
+  for (const parameter of facts.parameters) {
+    const { records, parsed } = parameter;
+    const isProperty = records.length === 0 || records[0]?.role === 'property';
+    if (isProperty && parsed?.name !== undefined && paramOptions(parameter)?.name === undefined)
+      names.push(parsed.name);
+  }
+  return names;
+}
+
+function paramOptions({ records }: ParameterFacts) {
+  const record = records[0];
+  return record?.role === 'property' ? record.options : undefined;
+}
+
+/** Compilers and people break lines in a method, or put a space before its body. */
+function isMinified(method: MethodFunction): boolean {
+  const source = Function.prototype.toString.call(method);
+  return !source.includes('\n') && source.includes('){');
+}
+
+/** What told a tool's schema: in order of precedence, the first that knows it. */
+type SchemaOrigin = 'explicit' | '@Param' | 'generated' | 'metadata';
+
+const ORDER: readonly SchemaOrigin[] = ['explicit', '@Param', 'generated', 'metadata'];
+
+/** Options of `@Param` that say a type. */
+const TYPE_OPTIONS = ['type', 'items', 'enum', 'additionalProperties'] as const;
+
+/** Everything that told something of a tool's schema, the strongest first. */
+export function schemaOrigins({ facts, options }: PlannedTool): readonly SchemaOrigin[] {
+  if (options.parameters !== undefined) return ['explicit'];
+  if (!facts.ok) return [];
+  const found = new Set(facts.parameters.flatMap(originsOf));
+  return ORDER.filter((origin) => found.has(origin));
+}
+
+function originsOf({ records, designType, generated }: ParameterFacts): readonly SchemaOrigin[] {
+  const [record] = records;
+  if (record?.role === 'context' || (record === undefined && isInjectedType(designType))) return [];
+  const options = record?.role === 'property' ? record.options : {};
+  if (options.schema !== undefined) return ['explicit'];
+  const derived: SchemaOrigin = generated === undefined ? 'metadata' : 'generated';
+  if (TYPE_OPTIONS.some((option) => options[option] !== undefined)) return ['@Param'];
+  return Object.keys(options).length === 0 ? [derived] : ['@Param', derived];
+}
+
+/** A method's name as a tool's name: `findOrders` → `find_orders`, `getHTTPStatus` → `get_http_status`. */
+function toSnakeCase(name: string): string {
+  return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s$-]+/g, '_').toLowerCase();
+}

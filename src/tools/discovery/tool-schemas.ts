@@ -1,0 +1,147 @@
+import type { ToolOptions } from '../../core/contract/declaration.js';
+import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
+import type { Hydrate } from '../../core/contract/tool.js';
+import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
+import { createHydrator } from '../checking/hydration/create-hydrator.js';
+import type { SchemaFault } from '../checking/schema-faults.js';
+import { resolveReference } from '../checking/schema-level.js';
+import { readSchemaSource } from '../schema/schema-source.js';
+import { type ArgumentsModel, arePlain } from '../schema/value-type.js';
+import { writeParameters } from '../schema/write-schema.js';
+import type { ParameterFault } from './bind-parameters.js';
+
+/** What a tool offers and how its arguments are hydrated. */
+export interface ToolSchemas {
+  readonly parameters: JsonSchema;
+  readonly output?: JsonSchema;
+  readonly hydrate?: Hydrate;
+  /** Where types and rules of DTO classes say different things. */
+  readonly disagreements?: readonly string[];
+  /** What works in the schemas and is probably not meant. */
+  readonly doubts: readonly ParameterFault[];
+}
+
+/** The schemas, or what keeps them from being written. */
+type ToolSchemasResult =
+  | ({ readonly ok: true } & ToolSchemas)
+  | { readonly ok: false; readonly faults: readonly ParameterFault[] };
+
+/** The schemas of a tool: an explicit one wins over the signature. */
+export function buildToolSchemas(
+  options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
+  model: ArgumentsModel,
+): ToolSchemasResult {
+  const faults: ParameterFault[] = [];
+  const output = options.output ? fromSource(options.output, 'output', faults) : undefined;
+  const input = options.parameters
+    ? fromSource(options.parameters, 'parameters', faults)
+    : fromModel(model, faults);
+  const isWritten = options.parameters === undefined && !('type' in model);
+  if (input !== undefined && !isWritten) faults.push(...objectFaults(input.schema));
+  if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
+  if (input === undefined || faults.length > 0) return { ok: false, faults };
+  const { schema: parameters, hydrate, disagreements } = input;
+  const doubts = [...doubtsOf(input, 'parameters'), ...doubtsOf(output, 'output')];
+  return { ok: true, parameters, hydrate, output: output?.schema, disagreements, doubts };
+}
+
+function doubtsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
+  if (built === undefined || built.writer === 'framework') return NO_FAULTS;
+  return schemaDoubts(built.schema, built.writer).map((doubt) => describeSchemaFault(doubt, what));
+}
+
+const NO_FAULTS: readonly ParameterFault[] = [];
+
+interface BuiltSchema {
+  readonly schema: JsonSchema;
+  readonly hydrate?: Hydrate;
+  readonly disagreements?: readonly string[];
+  /** Who says what is in it; of what nobody has said, nothing can be wrong. */
+  readonly writer: 'author' | 'library' | 'framework';
+}
+
+function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]): BuiltSchema | undefined {
+  const read = readSchemaSource(source);
+  if (!read.ok) {
+    const { problem, causes, fix } = read;
+    faults.push({ problem: `its \`${what}\` ${problem}`, causes, fix });
+    return undefined;
+  }
+  const { schema, standard } = read;
+  const malformed = authorSchemaFaults(schema);
+  faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
+  if (malformed.length > 0) return undefined;
+  if (standard === undefined) return { schema, writer: 'author' };
+  const hydrate = createHydrator({ type: { kind: 'schema', schema, standard } });
+  return { schema, hydrate, writer: 'library' };
+}
+
+function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema | undefined {
+  const written = writeParameters(model);
+  if (!written.ok) {
+    faults.push(...written.faults);
+    return undefined;
+  }
+  const { schema, accepted, disagreements } = written;
+  if ('properties' in model && arePlain(model.properties)) return { schema, writer: 'framework' };
+  if (!('type' in model))
+    faults.push(...authorSchemaFaults(schema, declaredDefaults(model, schema)).map(faultOfParameter));
+  return { schema, disagreements, hydrate: createHydrator(model, accepted), writer: 'author' };
+}
+
+/**
+ * The parameters whose default the author declared, by `@Param`, a literal or the generated file. A default within a
+ * class may be documented for others, and one within a schema is part of that schema.
+ */
+function declaredDefaults(
+  model: Exclude<ArgumentsModel, { readonly type: unknown }>,
+  { properties = {} }: JsonSchema,
+): readonly JsonSchema[] {
+  if ('class' in model) return [];
+  const withDefault = model.properties.filter(({ keywords }) => keywords.default !== undefined);
+  const names = new Set(withDefault.map(({ name }) => name));
+  return Object.entries(properties).flatMap(([name, schema]) => (names.has(name) ? [schema] : []));
+}
+
+/** Arguments are an object; providers refuse a tool whose schema says otherwise. */
+export function objectFaults(schema: JsonSchema): readonly ParameterFault[] {
+  return describesObject(schema, schema) ? [] : [NO_OBJECT];
+}
+
+const NO_OBJECT: ParameterFault = {
+  problem: 'its `parameters` describe no object',
+  fix: "{ type: 'object', properties: { … } }, z.object({ … }) or Type.Object({ … })",
+};
+
+/** What is wrong where the input of a tool is text, and its parameters are something else. */
+export function textInputFaults({ type = 'object', properties = {} }: JsonSchema): readonly ParameterFault[] {
+  const [first, ...others] = Object.values(properties);
+  const isText = type === 'object' && others.length === 0 && first?.type === 'string';
+  return isText ? [] : [NO_TEXT];
+}
+
+const NO_TEXT: ParameterFault = {
+  problem: "its `input` is 'text', and its parameters are not one string alone",
+  fix: "exactly one parameter, of the type string; or no `input: 'text'`",
+};
+
+const OBJECT_KEYWORDS = ['properties', 'additionalProperties', 'patternProperties', 'required'];
+
+/** Of a union every branch has to, so that whatever is sent is an object. */
+function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
+  const { type, anyOf, oneOf, allOf, ...others } = resolveReference(schema, root);
+  if (type !== undefined) return type === 'object';
+  const isObject = (branch: JsonSchema): boolean => describesObject(branch, root);
+  if (Array.isArray(anyOf)) return anyOf.every(isObject);
+  if (Array.isArray(oneOf)) return oneOf.every(isObject);
+  if (Array.isArray(allOf) && allOf.some(isObject)) return true;
+  const keywords = Object.keys(others);
+  return keywords.length === 0 || OBJECT_KEYWORDS.some((keyword) => keyword in others);
+}
+
+/** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
+function faultOfParameter(fault: SchemaFault): ParameterFault {
+  const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
+  if (parameter === undefined) return describeSchemaFault(fault, 'parameters');
+  return { parameter, problem: `its \`${rest}\` ${fault.problem}`, fix: fault.fix };
+}

@@ -1,0 +1,596 @@
+import type { EnumSource } from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { ValidationRule } from '../validators/validation-rules.js';
+import { mergeKeywords, regularExpression } from './keywords.js';
+import { enumValues } from './type-reference.js';
+
+/** The only kind of value that a rule accepts, where it accepts only one. */
+export type TypeHint = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object' | 'date';
+
+/** What JSON Schema says of one class-validator rule. It never says more than the rule does. */
+interface RuleMeaning {
+  readonly hint?: TypeHint;
+  readonly keywords?: JsonSchema;
+  /** The only values that are accepted. */
+  readonly values?: readonly unknown[];
+  /** Nothing is left for class-validator to judge. */
+  readonly exact: boolean;
+  /** Text that matches passes the rule for certain; asking the rule itself is dear. */
+  readonly enough?: RegExp;
+  /** The rule accepts a property that is not there. */
+  readonly acceptsMissing?: boolean;
+}
+
+/** One row of the table: from the decorator's own arguments to its meaning. */
+type RuleRow = (constraints: readonly unknown[]) => RuleMeaning;
+
+/** Rows by the name that class-validator records: `isInt`, `minLength`, … */
+type RuleTable = Readonly<Record<string, RuleRow>>;
+
+/** The keywords say all that the rule says. */
+function exactly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
+  return { hint, keywords, exact: true };
+}
+
+/** The keywords say part of it; class-validator judges the rest when the tool is called. */
+function partly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
+  return { hint, keywords, exact: false };
+}
+
+/** Whether `===` on a value means the same as comparison in JSON Schema. */
+export function isJsonScalar(value: unknown): boolean {
+  return (
+    value === null ||
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    (typeof value === 'number' && Number.isFinite(value))
+  );
+}
+
+/** The options that a decorator was given, where it takes some. */
+function optionsOf(constraint: unknown): Readonly<Record<string, unknown>> {
+  return typeof constraint === 'object' && constraint !== null
+    ? (constraint as Readonly<Record<string, unknown>>)
+    : {};
+}
+
+const HASH_DIGITS: Readonly<Record<string, number>> = {
+  crc32: 8,
+  crc32b: 8,
+  md4: 32,
+  md5: 32,
+  ripemd128: 32,
+  ripemd160: 40,
+  sha1: 40,
+  sha256: 64,
+  sha384: 96,
+  sha512: 128,
+  tiger128: 32,
+  tiger160: 40,
+  tiger192: 48,
+};
+
+/**
+ * A date, optionally with a time: year, then month and day, week and day, or the day of the year. JSON
+ * Schema's `date` and `date-time` are narrower than what class-validator accepts.
+ */
+const ISO_8601 = '^[+-]?\\d{4}(-?(\\d{2}(-?\\d{2})?|W\\d{2}(-?\\d)?|\\d{3}))?([T\\s]\\S*)?$';
+
+/** RFC 3339, section 5.6. The format `date-time` also refuses days that a month does not have. */
+const RFC_3339 =
+  '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[ Tt]' +
+  '([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)$';
+
+/** Rules for text in a format of its own: exact where a pattern can be, a safe hint where it cannot. */
+const FORMAT_RULES: RuleTable = {
+  isEmail: ([options]) => email(optionsOf(options)),
+  isUrl: ([options]) => url(optionsOf(options)),
+  isUuid: () => partly('string', { format: 'uuid' }),
+  isIp: ([version]) => ipAddress(version),
+  isPort: () => partly('string', { pattern: '^[+-]?(0|[1-9]\\d{0,4})$' }),
+  isMacAddress: () => partly('string', { pattern: '^[0-9a-fA-F][0-9a-fA-F:.\\s-]+$' }),
+  isIso8601: () => partly('string', { pattern: ISO_8601 }),
+  isDateString: () => partly('string', { pattern: ISO_8601 }),
+  isRFC3339: () => exactly('string', { pattern: RFC_3339 }),
+  isMilitaryTime: () => exactly('string', { pattern: '^([01]\\d|2[0-3]):?[0-5]\\d$' }),
+  isHexadecimal: () => exactly('string', { pattern: '^(0[xXhH])?[0-9a-fA-F]+$' }),
+  isHexColor: () =>
+    exactly('string', { pattern: '^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$' }),
+  isRgbColor: () => partly('string', { pattern: '^rgba?\\(' }),
+  isOctal: () => exactly('string', { pattern: '^(0[oO])?[0-7]+$' }),
+  isMongoId: () => exactly('string', { pattern: '^(0[xXhH][0-9a-fA-F]{22}|[0-9a-fA-F]{24})$' }),
+  IsFirebasePushId: () => exactly('string', { pattern: '^[a-zA-Z0-9_-]{20}$' }),
+  isHash: ([algorithm]) => hash(algorithm),
+  isBase32: () => exactly('string', { pattern: '^(?=(.{8})+$)[A-Z2-7]+=*$' }),
+  isBase58: () => exactly('string', { pattern: '^[A-HJ-NP-Za-km-z1-9]*$' }),
+  isBase64: ([options]) =>
+    options === undefined
+      ? exactly('string', { pattern: '^(?=(.{4})*$)[A-Za-z0-9+/]*={0,2}$' })
+      : partly('string'),
+  isJwt: () => exactly('string', { pattern: '^[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*\\.[A-Za-z0-9_-]*$' }),
+  isSemVer: () => partly('string', { pattern: '^\\d+\\.\\d+\\.\\d+' }),
+  isMimeType: () => partly('string', { pattern: '^[a-zA-Z]+/.+' }),
+  isDataURI: () => partly('string', { pattern: 'data:' }),
+  isMagnetURI: () => partly('string', { pattern: '^magnet:\\?' }),
+  isEthereumAddress: () => exactly('string', { pattern: '^0[xX][0-9a-fA-F]{40}$' }),
+  isBtcAddress: () => partly('string', { pattern: '^[a-zA-Z0-9]{26,62}$' }),
+  isLatLong: () => partly('string', { pattern: ',' }),
+  isISO31661Alpha2: () => partly('string', { maxLength: 2 }),
+  isISO31661Alpha3: () => partly('string', { maxLength: 3 }),
+  isISO31661Numeric: () => partly('string', { pattern: '^\\d{3}$' }),
+  isISO4217CurrencyCode: () => partly('string', { maxLength: 3 }),
+  isBIC: () => partly('string', { pattern: '^[A-Za-z]{6}[A-Za-z0-9]{2}([A-Za-z0-9]{3})?$' }),
+  isEAN: () => partly('string', { pattern: '^(\\d{8}|\\d{13}|\\d{14})$' }),
+  isIsin: () => partly('string', { pattern: '^[A-Z]{2}[0-9A-Z]{9}\\d$' }),
+  isISRC: () => exactly('string', { pattern: '^[A-Z]{2}[0-9A-Z]{3}\\d{7}$' }),
+  isISSN: () => partly('string', { pattern: '^\\d{4}-?\\d{3}[\\dxX]$' }),
+};
+
+/** Addresses as nearly all are; class-validator accepts every one of them, and many more. */
+const PLAIN_EMAIL = /^[a-z0-9]{1,20}(?:[._+-][a-z0-9]{1,20}){0,1}@(?:[a-z0-9]{1,30}\.){1,3}[a-z]{2,10}$/i;
+
+/** With these options class-validator accepts what the format does not: names, hosts without a dot, IPs. */
+function email(options: Readonly<Record<string, unknown>>): RuleMeaning {
+  const isWider =
+    options.allow_display_name === true ||
+    options.require_display_name === true ||
+    options.require_tld === false ||
+    options.allow_ip_domain === true;
+  if (isWider) return partly('string');
+  const meaning = partly('string', { format: 'email' });
+  return Object.keys(options).length === 0 ? { ...meaning, enough: PLAIN_EMAIL } : meaning;
+}
+
+/** The format `uri` needs a scheme and refuses characters outside ASCII; class-validator does neither. */
+function url(options: Readonly<Record<string, unknown>>): RuleMeaning {
+  const scheme = options.require_protocol === true ? '[a-zA-Z][a-zA-Z0-9+.-]*:' : '';
+  const isNamed = scheme === '' && options.require_tld !== false && options.require_host !== false;
+  return partly('string', { pattern: isNamed ? '^[^\\s<>]*[.:][^\\s<>]*$' : `^${scheme}[^\\s<>]+$` });
+}
+
+/** The format `ipv6` refuses zones (`fe80::1%eth0`). */
+function ipAddress(version: unknown): RuleMeaning {
+  if (String(version) === '4') return exactly('string', { format: 'ipv4' });
+  return partly('string', { pattern: '^[0-9a-fA-F:.]+(%[0-9a-zA-Z.]+)?$' });
+}
+
+function hash(algorithm: unknown): RuleMeaning {
+  const digits = Object.hasOwn(HASH_DIGITS, String(algorithm)) ? HASH_DIGITS[String(algorithm)] : undefined;
+  return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
+}
+
+/**
+ * Formats that this room writes, in the width in which class-validator accepts them, for the checker to use
+ * instead of narrower ones. `email`: RFC 6531 allows characters outside ASCII and RFC 5321 quoted names;
+ * ajv-formats refuses both.
+ */
+export const TEXT_FORMATS: Readonly<Record<string, RegExp>> = {
+  // Each place can be read in one way only, so that it takes one look at each character, whatever the text.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  email: /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@][^\x00-\x20@.]*\.[^\x00-\x20@]+$/,
+};
+
+/** Rules for any value, objects and numbers. */
+const VALUE_RULES: RuleTable = {
+  isString: () => exactly('string'),
+  isBoolean: () => exactly('boolean'),
+  isInt: () => exactly('integer'),
+  isNumber: ([options]) => numberWith(optionsOf(options).maxDecimalPlaces),
+  isDate: () => exactly('date'),
+  isObject: () => exactly('object'),
+  isArray: () => exactly('array'),
+  // The reverse mapping of a numeric enum, which class-validator lets through, is not offered.
+  isEnum: ([entity]) => oneOf(enumValues(entity as EnumSource)),
+  isIn: ([values]) => (Array.isArray(values) ? among(values) : { exact: false }),
+  isNotIn: ([values]) => (Array.isArray(values) ? noneOf(values) : { exact: true, acceptsMissing: true }),
+  equals: ([value]) => equalTo(value),
+  notEquals: ([value]) => noneOf([value]),
+  isEmpty: () => ({ values: ['', null], exact: true, acceptsMissing: true }),
+  // Only text can be empty in this sense; on other types the keyword has no effect and is left out.
+  isNotEmpty: () => ({ keywords: { minLength: 1 }, exact: true }),
+  isNotEmptyObject: ([options]) => ({
+    ...exactly('object', { minProperties: 1 }),
+    exact: optionsOf(options).nullable !== false,
+  }),
+  isInstance: () => ({ exact: false }),
+  min: ([least]) => bound('minimum', least),
+  max: ([most]) => bound('maximum', most),
+  isPositive: () => exactly('number', { exclusiveMinimum: 0 }),
+  isNegative: () => exactly('number', { exclusiveMaximum: 0 }),
+  isDivisibleBy: ([divisor]) => multipleOf(divisor),
+  // Both take text as well, which is left to class-validator.
+  isLatitude: () => ({ keywords: { minimum: -90, maximum: 90 }, exact: false }),
+  isLongitude: () => ({ keywords: { minimum: -180, maximum: 180 }, exact: false }),
+  minDate: () => partly('date'),
+  maxDate: () => partly('date'),
+};
+
+/** `multipleOf: 0.01` refuses 0.07 in floating point, so decimal places are left to class-validator. */
+function numberWith(decimalPlaces: unknown): RuleMeaning {
+  if (decimalPlaces === 0) return exactly('integer');
+  return decimalPlaces === undefined ? exactly('number') : partly('number');
+}
+
+/** An object in the list is never `===` to one that was just parsed; `undefined` lets the property be absent. */
+function among(values: readonly unknown[]): RuleMeaning {
+  return { ...oneOf(values), acceptsMissing: values.includes(undefined) };
+}
+
+function equalTo(value: unknown): RuleMeaning {
+  if (value === undefined) return { exact: false, acceptsMissing: true };
+  return isJsonScalar(value) ? { keywords: { const: value }, exact: true } : { exact: false };
+}
+
+/** Values that JSON cannot carry need no forbidding; objects are never `===` to one that was just parsed. */
+function noneOf(values: readonly unknown[]): RuleMeaning {
+  const forbidden = values.filter(isJsonScalar);
+  const acceptsMissing = !values.includes(undefined);
+  if (forbidden.length === 0) return { exact: true, acceptsMissing };
+  const [only] = forbidden;
+  const not = forbidden.length === 1 ? { const: only } : { enum: forbidden };
+  return { keywords: { not }, exact: true, acceptsMissing };
+}
+
+function bound(keyword: 'minimum' | 'maximum', value: unknown): RuleMeaning {
+  return typeof value === 'number' && Number.isFinite(value)
+    ? exactly('number', { [keyword]: value })
+    : partly('number');
+}
+
+/** class-validator divides by the whole part of the divisor. */
+function multipleOf(divisor: unknown): RuleMeaning {
+  const whole = typeof divisor === 'number' ? Math.abs(Math.trunc(divisor)) : 0;
+  return whole > 0 ? exactly('number', { multipleOf: whole }) : partly('number');
+}
+
+/** Rules for arrays as a whole; `each: true` makes any other rule one for the items. */
+const ARRAY_RULES: RuleTable = {
+  arrayMinSize: ([least]) => size('minItems', least),
+  arrayMaxSize: ([most]) => size('maxItems', most),
+  arrayNotEmpty: () => exactly('array', { minItems: 1 }),
+  // Whether the decorator was given a function that identifies items is not recorded, so class-validator
+  // always looks too. It compares by reference; that the keyword compares deeply matters for objects only,
+  // and it is left out for them.
+  arrayUnique: () => partly('array', { uniqueItems: true }),
+  arrayContains: ([values]) => (Array.isArray(values) ? containing(values) : partly('array')),
+  arrayNotContains: ([values]) => (Array.isArray(values) ? notContaining(values) : partly('array')),
+};
+
+function size(keyword: 'minItems' | 'maxItems', value: unknown): RuleMeaning {
+  return Number.isInteger(value) && (value as number) >= 0
+    ? exactly('array', { [keyword]: value })
+    : partly('array');
+}
+
+function containing(values: readonly unknown[]): RuleMeaning {
+  const wanted = values.filter(isJsonScalar).map((value) => ({ contains: { const: value } }));
+  const [first, ...others] = wanted;
+  const keywords = others.length === 0 ? first : { allOf: wanted };
+  return { hint: 'array', keywords, exact: wanted.length === values.length };
+}
+
+function notContaining(values: readonly unknown[]): RuleMeaning {
+  const forbidden = values.filter(isJsonScalar);
+  if (forbidden.length === 0) return exactly('array');
+  return exactly('array', { not: { contains: { enum: forbidden } } });
+}
+
+/**
+ * Rules about the length and the content of text. JSON Schema counts characters by code points and so does
+ * class-validator, apart from variation selectors, which it does not count: the one place where the
+ * schema is narrower (`maxLength` on emoji) or wider (`minLength`).
+ */
+const TEXT_RULES: RuleTable = {
+  isLength: ([least, most]) =>
+    exactly('string', { ...lengthOf('minLength', least), ...lengthOf('maxLength', most) }),
+  minLength: ([least]) => exactly('string', lengthOf('minLength', least)),
+  maxLength: ([most]) => exactly('string', lengthOf('maxLength', most)),
+  // A character takes one to four bytes.
+  isByteLength: ([least, most]) =>
+    partly('string', {
+      ...(typeof least === 'number' ? lengthOf('minLength', Math.ceil(least / 4)) : {}),
+      ...lengthOf('maxLength', most),
+    }),
+  matches: ([pattern, flags]) => matching(pattern, flags),
+  contains: ([part]) => textContaining(part),
+  notContains: ([part]) => {
+    const { keywords, exact } = textContaining(part);
+    return keywords?.pattern === undefined
+      ? partly('string')
+      : { hint: 'string', keywords: { not: keywords }, exact };
+  },
+  isAlpha: ([locale]) => inLocale(locale, '^[a-zA-Z]+$'),
+  isAlphanumeric: ([locale]) => inLocale(locale, '^[0-9a-zA-Z]+$'),
+  isAscii: () => exactly('string', { pattern: '^[\\x00-\\x7F]+$' }),
+  isMultibyte: () => exactly('string', { pattern: '[^\\x00-\\x7F]' }),
+  isSurrogatePair: () => exactly('string', { pattern: '[\\u{10000}-\\u{10FFFF}]' }),
+  isLowercase: () => partly('string', { pattern: '^[^A-Z]*$' }),
+  isUppercase: () => partly('string', { pattern: '^[^a-z]*$' }),
+  isBooleanString: () => ({ ...exactly('string'), values: ['true', 'false', '1', '0'] }),
+  isNumberString: ([options]) => numberString(optionsOf(options)),
+};
+
+function lengthOf(keyword: 'minLength' | 'maxLength', length: unknown): Record<string, number> {
+  return typeof length === 'number' && length >= 0 && Number.isFinite(length)
+    ? { [keyword]: keyword === 'minLength' ? Math.ceil(length) : Math.floor(length) }
+    : {};
+}
+
+/** A pattern without flags, if it can be written without; otherwise class-validator alone judges. */
+function matching(pattern: unknown, flags: unknown): RuleMeaning {
+  const expression =
+    pattern instanceof RegExp
+      ? pattern
+      : regularExpression(String(pattern), typeof flags === 'string' ? flags : '');
+  const portable = expression && portablePattern(expression);
+  if (portable === undefined) return partly('string');
+  return { hint: 'string', keywords: { pattern: portable.source }, exact: portable.exact };
+}
+
+function textContaining(part: unknown): RuleMeaning {
+  if (typeof part !== 'string' || part === '') return partly('string');
+  return exactly('string', { pattern: part.replace(/[\^$\\.*+?()[\]{}|/]/g, '\\$&') });
+}
+
+function inLocale(locale: unknown, pattern: string): RuleMeaning {
+  return locale === undefined || locale === 'en-US' ? exactly('string', { pattern }) : partly('string');
+}
+
+function numberString(options: Readonly<Record<string, unknown>>): RuleMeaning {
+  if (options.no_symbols) return exactly('string', { pattern: '^[0-9]+$' });
+  if (options.locale !== undefined) return partly('string');
+  return exactly('string', { pattern: '^[+-]?([0-9]*[.])?[0-9]+$' });
+}
+
+/** A pattern as JSON Schema takes it: without flags, read as Unicode (2020-12, 6.3.3 and core 6.4). */
+interface PortablePattern {
+  readonly source: string;
+  /** It means the same for every text, also where characters take two code units. */
+  readonly exact: boolean;
+}
+
+/** Between slashes these may follow a backslash under the `u` flag; other punctuation may not. */
+const SYNTAX = '^$\\.*+?()[]{}|/';
+
+/** What means something else without the `u` flag: halves of characters; `u{…}` and `p{…}` as plain letters. */
+const READS_DIFFERENTLY = /[\uD800-\uDFFF]|\\u[dD][89a-fA-F]|\\u\{|\\[pP]/;
+
+/** What, without the `u` flag, matches half of a character that takes two code units. */
+const SEES_CODE_UNITS = /\.|\[\^|\\[DSW]/;
+
+/**
+ * The pattern of a regular expression with its flags worked into it: `i` spelt out as both cases, `s` as
+ * `[\s\S]`. Nothing where that cannot be done faithfully; the rule is then left to class-validator.
+ */
+export function portablePattern(expression: RegExp): PortablePattern | undefined {
+  const { source, flags } = expression;
+  if (/[myv]/.test(flags) || (!flags.includes('u') && READS_DIFFERENTLY.test(source))) return undefined;
+  const ignoresCase = flags.includes('i');
+  if (ignoresCase && !canSpellCases(source, flags)) return undefined;
+  const written = rewrite(source, { ignoresCase, dotAll: flags.includes('s') });
+  if (regularExpression(written) === undefined) return undefined;
+  return { source: written, exact: flags.includes('u') || !SEES_CODE_UNITS.test(source) };
+}
+
+/** Case folding beyond ASCII, escapes and back-references would each need tables of their own. */
+function canSpellCases(source: string, flags: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant
+  return /^[\x00-\x7F]*$/.test(source) && !flags.includes('u') && !/\\[1-9kpPuxc]|\(\?</.test(source);
+}
+
+function rewrite(source: string, of: { readonly ignoresCase: boolean; readonly dotAll: boolean }): string {
+  let written = '';
+  let inClass = false;
+  for (let at = 0; at < source.length; at++) {
+    const character = source.charAt(at);
+    if (character === '\\') {
+      at++;
+      written += escaped(source.charAt(at), inClass);
+      continue;
+    }
+    if (character === '[' && !inClass) inClass = true;
+    else if (character === ']') inClass = false;
+    const range = inClass ? /^[^\\\]]-[^\\\]]/.exec(source.slice(at))?.[0] : undefined;
+    if (of.ignoresCase && range !== undefined && character !== '[') {
+      written += bothCasesOfRange(range);
+      at += 2;
+    } else if (of.ignoresCase && /[a-zA-Z]/.test(character)) {
+      const both = `${character.toLowerCase()}${character.toUpperCase()}`;
+      written += inClass ? both : `[${both}]`;
+    } else {
+      written += of.dotAll && character === '.' && !inClass ? '[\\s\\S]' : character;
+    }
+  }
+  return written;
+}
+
+/** `\@` and `\-` are allowed without the `u` flag and an error with it; they mean the character itself. */
+function escaped(character: string, inClass: boolean): string {
+  const isNeedless = !/[a-zA-Z0-9]/.test(character) && !SYNTAX.includes(character);
+  return isNeedless && !(inClass && character === '-') ? character : `\\${character}`;
+}
+
+/** `a-f` → `a-fA-F`; of a range across both cases, what of it has another case is added. */
+function bothCasesOfRange(range: string): string {
+  const from = range.charCodeAt(0);
+  const to = range.charCodeAt(2);
+  const common = (first: string, last: string) => {
+    const start = Math.max(from, first.charCodeAt(0));
+    const end = Math.min(to, last.charCodeAt(0));
+    return start <= end ? String.fromCharCode(start, HYPHEN, end) : '';
+  };
+  return `${range}${common('a', 'z').toUpperCase()}${common('A', 'Z').toLowerCase()}`;
+}
+
+const HYPHEN = 0x2d;
+
+/**
+ * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,
+ * formats that depend on a country. class-validator judges them when the tool is called.
+ */
+export const RUN_AT_CALL_TIME: readonly string[] = [
+  'isCreditCard',
+  'isCurrency',
+  'isDecimal',
+  'isFqdn',
+  'isFullWidth',
+  'isHSL',
+  'isHalfWidth',
+  'isIBAN',
+  'isISO6391',
+  'isIdentityCard',
+  'isIsbn',
+  'isJson',
+  'isLocale',
+  'isMobilePhone',
+  'isPassportNumber',
+  'isPhoneNumber',
+  'isPostalCode',
+  'isStrongPassword',
+  'isTaxId',
+  'isTimeZone',
+  'isVariableWidth',
+];
+
+/** The table: one row per class-validator decorator, by the name that it records (0.14 and 0.15). */
+export const CLASS_VALIDATOR_RULES: RuleTable = {
+  ...VALUE_RULES,
+  ...TEXT_RULES,
+  ...FORMAT_RULES,
+  ...ARRAY_RULES,
+  ...Object.fromEntries(RUN_AT_CALL_TIME.map((name) => [name, () => partly('string')])),
+};
+
+/**
+ * What JSON Schema can say of a rule. Of a rule that is not in the table (a validator of the author's own)
+ * it says nothing, and class-validator judges it when the tool is called.
+ *
+ * @example
+ * ```ts
+ * ruleMeaning('maxLength', [80]); // { hint: 'string', keywords: { maxLength: 80 }, exact: true }
+ * ```
+ */
+export function ruleMeaning(name: string | undefined, constraints: readonly unknown[]): RuleMeaning {
+  const isKnown = name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
+  return (isKnown && CLASS_VALIDATOR_RULES[name]?.(constraints)) || { exact: false };
+}
+
+/** Only these values; `exact` is for lists that JSON can compare. */
+function oneOf(values: readonly unknown[], exact = true): RuleMeaning {
+  const comparable = values.filter(isJsonScalar);
+  if (comparable.length === 0) return { exact: false };
+  return { values: comparable, exact: exact && comparable.length === values.length };
+}
+
+/** What a property's rules say of one kind of value: the property's, or its items'. */
+export interface ValueRules {
+  readonly hint?: TypeHint;
+  readonly keywords: JsonSchema;
+  readonly values?: readonly unknown[];
+}
+
+/** A rule of which the schema says less than it does. */
+interface InexactRule {
+  readonly rule: ValidationRule;
+  readonly meaning: RuleMeaning;
+}
+
+/** All class-validator rules of one property, summed up. */
+export interface PropertyRules {
+  readonly own: ValueRules;
+  /** What the rules with `each: true` say. */
+  readonly items: ValueRules;
+  /** Some rule is for items. */
+  readonly hasItems: boolean;
+  readonly isOptional: boolean;
+  /** `@ValidateIf`: whether any rule applies is known at call time only. */
+  readonly isConditional: boolean;
+  readonly isNested: boolean;
+  /** Every rule accepts a property that is not there. */
+  readonly acceptsMissing: boolean;
+  /** Rules of which the schema says less than they do. */
+  readonly inexact: readonly InexactRule[];
+  /** Only class-validator itself can judge the value: conditions, unknown rules, contradictions. */
+  readonly needsValidator: boolean;
+}
+
+/** What a list of rules comes to, while they are added up. */
+interface Sum {
+  hint?: TypeHint;
+  keywords: JsonSchema;
+  values?: readonly unknown[];
+}
+
+/** Sums up the rules of one property. Under `@ValidateIf` they give no constraints, only the type. */
+export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boolean): PropertyRules {
+  const own: Sum = { keywords: {} };
+  const items: Sum = { keywords: {} };
+  const inexact: InexactRule[] = [];
+  let isContradiction = false;
+  let isConditional = false;
+  let isOptional = false;
+  let hasItems = false;
+  let acceptsMissing = true;
+  // Decorators of one property run from the last to the first; the author's order is the other way round.
+  for (const rule of rules.toReversed()) {
+    const isOfItems = rule.each && !eachIsOwn;
+    hasItems ||= isOfItems;
+    if (rule.role === 'conditional' && rule.name === 'isOptional') isOptional = true;
+    else if (rule.role === 'conditional') isConditional = true;
+    if (rule.role === 'conditional' || rule.role === 'allowed') continue;
+    const meaning = meaningOf(rule);
+    if (!meaning.exact) inexact.push({ rule, meaning });
+    acceptsMissing &&= meaning.acceptsMissing ?? false;
+    if (isOfItems) add(items, meaning);
+    else {
+      isContradiction ||= contradicts(own, meaning);
+      add(own, meaning);
+    }
+  }
+  return {
+    own: isConditional ? { hint: own.hint, keywords: {} } : own,
+    items: isConditional ? { hint: items.hint, keywords: {} } : items,
+    hasItems,
+    isOptional,
+    isConditional,
+    isNested: rules.some(({ role }) => role === 'nested'),
+    acceptsMissing,
+    inexact,
+    needsValidator: isConditional || !inexact.every(({ rule }) => isStandardRule(rule)) || isContradiction,
+  };
+}
+
+/** One of class-validator's own rules, which are synchronous and depend on the value only. */
+export function isStandardRule({ name, conditional }: ValidationRule): boolean {
+  return !conditional && name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
+}
+
+function meaningOf(rule: ValidationRule): RuleMeaning {
+  if (rule.conditional) return { exact: false, acceptsMissing: true };
+  // The nested class has rules of its own, which are judged with it.
+  if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
+  return ruleMeaning(rule.name, rule.constraints);
+}
+
+function add(sum: Sum, { hint, keywords, values }: RuleMeaning): void {
+  if (hint !== undefined && (sum.hint === undefined || (sum.hint === 'number' && hint === 'integer')))
+    sum.hint = hint;
+  if (keywords !== undefined) sum.keywords = mergeKeywords(sum.keywords, keywords);
+  if (values !== undefined) sum.values = sum.values === undefined ? values : intersect(sum.values, values);
+}
+
+/** Whether no value can keep both what is summed up and another rule. */
+function contradicts(sum: Sum, { hint, values }: RuleMeaning): boolean {
+  if (values !== undefined && sum.values !== undefined) return true;
+  return hint !== undefined && sum.hint !== undefined && kindOf(hint) !== kindOf(sum.hint);
+}
+
+function kindOf(hint: TypeHint): TypeHint {
+  return hint === 'integer' ? 'number' : hint;
+}
+
+/** No value at all is no schema; class-validator then refuses whatever comes. */
+function intersect(some: readonly unknown[], others: readonly unknown[]): readonly unknown[] {
+  const common = some.filter((value) => others.includes(value));
+  return common.length > 0 ? common : some;
+}

@@ -1,0 +1,164 @@
+import { Buffer } from 'node:buffer';
+import type { ClassType, DescribedSchema } from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { isSchemaNode } from './keywords.js';
+import {
+  BIGINT_DIGITS,
+  type DescribedType,
+  NUMBER_KEY,
+  type RecordType,
+  type ScalarName,
+  type ValueModel,
+  type ValueType,
+} from './value-type.js';
+
+type Instance = Extract<ValueType, { kind: 'date' | 'url' | 'bytes' | 'buffer' | 'bigint' }>;
+
+/** What text stands for, and the keywords that its type writes by itself. */
+const TEXTUAL: ReadonlyMap<unknown, { readonly type: Instance; readonly implied: JsonSchema }> = new Map<
+  unknown,
+  { readonly type: Instance; readonly implied: JsonSchema }
+>([
+  [Date, { type: { kind: 'date' }, implied: { type: 'string', format: 'date-time' } }],
+  [URL, { type: { kind: 'url' }, implied: { type: 'string', format: 'uri' } }],
+  [Uint8Array, { type: { kind: 'bytes' }, implied: { type: 'string', contentEncoding: 'base64' } }],
+  [Buffer, { type: { kind: 'buffer' }, implied: { type: 'string', contentEncoding: 'base64' } }],
+  [BigInt, { type: { kind: 'bigint' }, implied: { type: 'string', pattern: BIGINT_DIGITS } }],
+]);
+
+/** Words about a value, which belong to the property and not to its type. */
+const WORDS: ReadonlySet<string> = new Set(['description', 'title', 'default', 'deprecated', 'examples']);
+
+const SCALARS: readonly unknown[] = ['string', 'number', 'integer', 'boolean'];
+
+/**
+ * The type that a described schema says. What the kinds of types can say is said so, and so takes part in
+ * all that is known of them (rules, instances, coercion of DTOs); the rest stays a schema that is written
+ * and revived as it is.
+ */
+export function fromGenerated(
+  schema: DescribedSchema,
+  definitions: DescribedType['definitions'] = {},
+): ValueModel {
+  const nullable = withoutNull(schema);
+  const { words, form } = takeApart(nullable.schema);
+  const { type, keywords } = typeOf(form, definitions);
+  return { type, nullable: nullable.isNullable, keywords: { ...keywords, ...words } };
+}
+
+interface Typed {
+  readonly type: ValueType;
+  /** What the type does not say. */
+  readonly keywords: JsonSchema;
+}
+
+function typeOf(form: DescribedSchema, definitions: DescribedType['definitions']): Typed {
+  const { instanceOf, type, items, additionalProperties, ...others } = form;
+  const textual = TEXTUAL.get(instanceOf);
+  if (textual !== undefined) return { type: textual.type, keywords: without(form, textual.implied) };
+  if (instanceOf === Set || (type === 'array' && instanceOf === undefined && isOneSchema(items, others))) {
+    return arrayType(form, definitions);
+  }
+  if (instanceOf === Map || (type === 'object' && isRecord(additionalProperties, others))) {
+    return recordType(form, definitions);
+  }
+  if (typeof instanceOf === 'function') {
+    return { type: { kind: 'class', class: instanceOf as unknown as ClassType }, keywords: others };
+  }
+  if (Array.isArray(form.enum)) {
+    const { enum: values, ...keywords } = others;
+    return { type: { kind: 'enum', values: values as readonly unknown[] }, keywords };
+  }
+  if (SCALARS.includes(type)) return { type: { kind: 'scalar', name: type as ScalarName }, keywords: others };
+  if (Object.keys(form).length === 0) return { type: { kind: 'any' }, keywords: {} };
+  return { type: { kind: 'described', schema: form, definitions }, keywords: {} };
+}
+
+function arrayType(
+  { type: _, items, instanceOf, ...keywords }: DescribedSchema,
+  definitions: DescribedType['definitions'],
+): Typed {
+  const item = fromGenerated((items ?? {}) as DescribedSchema, definitions);
+  const isWhole = item.nullable;
+  const itemType: ValueType = isWhole
+    ? { kind: 'described', schema: items as DescribedSchema, definitions }
+    : item.type;
+  const itemKeywords = isWhole || Object.keys(item.keywords).length === 0 ? {} : { keywords: item.keywords };
+  const collection = instanceOf === Set ? { collection: 'set' as const } : {};
+  return { type: { kind: 'array', items: itemType, ...itemKeywords, ...collection }, keywords };
+}
+
+function recordType(
+  { type: _, additionalProperties, instanceOf, ...keywords }: DescribedSchema,
+  definitions: DescribedType['definitions'],
+): Typed {
+  const schema = additionalProperties === true ? {} : ((additionalProperties ?? {}) as DescribedSchema);
+  const value = fromGenerated(schema, definitions);
+  const isPlain = !value.nullable && Object.keys(value.keywords).length === 0;
+  const values: ValueType = isPlain ? value.type : { kind: 'described', schema, definitions };
+  return { type: { kind: 'record', values, ...mapOf(instanceOf, keywords) }, keywords };
+}
+
+function mapOf(instanceOf: unknown, { propertyNames }: JsonSchema): Pick<RecordType, 'collection' | 'keys'> {
+  if (instanceOf !== Map) return {};
+  const hasNumbers = isSchemaNode(propertyNames) && propertyNames.pattern === NUMBER_KEY;
+  return hasNumbers ? { collection: 'map', keys: 'number' } : { collection: 'map' };
+}
+
+function isOneSchema(items: unknown, others: JsonSchema): boolean {
+  return typeof items === 'object' && !('prefixItems' in others);
+}
+
+function isRecord(values: unknown, others: JsonSchema): boolean {
+  const hasShape = 'properties' in others || 'propertyNames' in others;
+  return !hasShape && (values === true || (typeof values === 'object' && values !== null));
+}
+
+function takeApart(schema: DescribedSchema): { readonly words: JsonSchema; readonly form: DescribedSchema } {
+  const entries = Object.entries(schema);
+  return {
+    words: Object.fromEntries(entries.filter(([key]) => WORDS.has(key))),
+    form: Object.fromEntries(entries.filter(([key]) => !WORDS.has(key))),
+  };
+}
+
+/** The forms in which the generator writes `| null`. */
+function withoutNull(schema: DescribedSchema): {
+  readonly schema: DescribedSchema;
+  readonly isNullable: boolean;
+} {
+  const { type, anyOf, ...others } = schema;
+  if (Array.isArray(type) && type.length === 2 && type.includes('null')) {
+    const only = type.find((name) => name !== 'null');
+    const values = schema.enum?.filter((value) => value !== null);
+    return { schema: { type: only, ...others, ...(values ? { enum: values } : {}) }, isNullable: true };
+  }
+  const branches = anyOf?.filter((branch) => branch.type !== 'null') ?? [];
+  const [only, second] = branches;
+  if (only === undefined || second !== undefined || anyOf?.length !== 2) return { schema, isNullable: false };
+  return { schema: { ...only, ...others }, isNullable: true };
+}
+
+function without(schema: DescribedSchema, implied: JsonSchema): JsonSchema {
+  const { instanceOf: _, type: __, ...others } = schema;
+  return Object.fromEntries(Object.entries(others).filter(([key, value]) => implied[key] !== value));
+}
+
+const BUILT_IN: readonly unknown[] = [Date, URL, Uint8Array, Buffer, BigInt, Set, Map];
+
+/** The DTO class that a node stands for, if it does. */
+export function classOf({ instanceOf }: DescribedSchema): ClassType | undefined {
+  if (typeof instanceOf !== 'function' || BUILT_IN.includes(instanceOf)) return undefined;
+  return instanceOf as unknown as ClassType;
+}
+
+/** What a `$ref` of a description names. */
+export function referredDefinition(
+  reference: string,
+  described: DescribedType['definitions'],
+): { readonly name: string; readonly schema: DescribedSchema } | undefined {
+  const name = reference.replace(/^#\/\$defs\//, '');
+  if (!Object.hasOwn(described, name)) return undefined;
+  const schema = described[name];
+  return isSchemaNode(schema) ? { name, schema } : undefined;
+}

@@ -1,0 +1,330 @@
+import type { ParamOptions } from '../../core/contract/declaration.js';
+import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
+import { setOwn } from '../../core/kernel/json.js';
+import {
+  ANYTHING,
+  areRight,
+  BOOLEAN,
+  LIST,
+  mistakenNames,
+  NUMBER,
+  optionTable,
+  TEXT,
+  WHOLE,
+  wrongValues,
+} from '../../core/kernel/options.js';
+import { misplacedFault } from './applicable-keywords.js';
+import { allSchemas } from './keywords.js';
+import { readSchemaSource } from './schema-source.js';
+import {
+  enumValues,
+  knownType,
+  mapType,
+  resolveDesignType,
+  resolveTypeReference,
+  type TypeFault,
+  type TypeResult,
+  unknownType,
+} from './type-reference.js';
+import type { ScalarName, ValueModel, ValueType } from './value-type.js';
+
+/** All that can be known of one parameter. */
+interface ParameterSource {
+  readonly options?: ParamOptions;
+  /** The entry of `design:paramtypes`. */
+  readonly designType?: unknown;
+  /** The parameter's literal default, where it has one: `limit = 10`. */
+  readonly defaultValue?: { readonly value: unknown };
+  /** What the generated file says of it. */
+  readonly generated?: ValueModel;
+}
+
+/** `required` is `false` where the value may be left out, and nothing where that was not said. */
+type ParameterResult = ({ readonly ok: true; readonly required?: boolean } & ValueModel) | TypeFault;
+
+const NO_OPTIONS: ParamOptions = {};
+const NO_KEYWORDS: JsonSchema = {};
+
+/**
+ * The model of one parameter from, in this order: an explicit schema, `@Param`'s options, the generated file,
+ * decorator metadata, and the type of its literal default. Never guesses: what is not known is a fault.
+ *
+ * @example
+ * ```ts
+ * fromParameter({ designType: Number, options: { minimum: 1 } });
+ * // { ok: true, type: { kind: 'scalar', name: 'number' }, nullable: false, keywords: { minimum: 1 } }
+ * ```
+ */
+export function fromParameter(source: ParameterSource): ParameterResult {
+  const { options = NO_OPTIONS, designType, generated } = source;
+  const wrong = paramOptionFault(options);
+  if (wrong !== undefined) return wrong;
+  const literal = options.default === undefined ? source.defaultValue : { value: options.default };
+  const named = typeFromOptions(options, { designType });
+  const result =
+    named ??
+    (generated ? knownType(generated.type) : typeFromMetadata(designType, [options.const, literal?.value]));
+  if (!result.ok) return result;
+  const isNull = literal?.value === null || (named === undefined && generated?.nullable === true);
+  // An explicit schema is complete.
+  const { description, ...known } = (options.schema === undefined && generated?.keywords) || NO_KEYWORDS;
+  const constraints = constraintKeywords(options, known);
+  const misplaced = constraints === known ? undefined : misplacedFault(result.type, options);
+  if (misplaced !== undefined) return misplaced;
+  return {
+    ok: true,
+    type: result.type,
+    nullable: options.nullable ?? isNull,
+    keywords: orderedKeywords({
+      description: options.description ?? description,
+      constraints,
+      defaultValue: literal?.value,
+    }),
+    required: options.required ?? (literal === undefined ? undefined : false),
+  };
+}
+
+function typeFromMetadata(designType: unknown, literals: readonly unknown[]): TypeResult {
+  if (designType !== undefined && designType !== Object) return resolveDesignType(designType);
+  for (const literal of literals) {
+    const type = typeOfLiteral(literal);
+    if (type !== undefined) return knownType(type);
+  }
+  return unknownType(designType);
+}
+
+const SCALARS: readonly ScalarName[] = ['string', 'number', 'boolean'];
+
+/** What TypeScript itself infers from a literal: `10` → number, `['a']` → an array of strings. */
+function typeOfLiteral(literal: unknown): ValueType | undefined {
+  if (literal instanceof Date) return { kind: 'date' };
+  if (Array.isArray(literal)) return typeOfItems(literal);
+  const name = SCALARS.find((scalar) => scalar === typeof literal);
+  return name && { kind: 'scalar', name };
+}
+
+function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
+  const items = typeOfLiteral(literals[0]);
+  const alike = literals.every((literal) => typeof literal === typeof literals[0]);
+  return items?.kind === 'scalar' && alike ? { kind: 'array', items } : undefined;
+}
+
+/** What else is known where `@Param`'s options are read. */
+interface OptionSurroundings {
+  readonly designType?: unknown;
+  readonly groups?: readonly string[];
+}
+
+/**
+ * The type that `@Param`'s options name; nothing where they leave it to the metadata. Where the metadata
+ * says `Array`, `type` and `enum` are the items'.
+ */
+export function typeFromOptions(
+  options: ParamOptions,
+  { designType, groups }: OptionSurroundings,
+): TypeResult | undefined {
+  if (options.schema !== undefined) return fromSource(options.schema, 'schema');
+  const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);
+  const isArray = type?.ok && type.type.kind === 'array';
+  const inArray = designType === Array || options.items !== undefined || isArray;
+  if (options.enum !== undefined) {
+    const values: ValueType = { kind: 'enum', values: enumValues(options.enum) };
+    return knownType(inArray ? { kind: 'array', items: values } : values);
+  }
+  if (options.items !== undefined) {
+    return mapType(fromReference('items', options.items, groups), (items) => ({ kind: 'array', items }));
+  }
+  const { additionalProperties: values } = options;
+  const isRecord = values !== undefined && values !== false;
+  if (type !== undefined && !(isRecord && isAnyObject(type))) {
+    if (isRecord && type.ok) return unheard('additionalProperties', 'type', 'type: () => Object');
+    const isItem = designType === Array && !isArray;
+    return isItem ? mapType(type, (items) => ({ kind: 'array', items })) : type;
+  }
+  if (!isRecord) return undefined;
+  const ofValues =
+    values === true ? knownType({ kind: 'any' }) : fromReference('additionalProperties', values, groups);
+  return mapType(ofValues, (known) => ({ kind: 'record', values: known }));
+}
+
+/** `type: () => Object` */
+function isAnyObject(type: TypeResult): boolean {
+  return type.ok && type.type.kind === 'schema';
+}
+
+/** Names of other libraries, which `@Param` itself tells of: in a schema they would do nothing. */
+const OF_OTHERS = ['min', 'max', 'isArray'];
+
+type SchemaOption = 'schema' | 'items' | 'additionalProperties';
+
+/** An object that is no function is a schema; everything else names a type. */
+function fromReference(
+  option: SchemaOption,
+  reference: object | string,
+  groups: readonly string[] | undefined,
+): TypeResult {
+  return isSchemaSource(reference)
+    ? fromSource(reference as SchemaSource, option)
+    : resolveTypeReference(reference, groups);
+}
+
+function isSchemaSource(reference: unknown): boolean {
+  const isObject = typeof reference === 'object' && reference !== null && !Array.isArray(reference);
+  return isObject || '~standard' in Object(reference);
+}
+
+function fromSource(source: SchemaSource, option: SchemaOption): TypeResult {
+  const read = readSchemaSource(source);
+  if (!read.ok)
+    return { ok: false, problem: `its schema ${read.problem}`, causes: read.causes ?? [], fix: read.fix };
+  const { schema, standard } = read;
+  const parts = standard === undefined ? [...allSchemas(schema)] : [];
+  const name = OF_OTHERS.find((other) => parts.some((part) => Object.hasOwn(part, other)));
+  if (name === undefined) return knownType({ kind: 'schema', schema, standard });
+  const problem = `\`${name}\` in its \`${option}\` is no keyword of JSON Schema`;
+  return { ok: false, problem, causes: [], fix: String(PARAM.meant[name]) };
+}
+
+/** Each option that says which values there are, and those that it leaves unheard. */
+function unheardFault({ schema, enum: values, items, type, additionalProperties }: ParamOptions) {
+  const ofValues = additionalProperties === false ? undefined : additionalProperties;
+  const said = { type, items, enum: values, additionalProperties: ofValues };
+  const [beside] = Object.entries(said).filter(([, value]) => value !== undefined);
+  if (schema !== undefined && beside !== undefined)
+    return unheard(beside[0], 'schema', `schema: { …, ${beside[0]}: … }`);
+  if (values !== undefined && isSchemaSource(items))
+    return unheard('items', 'enum', 'items: { …, enum: […] }');
+  const other = values !== undefined ? 'enum' : items !== undefined ? 'items' : undefined;
+  if (other === undefined || ofValues === undefined) return undefined;
+  return unheard('additionalProperties', other, 'no additionalProperties');
+}
+
+function unheard(option: string, beside: string, fix: string): TypeFault {
+  const problem = `its \`${option}\` is not heard beside its \`${beside}\`, which says what the value is`;
+  return { ok: false, problem, causes: [], fix };
+}
+
+/** Options that decide about the type or the property as a whole; all others are keywords of JSON Schema. */
+const OTHER_OPTIONS: ReadonlySet<string> = new Set([
+  'name',
+  'description',
+  'type',
+  'items',
+  'enum',
+  'required',
+  'nullable',
+  'default',
+  'additionalProperties',
+  'schema',
+]);
+
+/**
+ * What `@Param` says by the names of keywords, in the author's order, added to what is known of the value; the very
+ * same where it says nothing.
+ */
+export function constraintKeywords(options: ParamOptions, known: JsonSchema = NO_KEYWORDS): JsonSchema {
+  const said = options as JsonSchema;
+  let keywords: Record<string, unknown> | undefined;
+  for (const name of Object.keys(said)) {
+    if (OTHER_OPTIONS.has(name) || said[name] === undefined) continue;
+    keywords ??= { ...known };
+    setOwn(keywords, name, said[name]);
+  }
+  if (options.additionalProperties === false)
+    keywords = { ...(keywords ?? known), additionalProperties: false };
+  return keywords ?? known;
+}
+
+/** Description first, then the constraints, the default last: an order that does not depend on the source. */
+export function orderedKeywords(of: {
+  readonly description?: string;
+  readonly constraints: JsonSchema;
+  readonly defaultValue?: unknown;
+}): JsonSchema {
+  const { description, constraints, defaultValue } = of;
+  const keywords = description === undefined ? constraints : { description, ...constraints };
+  const fallback = defaultValue === undefined ? undefined : jsonForm(defaultValue);
+  return fallback === undefined ? keywords : { ...keywords, default: fallback };
+}
+
+/**
+ * A default as JSON carries it: dates and URLs as text, bytes in base64. `undefined` where JSON has nothing
+ * for the value, which then is no default that a model could be shown.
+ */
+function jsonForm(value: unknown): unknown {
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  // JSON has no -0.
+  if (Number.isFinite(value)) return Number(value) + 0;
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (value instanceof Date && Number.isNaN(value.getTime())) return undefined;
+  if (value instanceof Set) return [...value].map(jsonForm);
+  try {
+    const text = JSON.stringify(value, refuseNonNumbers);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON would write `null` for them: `limit = Infinity` does not mean that. */
+function refuseNonNumbers(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number');
+  return value;
+}
+
+/** Other keywords of JSON Schema may stand beside these. */
+const PARAM = optionTable<ParamOptions>(
+  '@Param',
+  {
+    name: TEXT,
+    description: TEXT,
+    type: ANYTHING,
+    items: ANYTHING,
+    enum: ANYTHING,
+    required: BOOLEAN,
+    nullable: BOOLEAN,
+    default: ANYTHING,
+    additionalProperties: ANYTHING,
+    schema: ANYTHING,
+    title: TEXT,
+    format: TEXT,
+    pattern: { accepts: TEXT.accepts, fix: 'the expression’s source, a string' },
+    minLength: WHOLE,
+    maxLength: WHOLE,
+    minimum: NUMBER,
+    maximum: NUMBER,
+    exclusiveMinimum: NUMBER,
+    exclusiveMaximum: NUMBER,
+    multipleOf: NUMBER,
+    minItems: WHOLE,
+    maxItems: WHOLE,
+    uniqueItems: BOOLEAN,
+    minProperties: WHOLE,
+    maxProperties: WHOLE,
+    const: ANYTHING,
+    examples: LIST,
+    deprecated: BOOLEAN,
+  },
+  {
+    optional: 'required: false',
+    min: 'minimum, minLength or minItems',
+    max: 'maximum, maxLength or maxItems',
+    isArray: 'items: () => X',
+  },
+);
+
+/** What is wrong with `@Param`'s options, as one fault of their parameter or property. */
+export function paramOptionFault(options: ParamOptions): TypeFault | undefined {
+  const isRight = areRight(options, PARAM);
+  const faults = isRight ? [] : [...wrongValues(options, PARAM), ...mistakenNames(options, PARAM)];
+  const { schema, enum: values, additionalProperties } = options;
+  // Of the others, none takes the place of another.
+  const mayTakePlace = schema !== undefined || values !== undefined || additionalProperties;
+  if (faults.length === 0) return mayTakePlace ? unheardFault(options) : undefined;
+  return {
+    ok: false,
+    problem: faults.map(({ problem }) => problem).join(', '),
+    causes: [],
+    fix: faults.map(({ fix }) => fix).join('; '),
+  };
+}

@@ -1,0 +1,309 @@
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { isRecord } from '../../core/kernel/json.js';
+
+/** The drafts that are distinguished. */
+export type Draft = '7' | '2019-09' | '2020-12';
+
+/** What a keyword's value has to be. Those that speak of schemas are positions of schemas; all others are data. */
+export type KeywordValue =
+  | 'a schema'
+  | 'a list of schemas'
+  | 'schemas by name'
+  | 'schemas by pattern'
+  | 'a schema or a list of schemas'
+  | 'schemas or lists of names, by name'
+  | 'anything'
+  | 'a list'
+  | 'a list of values'
+  | 'text'
+  | 'a fragment'
+  | 'a number'
+  | 'a number above 0'
+  | 'a count'
+  | 'true or false'
+  | 'false'
+  | 'names'
+  | 'names by name'
+  | 'a pattern'
+  | 'types';
+
+/** What is known of one keyword of JSON Schema. */
+export interface Keyword {
+  readonly takes: KeywordValue;
+  /**
+   * What its schemas judge: the value itself, or what is in it. Nothing where they only stand ready to be
+   * referred to, or describe something else.
+   */
+  readonly judges?: 'value' | 'properties' | 'items' | 'names';
+  /** The values that it says something of; any where it is not said. */
+  readonly of?: 'text' | 'number' | 'array' | 'object';
+  /** Of two values of it, the one that holds for both. */
+  readonly stricter?: 'larger' | 'smaller';
+  /** The keyword whose value it must not exceed. */
+  readonly upTo?: string;
+  /** A schema under it can refuse unknown keys without making the schema around it accept more. */
+  readonly closable?: true;
+  /** What it may say of an object: of keys that `properties` does not list, of a property that is filled in. */
+  readonly minds?: readonly ('unlisted' | 'filled')[];
+  /** The first draft that takes notice of it, and the last. */
+  readonly since?: Draft;
+  readonly until?: Draft;
+}
+
+/** The regular expression of a `pattern`; undefined if the text is not a valid expression. */
+export function regularExpression(pattern: string, flags = 'u'): RegExp | undefined {
+  try {
+    return new RegExp(pattern, flags);
+  } catch {
+    return undefined;
+  }
+}
+
+function each(keywords: readonly string[], keyword: Keyword): readonly (readonly [string, Keyword])[] {
+  return keywords.map((name) => [name, keyword] as const);
+}
+
+const UNLISTED = ['unlisted'] as const;
+const FILLED = ['filled'] as const;
+const BOTH = ['unlisted', 'filled'] as const;
+
+/** Every keyword of JSON Schema from draft 7 on. What is not in it belongs to other tools. */
+export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
+  ['allOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
+  ['anyOf', { takes: 'a list of schemas', judges: 'value', closable: true, minds: UNLISTED }],
+  ['oneOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
+  ['if', { takes: 'a schema', judges: 'value', minds: BOTH }],
+  ...each(['then', 'else'], { takes: 'a schema', judges: 'value' }),
+  ['not', { takes: 'a schema', judges: 'value', minds: FILLED }],
+  ['properties', { takes: 'schemas by name', judges: 'properties', of: 'object', closable: true }],
+  ['patternProperties', { takes: 'schemas by pattern', judges: 'properties', of: 'object', minds: BOTH }],
+  ['additionalProperties', { takes: 'a schema', judges: 'properties', of: 'object', closable: true }],
+  [
+    'unevaluatedProperties',
+    { takes: 'a schema', judges: 'properties', of: 'object', since: '2019-09', minds: UNLISTED },
+  ],
+  ['propertyNames', { takes: 'a schema', judges: 'names', of: 'object', minds: BOTH }],
+  [
+    'dependentSchemas',
+    { takes: 'schemas by name', judges: 'value', of: 'object', since: '2019-09', minds: FILLED },
+  ],
+  [
+    'dependencies',
+    { takes: 'schemas or lists of names, by name', judges: 'value', of: 'object', minds: FILLED },
+  ],
+  ['items', { takes: 'a schema or a list of schemas', judges: 'items', of: 'array', closable: true }],
+  [
+    'prefixItems',
+    { takes: 'a list of schemas', judges: 'items', of: 'array', since: '2020-12', closable: true },
+  ],
+  ['additionalItems', { takes: 'a schema', judges: 'items', of: 'array', until: '2019-09' }],
+  ['unevaluatedItems', { takes: 'a schema', judges: 'items', of: 'array', since: '2019-09' }],
+  ['contains', { takes: 'a schema', judges: 'items', of: 'array' }],
+  ['definitions', { takes: 'schemas by name', closable: true }],
+  ['$defs', { takes: 'schemas by name', since: '2019-09', closable: true }],
+  ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09', closable: true }],
+  ['default', { takes: 'anything' }],
+  ['const', { takes: 'anything', minds: FILLED }],
+  ['enum', { takes: 'a list of values', minds: FILLED }],
+  ['examples', { takes: 'a list' }],
+  ['type', { takes: 'types' }],
+  ...each(['$id', '$ref', '$schema', '$comment', 'title', 'description'], { takes: 'text' }),
+  ...each(['$anchor', '$dynamicAnchor'], { takes: 'text', since: '2019-09' }),
+  ['$dynamicRef', { takes: 'a fragment', since: '2020-12', minds: UNLISTED }],
+  ['$recursiveRef', { takes: 'a fragment', since: '2019-09', until: '2019-09' }],
+  ['$recursiveAnchor', { takes: 'true or false', since: '2019-09', until: '2019-09' }],
+  ['$async', { takes: 'false' }],
+  ...each(['readOnly', 'nullable'], { takes: 'true or false' }),
+  ...each(['deprecated', 'writeOnly'], { takes: 'true or false', since: '2019-09' }),
+  ['format', { takes: 'text', of: 'text' }],
+  ['pattern', { takes: 'a pattern', of: 'text' }],
+  ...each(['contentMediaType', 'contentEncoding'], { takes: 'text', of: 'text' }),
+  ['minLength', { takes: 'a count', of: 'text', stricter: 'larger', upTo: 'maxLength' }],
+  ['maxLength', { takes: 'a count', of: 'text', stricter: 'smaller' }],
+  ['minimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'maximum' }],
+  ['exclusiveMinimum', { takes: 'a number', of: 'number', stricter: 'larger', upTo: 'exclusiveMaximum' }],
+  ...each(['maximum', 'exclusiveMaximum'], { takes: 'a number', of: 'number', stricter: 'smaller' }),
+  ['multipleOf', { takes: 'a number above 0', of: 'number' }],
+  ['minItems', { takes: 'a count', of: 'array', stricter: 'larger', upTo: 'maxItems' }],
+  ['maxItems', { takes: 'a count', of: 'array', stricter: 'smaller' }],
+  ['uniqueItems', { takes: 'true or false', of: 'array' }],
+  ['minContains', { takes: 'a count', of: 'array', since: '2019-09', upTo: 'maxContains' }],
+  ['maxContains', { takes: 'a count', of: 'array', since: '2019-09' }],
+  ['minProperties', { takes: 'a count', of: 'object', stricter: 'larger', upTo: 'maxProperties' }],
+  ['maxProperties', { takes: 'a count', of: 'object', stricter: 'smaller', minds: FILLED }],
+  ['required', { takes: 'names', of: 'object' }],
+  ['dependentRequired', { takes: 'names by name', of: 'object', since: '2019-09', minds: FILLED }],
+]);
+
+/** The names of the keywords of which something is true. */
+export function keywordNames(isMeant: (keyword: Keyword) => boolean): readonly string[] {
+  return [...KEYWORDS].flatMap(([name, keyword]) => (isMeant(keyword) ? [name] : []));
+}
+
+const NUMERIC: ReadonlySet<KeywordValue> = new Set<KeywordValue>(['a number', 'a number above 0', 'a count']);
+
+/** The keywords that bound values by a number, in every draft. */
+export const BOUNDS: readonly string[] = keywordNames(
+  ({ takes, since }) => NUMERIC.has(takes) && since === undefined,
+);
+
+const DRAFTS: readonly Draft[] = ['7', '2019-09', '2020-12'];
+
+/** Whether a draft takes notice of a keyword. */
+export function isKnownIn(draft: Draft, { since, until }: Pick<Keyword, 'since' | 'until'>): boolean {
+  if (since === undefined && until === undefined) return true;
+  const at = DRAFTS.indexOf(draft);
+  return DRAFTS.indexOf(since ?? '7') <= at && at <= DRAFTS.indexOf(until ?? '2020-12');
+}
+
+/** What stands directly within a schema where a schema should. */
+export interface Subschema {
+  readonly node: unknown;
+  readonly name: string;
+  readonly keyword: Keyword;
+  /** The name or index under the keyword, where it holds several. */
+  readonly key?: string;
+}
+
+/** Whether something is a schema and not `true`, a list or a plain value. */
+export function isSchemaNode(node: unknown): node is JsonSchema {
+  return isRecord(node);
+}
+
+/** Whether a keyword's value is or has schemas. */
+export function holdsSchemas(name: string): boolean {
+  return HOLDING.has(name);
+}
+
+/** Tells of everything that stands where a schema directly within a schema should. */
+export function eachSubschema(schema: JsonSchema, tell: (part: Subschema) => void): void {
+  for (const name of Object.keys(schema)) {
+    const keyword = HOLDING.get(name);
+    if (keyword === undefined) continue;
+    const node = schema[name];
+    if (!holdsSeveral(node, keyword)) tell({ node, name, keyword });
+    else for (const key of Object.keys(node)) tell({ node: node[key], name, keyword, key });
+  }
+}
+
+const HOLDERS: ReadonlySet<KeywordValue> = new Set<KeywordValue>([
+  'a schema',
+  'a list of schemas',
+  'schemas by name',
+  'schemas by pattern',
+  'a schema or a list of schemas',
+  'schemas or lists of names, by name',
+]);
+
+/** The keywords that hold schemas. */
+const HOLDING: ReadonlyMap<string, Keyword> = new Map(
+  [...KEYWORDS].filter(([, { takes }]) => HOLDERS.has(takes)),
+);
+
+function holdsSeveral(value: unknown, { takes }: Keyword): value is Readonly<Record<string, unknown>> {
+  if (takes === 'a schema' || typeof value !== 'object' || value === null) return false;
+  return Array.isArray(value) || takes !== 'a schema or a list of schemas';
+}
+
+/** The schemas directly within a schema. */
+export function subschemas(schema: JsonSchema): readonly JsonSchema[] {
+  const found: JsonSchema[] = [];
+  eachSubschema(schema, ({ node }) => {
+    if (isSchemaNode(node)) found.push(node);
+  });
+  return found;
+}
+
+/** Every schema within a schema, itself first, each once; however deep they stand. */
+export function allSchemas(root: JsonSchema): ReadonlySet<JsonSchema> {
+  const found = new Set<JsonSchema>([root]);
+  for (const schema of found) for (const part of subschemas(schema)) found.add(part);
+  return found;
+}
+
+/** A schema with each schema directly within it replaced; everything else stays as it is. */
+export function mapSubschemas(schema: JsonSchema, replace: (part: JsonSchema) => JsonSchema): JsonSchema {
+  const mapNode = (node: unknown): unknown => (isSchemaNode(node) ? replace(node) : node);
+  const mapValue = (name: string, value: unknown): unknown => {
+    const keyword = HOLDING.get(name);
+    if (keyword === undefined) return value;
+    if (!holdsSeveral(value, keyword)) return mapNode(value);
+    if (Array.isArray(value)) return value.map(mapNode);
+    return Object.fromEntries(Object.entries(value).map(([key, node]) => [key, mapNode(node)]));
+  };
+  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, mapValue(name, value)]));
+}
+
+const STRICTEST = { larger: Math.max, smaller: Math.min };
+
+/** Both schemas at once: the stricter of two bounds; two patterns (or the like) that must both hold in `allOf`. */
+export function mergeKeywords(first: JsonSchema, second: JsonSchema): JsonSchema {
+  if (Object.keys(first).length === 0) return second;
+  const merged: Record<string, unknown> = { ...first };
+  const both: JsonSchema[] = [];
+  for (const [keyword, value] of Object.entries(second)) {
+    const before = merged[keyword];
+    const stricter = KEYWORDS.get(keyword)?.stricter;
+    if (before === undefined) merged[keyword] = value;
+    else if (stricter) merged[keyword] = STRICTEST[stricter](before as number, value as number);
+    else if (keyword === 'allOf') both.push(...(value as readonly JsonSchema[]));
+    else if (JSON.stringify(before) !== JSON.stringify(value)) both.push({ [keyword]: value });
+  }
+  if (both.length === 0) return merged;
+  return { ...merged, allOf: [...((merged.allOf as readonly JsonSchema[] | undefined) ?? []), ...both] };
+}
+
+/** What a value must fit as a whole: of two of them, none can stand for the other. */
+const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', 'const']);
+
+/** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
+export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
+  const names = Object.keys(said).filter((name) => {
+    const { of, judges } = KEYWORDS.get(name) ?? {};
+    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && judges === undefined));
+  });
+  if (names.length === 0) return said;
+  // What does not fit into one keyword goes into `allOf`, which then is that of both.
+  const merged = mergeKeywords(pick(schema, [...names, 'allOf']), pick(said, [...names, 'allOf']));
+  return { ...said, ...merged };
+}
+
+function pick(schema: JsonSchema, names: readonly string[]): JsonSchema {
+  return Object.fromEntries(
+    names.flatMap((name) => (schema[name] === undefined ? [] : [[name, schema[name]]])),
+  );
+}
+
+/** The schema, or `null`: a second type where there is one type, otherwise a second branch. */
+export function nullableSchema(schema: JsonSchema): JsonSchema {
+  if (Object.keys(schema).length === 0) return schema;
+  if (schema.enum !== undefined) return nullableEnum(schema);
+  if (typeof schema.type === 'string' && schema.$ref === undefined) {
+    return schema.type === 'null' ? schema : { ...schema, type: [schema.type, 'null'] };
+  }
+  const isUnion = schema.anyOf !== undefined && Object.keys(schema).length === 1;
+  return { anyOf: [...(isUnion ? (schema.anyOf ?? []) : [schema]), { type: 'null' }] };
+}
+
+function nullableEnum(schema: JsonSchema): JsonSchema {
+  const values = schema.enum ?? [];
+  const types = [schema.type ?? []].flat();
+  const type = types.length === 0 || types.includes('null') ? schema.type : [...types, 'null'];
+  return {
+    ...schema,
+    ...(type === undefined ? {} : { type }),
+    enum: values.includes(null) ? values : [...values, null],
+  };
+}
+
+/** The schema where `null` counts as absent: for each property that may be missing, at any depth. */
+export function nullableOptionals(schema: JsonSchema): JsonSchema {
+  const changed = mapSubschemas(schema, nullableOptionals);
+  const { properties, required = [] } = changed;
+  if (properties === undefined) return changed;
+  const entries = Object.entries(properties).map(([name, property]) => [
+    name,
+    required.includes(name) || !isRecord(property) ? property : nullableSchema(property),
+  ]);
+  return { ...changed, properties: Object.fromEntries(entries) };
+}

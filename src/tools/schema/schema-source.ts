@@ -1,0 +1,155 @@
+import type { JsonSchema, SchemaSource, StandardSchema } from '../../core/contract/json-schema.js';
+import type { AuthorFault } from '../../core/errors/author-fault.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
+import { UNLOADED_SCHEMA } from '../../core/metadata/tool-option-faults.js';
+import { eachSubschema, isSchemaNode, KEYWORDS } from './keywords.js';
+
+/** JSON Schema of an explicit schema, or why there is none. `problem` continues a sentence: "its schema …". */
+type ReadSchema =
+  | { readonly ok: true; readonly schema: JsonSchema; readonly standard?: StandardSchema }
+  | ({ readonly ok: false } & Pick<AuthorFault, 'problem' | 'causes' | 'fix'>);
+
+const TARGET = 'draft-2020-12';
+
+/**
+ * JSON Schema of a schema as an author may give it: JSON Schema itself (TypeBox is that, with symbols that
+ * JSON does not have), or a Standard Schema that can give JSON Schema of its input (zod 4, arktype, …).
+ * The bytes of JSON Schema are the author's; a derived one comes without `$schema`, which nobody wrote.
+ *
+ * @example
+ * ```ts
+ * const read = readSchemaSource({ type: 'object', properties: { city: { type: 'string' } } });
+ * if (read.ok) console.log(JSON.stringify(read.schema));
+ * ```
+ */
+export function readSchemaSource(source: SchemaSource): ReadSchema {
+  if (isStandardSchema(source)) return readStandardSchema(source);
+  if (typeof source !== 'object' || source === null || Array.isArray(source)) {
+    return {
+      ok: false,
+      problem: 'is neither JSON Schema nor a Standard Schema',
+      fix: 'JSON Schema as an object, a TypeBox type, or a zod 4 schema',
+    };
+  }
+  const unloaded = unloadedParts(source);
+  if (unloaded !== undefined) return { ok: false, ...unloaded };
+  try {
+    return { ok: true, schema: plainCopy(source) };
+  } catch (error) {
+    return {
+      ok: false,
+      problem: `is not plain JSON: ${errorMessage(error)}`,
+      fix: 'a schema without cycles',
+    };
+  }
+}
+
+/** arktype's schemas are functions. */
+export function isStandardSchema(source: unknown): source is StandardSchema {
+  const isHolder = typeof source === 'object' || typeof source === 'function';
+  return isHolder && source !== null && '~standard' in source;
+}
+
+function readStandardSchema(standard: StandardSchema): ReadSchema {
+  const { vendor } = standard['~standard'];
+  try {
+    const schema = writeJsonSchema(standard);
+    if (typeof schema === 'object' && schema !== null) {
+      const { $schema: _, ...derived } = plainCopy(schema);
+      return { ok: true, schema: derived, standard };
+    }
+  } catch (error) {
+    return {
+      ok: false,
+      problem: `cannot be written as JSON Schema by ${vendor}: ${errorMessage(error)}`,
+      // A library that meets `undefined` stumbles; what it will not write, it refuses in words of its own.
+      causes: error instanceof TypeError ? UNLOADED_SCHEMA : [],
+      fix: 'types that JSON has, with the transformation done in the tool, or JSON Schema itself',
+    };
+  }
+  return {
+    ok: false,
+    problem: `is a Standard Schema (${vendor}) that gives no JSON Schema`,
+    fix: 'a schema with `~standard.jsonSchema` (zod 4, arktype, valibot with @valibot/to-json-schema), or JSON Schema itself',
+  };
+}
+
+/** The specification's way first (Standard JSON Schema 1.1); then the methods that came before it. */
+function writeJsonSchema(standard: StandardSchema): unknown {
+  const converter = standard['~standard'].jsonSchema;
+  if (converter !== undefined) return converter.input({ target: TARGET });
+  const methods = standard as unknown as Record<string, unknown>;
+  for (const name of ['toJSONSchema', 'toJsonSchema']) {
+    const method = methods[name];
+    if (typeof method === 'function') return method.call(standard, { io: 'input', target: TARGET });
+  }
+  return undefined;
+}
+
+/** A copy of what JSON shows of the schema. */
+function plainCopy(source: object): JsonSchema {
+  return JSON.parse(JSON.stringify(source)) as JsonSchema;
+}
+
+/** Of the keywords that hold no schemas, those that would let everything pass where they say nothing. */
+const JUDGING: ReadonlySet<string> = new Set(['enum', 'const']);
+/** Enough to see which file it is. */
+const MOST_TOLD = 5;
+
+/**
+ * What is wrong with a schema, as its author wrote it, where parts of it are not loaded yet: JSON leaves what is
+ * undefined out, and nothing would be checked there. Continues "its schema …".
+ */
+export function unloadedParts(schema: object): Omit<AuthorFault, 'where'> | undefined {
+  const { missing, functions } = unwrittenPaths(schema);
+  if (missing.length > 0)
+    return {
+      problem: `is undefined at ${listed(missing)}`,
+      causes: UNLOADED_SCHEMA,
+      fix: 'the schema in a file of its own; or no such key where it has nothing to say',
+    };
+  if (functions.length === 0) return undefined;
+  return {
+    problem: `is a function at ${listed(functions)}, of which JSON shows nothing`,
+    causes: [],
+    fix: "what JSON Schema says there: { type: 'number' } and not { type: () => Number }",
+  };
+}
+
+function listed(paths: readonly string[]): string {
+  return paths
+    .slice(0, MOST_TOLD)
+    .map((path) => `\`${path}\``)
+    .join(' and ');
+}
+
+/** Where a schema has what JSON leaves out. */
+interface UnwrittenPaths {
+  readonly missing: readonly string[];
+  readonly functions: readonly string[];
+}
+
+function unwrittenPaths(root: object): UnwrittenPaths {
+  const missing: string[] = [];
+  const functions: string[] = [];
+  const places = new Map(isSchemaNode(root) ? [[root, '']] : []);
+  for (const [schema, within] of places) {
+    // What writes itself has its own say of what it leaves out.
+    if (typeof schema.toJSON === 'function') continue;
+    for (const name of Object.keys(schema)) {
+      if (JUDGING.has(name) && schema[name] === undefined) missing.push(within + name);
+      if (KEYWORDS.has(name) && isUnwritten(schema[name])) functions.push(within + name);
+    }
+    eachSubschema(schema, ({ node, name, key }) => {
+      const path = key === undefined ? within + name : `${within}${name}.${key}`;
+      if (node === undefined) missing.push(path);
+      else if (key !== undefined && isUnwritten(node)) functions.push(path);
+      else if (isSchemaNode(node) && !places.has(node)) places.set(node, `${path}.`);
+    });
+  }
+  return { missing, functions };
+}
+
+function isUnwritten(value: unknown): boolean {
+  return typeof value === 'function' && !('toJSON' in value);
+}

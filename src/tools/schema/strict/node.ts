@@ -1,0 +1,343 @@
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import { copyOfJson, isRecord, setOwn } from '../../../core/kernel/json.js';
+import { isSchemaNode } from '../keywords.js';
+
+/** How a part of a schema was rewritten. */
+export type EditKind =
+  | 'anything'
+  | 'closed'
+  | 'constant'
+  | 'merged'
+  | 'narrowed'
+  | 'nullable'
+  | 'optional-null'
+  | 'pairs'
+  | 'rest'
+  | 'root'
+  | 'tagged'
+  | 'tuple'
+  | 'type'
+  | 'union';
+
+/** A change at one place; `said` if the description states a keyword, which the validation of the call applies. */
+export type Edit = { readonly kind: EditKind } | { readonly kind: 'said'; readonly keyword: string };
+
+/** A part of the strict schema, linked to its parts directly, with the changes from which it is restored. */
+export interface Node {
+  /** The name of its definition, if it needs one. */
+  name?: string | undefined;
+  description: string;
+  edits: readonly Edit[];
+  /** Everything but the description and the parts. A node with an empty `enum` fits nothing. */
+  keywords: JsonSchema;
+  items?: Node;
+  /** Which ordinary value a strict list or object stands for, if it is not the same. */
+  standsFor?: 'record' | 'tuple';
+  fields?: readonly Field[];
+  /** A single branch is the same value at another place, where more is stated about it. */
+  branches?: readonly Node[] | undefined;
+  /** The tag of each branch with parts, if restoring could otherwise confuse branches. */
+  tags?: ReadonlyMap<Node, string>;
+  defaultsToNull?: boolean;
+  /** The definition of any value, which the given schema does not contain. */
+  isBuiltIn?: boolean;
+}
+
+/** A property, or a place of a tuple. */
+export interface Field {
+  readonly name: string;
+  readonly node: Node;
+  readonly isRequired: boolean;
+  /** Holds the properties without a field as a record, or the items without a place as a list. */
+  readonly isRest?: boolean;
+}
+
+export function nodeOf(keywords: JsonSchema, rest: Partial<Node> = {}): Node {
+  return { description: '', edits: [], keywords, ...rest };
+}
+
+export const NEVER: Node = nodeOf({ enum: [] });
+
+/** The node that single branches lead to. */
+export function target(node: Node): Node {
+  const [only, ...others] = node.branches ?? [];
+  return only !== undefined && others.length === 0 ? target(only) : node;
+}
+
+export function isNever(node: Node): boolean {
+  return target(node).keywords.enum?.length === 0;
+}
+
+/** The nodes directly within a node. */
+export function childrenOf({ items, fields = [], branches = [] }: Node): readonly Node[] {
+  return [...(items === undefined ? [] : [items]), ...fields.map(({ node }) => node), ...branches];
+}
+
+/** Texts of a description as one, each once. */
+export function joined(...texts: readonly (string | undefined)[]): string {
+  return [...new Set(texts.filter((text) => text !== undefined && text !== ''))].join('\n');
+}
+
+/** How a strict object says that a field is absent: not at all, by `null`, or by `null` instead of `{ value }`. */
+export function absenceOf({ node, isRequired }: Field): 'never' | 'null' | 'wrapped' {
+  if (isRequired) return 'never';
+  if (!allowsNull(node)) return 'null';
+  // Absent and null mean the same.
+  return defaultsToNull(node) ? 'never' : 'wrapped';
+}
+
+function allowsNull({ branches, keywords }: Node): boolean {
+  return branches?.some(allowsNull) ?? (keywords.type === 'null' && keywords.enum === undefined);
+}
+
+function defaultsToNull(node: Node): boolean {
+  const next = node.branches?.length === 1 ? node.branches[0] : undefined;
+  return node.defaultsToNull ?? (next !== undefined && defaultsToNull(next));
+}
+
+/** The property that holds a value beside a tag, or a value that may itself be `null`. */
+export const VALUE = 'value';
+/** The property that holds the tag of a branch. */
+export const VARIANT = 'variant';
+
+/** The property for a place of a tuple. */
+export function placeName(index: number): string {
+  return `item_${index + 1}`;
+}
+
+const ANYTHING: JsonSchema = {};
+const NOTHING: JsonSchema = { not: {} };
+
+/** The schema at a place that should hold one; `false` becomes a schema that nothing fits. */
+export function asSchema(node: unknown): JsonSchema {
+  if (isSchemaNode(node)) return node;
+  return node === false ? NOTHING : ANYTHING;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The ordinary value for a strict one. A value that is not strict stays as it is; the validation reports it. */
+export function restoreValue(node: Node, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const { items, fields, branches, standsFor } = node;
+  let restored: unknown;
+  if (branches !== undefined) restored = restoreBranch(node, value);
+  else if (items !== undefined && Array.isArray(value))
+    restored =
+      standsFor === 'record' ? restorePairs(items, value) : value.map((item) => restoreValue(items, item));
+  else if (fields !== undefined && isRecord(value))
+    restored = standsFor === 'tuple' ? restoreTuple(fields, value) : restoreObject(fields, value);
+  return restored ?? copyOfJson(value);
+}
+
+function restoreBranch({ branches = [], tags }: Node, value: object): unknown {
+  if (tags !== undefined) {
+    if (!isRecord(value) || !hasOnly(value, [VARIANT, VALUE])) return undefined;
+    const tagged = branches.find((branch) => tags.get(branch) === value[VARIANT]);
+    return tagged && restoreValue(tagged, value[VALUE]);
+  }
+  if (Array.isArray(value) || branches.length === 1) {
+    const list = branches.length === 1 ? branches[0] : branches.find((branch) => target(branch).items);
+    return list && restoreValue(list, value);
+  }
+  // The object with exactly these keys, or the only one whose constants do not exclude the value.
+  const possible = branches.filter((branch) =>
+    target(branch).fields?.every((field) => mayHold(field, value)),
+  );
+  const isExact = (branch: Node): boolean =>
+    hasOnly(
+      value,
+      target(branch).fields?.map(({ name }) => name),
+    );
+  const branch = possible.find(isExact) ?? (possible.length === 1 ? possible[0] : undefined);
+  return branch && restoreValue(branch, value);
+}
+
+function mayHold({ name, node }: Field, value: object): boolean {
+  const given = Object.hasOwn(value, name) ? (value as Fields)[name] : null;
+  return given === null || (target(node).keywords.enum?.includes(given) ?? true);
+}
+
+/** The object of pairs; nothing if a pair is malformed or a key occurs twice. */
+function restorePairs(pairNode: Node, pairs: readonly unknown[]): object | undefined {
+  const keys = new Set<unknown>();
+  // All pairs are looked at first, so that nothing is restored in vain.
+  for (const pair of pairs) {
+    if (!isRecord(pair) || !hasOnly(pair, ['key', VALUE])) return undefined;
+    if (typeof pair.key !== 'string' || keys.has(pair.key)) return undefined;
+    keys.add(pair.key);
+  }
+  const values = valuesOf(pairNode);
+  return Object.fromEntries(
+    (pairs as readonly Fields[]).map((pair) => [pair.key, restoreValue(values, pair[VALUE])]),
+  );
+}
+
+function valuesOf({ fields = [] }: Node): Node {
+  return fields[1]?.node as Node;
+}
+
+function restoreObject(fields: readonly Field[], value: Fields): object {
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  const object = {};
+  for (const [key, part] of Object.entries(value)) {
+    const field = byName.get(key);
+    if (field === undefined) setOwn(object, key, copyOfJson(part));
+    else if (!field.isRest && !isAbsent(field, part)) setOwn(object, key, restoreField(field, part));
+  }
+  const rest = fields.at(-1);
+  if (!rest?.isRest || !Object.hasOwn(value, rest.name)) return object;
+  const pairs = value[rest.name];
+  const others = Array.isArray(pairs) ? restoreValue(rest.node, pairs) : undefined;
+  if (!isRecord(others) || Object.keys(others).some((key) => Object.hasOwn(object, key)))
+    setOwn(object, rest.name, copyOfJson(pairs));
+  else for (const [key, part] of Object.entries(others)) setOwn(object, key, part);
+  return object;
+}
+
+/** The list of a tuple; nothing if there is a gap between its places, or an unknown property. */
+function restoreTuple(fields: readonly Field[], value: Fields): readonly unknown[] | undefined {
+  const names = new Set(fields.map(({ name }) => name));
+  if (!Object.keys(value).every((key) => names.has(key))) return undefined;
+  const isGiven = fields.map((field) => {
+    const part = Object.hasOwn(value, field.name) ? value[field.name] : undefined;
+    if (field.isRest) return part !== undefined && !(Array.isArray(part) && part.length === 0);
+    return part !== undefined && !isAbsent(field, part);
+  });
+  const count = isGiven.includes(false) ? isGiven.indexOf(false) : fields.length;
+  if (isGiven.includes(true, count)) return undefined;
+  const parts = fields.slice(0, count).map((field) => restoreField(field, value[field.name]));
+  if (count === 0 || !fields[count - 1]?.isRest) return parts;
+  const others = parts.pop();
+  return Array.isArray(others) ? [...parts, ...others] : undefined;
+}
+
+function isAbsent(field: Field, value: unknown): boolean {
+  return value === null && absenceOf(field) !== 'never';
+}
+
+function restoreField(field: Field, value: unknown): unknown {
+  const isWrapped = absenceOf(field) === 'wrapped' && isRecord(value) && hasOnly(value, [VALUE]);
+  return restoreValue(field.node, isWrapped ? value[VALUE] : value);
+}
+
+function hasOnly(value: object, names: readonly string[] = []): boolean {
+  return Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
+}
+
+/** The strict value for an ordinary one. A value that does not fit stays as it is. */
+export function forwardValue(root: Node, args: unknown): unknown {
+  const exact = new FitTest(true);
+  const loose = new FitTest(false);
+  return convert(root, args);
+
+  function convert(node: Node, value: unknown): unknown {
+    const { items, fields, branches } = node;
+    if (branches !== undefined) return convertBranch(node, branches, value);
+    if (typeof value !== 'object' || value === null || !isOfKind(node, value)) return copyOfJson(value);
+    if (fields !== undefined) return convertFields(fields, value);
+    if (items === undefined) return copyOfJson(value);
+    if (Array.isArray(value)) return value.map((item) => convert(items, item));
+    const values = valuesOf(items);
+    return Object.entries(value).map(([key, part]) => ({ key, [VALUE]: convert(values, part) }));
+  }
+
+  function convertFields(fields: readonly Field[], value: object): object {
+    const strict = {};
+    const { given, others } = split(fields, value);
+    for (const field of fields) {
+      const isGiven = given.has(field);
+      const part = isGiven ? convert(field.node, given.get(field)) : null;
+      const isWrapped = isGiven && absenceOf(field) === 'wrapped';
+      if (isGiven || !field.isRequired) setOwn(strict, field.name, isWrapped ? { [VALUE]: part } : part);
+    }
+    for (const [key, part] of Object.entries(others)) setOwn(strict, key, copyOfJson(part));
+    return strict;
+  }
+
+  function convertBranch({ tags }: Node, branches: readonly Node[], value: unknown): unknown {
+    const candidates = branches.filter((branch) => isOfKind(branch, value));
+    const branch =
+      candidates.length < 2
+        ? candidates[0]
+        : (candidates.find((each) => exact.fits(each, value)) ??
+          candidates.find((each) => loose.fits(each, value)) ??
+          candidates[0]);
+    if (branch === undefined) return copyOfJson(value);
+    const tag = tags?.get(branch);
+    const strict = convert(branch, value);
+    return tag === undefined ? strict : { [VARIANT]: tag, [VALUE]: strict };
+  }
+}
+
+/** The parts of an ordinary value by field, and the properties or items that have none. */
+function split(
+  fields: readonly Field[],
+  value: object,
+): { readonly given: ReadonlyMap<Field, unknown>; readonly others: object } {
+  const rest = fields.find(({ isRest }) => isRest);
+  const named = fields.filter(({ isRest }) => !isRest);
+  const given = new Map<Field, unknown>();
+  let others: object = {};
+  if (Array.isArray(value)) {
+    for (const [index, field] of named.slice(0, value.length).entries()) given.set(field, value[index]);
+    others = value.slice(named.length);
+  } else {
+    const byName = new Map(named.map((field) => [field.name, field]));
+    for (const [key, part] of Object.entries(value)) {
+      const field = byName.get(key);
+      if (field === undefined) setOwn(others, key, part);
+      else given.set(field, part);
+    }
+  }
+  if (rest === undefined) return { given, others };
+  given.set(rest, others);
+  return { given, others: {} };
+}
+
+/** Whether an ordinary value is of the kind of a node; its parts do not matter. */
+function isOfKind({ items, fields, branches, standsFor, keywords }: Node, value: unknown): boolean {
+  if (branches !== undefined) return branches.some((branch) => isOfKind(branch, value));
+  if (standsFor === 'tuple') {
+    const isOpen = fields?.at(-1)?.isRest ?? false;
+    return Array.isArray(value) && (isOpen || value.length <= (fields?.length ?? 0));
+  }
+  if (fields !== undefined || standsFor === 'record') return isRecord(value);
+  if (items !== undefined) return Array.isArray(value);
+  if (keywords.enum !== undefined && !keywords.enum.includes(value)) return false;
+  if (keywords.type === 'integer') return Number.isInteger(value);
+  return (value === null ? 'null' : typeof value) === keywords.type;
+}
+
+/** Whether an ordinary value is of the form of a node: without unknown properties, or with any. */
+class FitTest {
+  readonly #isExact: boolean;
+  /** Each object is tested once for each node: unions may be nested. */
+  readonly #known = new Map<Node, WeakMap<object, boolean>>();
+
+  constructor(isExact: boolean) {
+    this.#isExact = isExact;
+  }
+
+  fits(node: Node, value: unknown): boolean {
+    if (!isOfKind(node, value)) return false;
+    if (typeof value !== 'object' || value === null) return true;
+    const known = this.#known.get(node) ?? new WeakMap<object, boolean>();
+    this.#known.set(node, known);
+    const found = known.get(value) ?? this.#partsFit(node, value);
+    known.set(value, found);
+    return found;
+  }
+
+  #partsFit({ items, fields, branches, standsFor }: Node, value: object): boolean {
+    if (branches !== undefined) return branches.some((branch) => this.fits(branch, value));
+    if (items !== undefined) {
+      const node = standsFor === 'record' ? valuesOf(items) : items;
+      return Object.values(value).every((part) => this.fits(node, part));
+    }
+    const { given, others } = split(fields ?? [], value);
+    const fit = (field: Field): boolean =>
+      given.has(field) ? this.fits(field.node, given.get(field)) : !field.isRequired;
+    return (!this.#isExact || Object.keys(others).length === 0) && (fields ?? []).every(fit);
+  }
+}

@@ -1,0 +1,101 @@
+import type {
+  LLMRequest,
+  LLMResponse,
+  Message,
+  MessageToolCall,
+  ToolCall,
+  ToolSchema,
+} from '../../../core/contract/llm-provider.js';
+import { isRecord, parsedJson } from '../../../core/kernel/json.js';
+import { type StrictForm, strictSchema } from './strict-schema.js';
+
+/**
+ * Which tools go out with `strict: true`: all that have a strict form (`true`), all except those with
+ * `strict: false` (`'auto'`), or none (`false`).
+ */
+export type StrictMode = 'auto' | boolean;
+
+/** Tools as a request offers them, and the forms of the strict ones by name. */
+interface Offered {
+  readonly tools: readonly ToolSchema[];
+  readonly forms: ReadonlyMap<string, StrictForm>;
+}
+
+const NO_TOOLS: readonly ToolSchema[] = [];
+
+/**
+ * Offers tools in their strict form and restores the calls of replies to the tools' own schemas. Histories show
+ * earlier calls in the strict form, too, so that the model sees what it is asked for.
+ */
+export class StrictTools {
+  readonly #mode: StrictMode | undefined;
+  readonly #offered = new WeakMap<readonly ToolSchema[], Offered>();
+  readonly #shown = new WeakMap<MessageToolCall, MessageToolCall>();
+
+  /** Without a mode, only tools with `strict: true` are strict. */
+  constructor(mode: StrictMode | undefined) {
+    this.#mode = mode;
+  }
+
+  /** The request as it goes out. */
+  request(request: LLMRequest): LLMRequest {
+    const { tools, forms } = this.#offer(request.tools);
+    if (tools === request.tools) return request;
+    return { ...request, tools, messages: request.messages.map((message) => this.#show(message, forms)) };
+  }
+
+  /** The reply to a request, with arguments for the tools' own schemas. */
+  response(response: LLMResponse, request: LLMRequest): LLMResponse {
+    const { forms } = this.#offer(request.tools);
+    if (forms.size === 0 || response.toolCalls.length === 0) return response;
+    const toolCalls = response.toolCalls.map((call): ToolCall => {
+      const form = forms.get(call.name);
+      if (form === undefined || typeof call.arguments === 'string') return call;
+      return { ...call, arguments: form.restore(call.arguments) as ToolCall['arguments'] };
+    });
+    return { ...response, toolCalls };
+  }
+
+  #offer(tools: readonly ToolSchema[] = NO_TOOLS): Offered {
+    const known = this.#offered.get(tools);
+    if (known !== undefined) return known;
+    const forms = new Map<string, StrictForm>();
+    const strictTools = tools.map((tool) => {
+      const { strict, ...named } = tool.function;
+      const form = this.#isWanted(strict) ? strictSchema(named.parameters) : undefined;
+      if (!form?.isStrict)
+        return strict === undefined ? tool : { ...tool, function: { ...named, strict: false } };
+      forms.set(named.name, form);
+      return { ...tool, function: { ...named, parameters: form.schema, strict: true } };
+    });
+    const isSame = strictTools.every((tool, index) => tool === tools[index]);
+    const offered = { tools: isSame ? tools : strictTools, forms };
+    this.#offered.set(tools, offered);
+    return offered;
+  }
+
+  #isWanted(strict: boolean | undefined): boolean {
+    if (this.#mode === undefined) return strict === true;
+    return this.#mode === 'auto' ? strict !== false : this.#mode;
+  }
+
+  #show(message: Message, forms: Offered['forms']): Message {
+    if (message.role !== 'assistant') return message;
+    const { tool_calls: calls } = message;
+    if (!calls?.some((call) => forms.has(call.function.name))) return message;
+    return { ...message, tool_calls: calls.map((call) => this.#showCall(call, forms)) };
+  }
+
+  #showCall(call: MessageToolCall, forms: Offered['forms']): MessageToolCall {
+    const form = forms.get(call.function.name);
+    const args = form && parsedJson(call.function.arguments);
+    if (form === undefined || !isRecord(args)) return call;
+    let shown = this.#shown.get(call);
+    if (shown === undefined) {
+      const strict = JSON.stringify(form.forward(args));
+      shown = { ...call, function: { ...call.function, arguments: strict } };
+      this.#shown.set(call, shown);
+    }
+    return shown;
+  }
+}

@@ -1,0 +1,219 @@
+import { Buffer } from 'node:buffer';
+import { type ClassType, type EnumSource, Integer } from '../../core/contract/declaration.js';
+import { authorHasRun } from '../validators/loaded-copies.js';
+import type { ValueType } from './value-type.js';
+
+/** The types that tokens and written names stand for. */
+const TOKENS: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>([
+  [String, { kind: 'scalar', name: 'string' }],
+  [Number, { kind: 'scalar', name: 'number' }],
+  [Boolean, { kind: 'scalar', name: 'boolean' }],
+  [Integer, { kind: 'scalar', name: 'integer' }],
+  ['string', { kind: 'scalar', name: 'string' }],
+  ['number', { kind: 'scalar', name: 'number' }],
+  ['boolean', { kind: 'scalar', name: 'boolean' }],
+  ['integer', { kind: 'scalar', name: 'integer' }],
+  ['object', { kind: 'schema', schema: { type: 'object' } }],
+  [Object, { kind: 'schema', schema: { type: 'object' } }],
+  [Date, { kind: 'date' }],
+  [URL, { kind: 'url' }],
+  [Uint8Array, { kind: 'bytes' }],
+  [Buffer, { kind: 'buffer' }],
+]);
+
+/** Built-in classes that say nothing of what they hold, or that JSON cannot carry. */
+const UNKNOWN: ReadonlySet<unknown> = new Set<unknown>([
+  Array,
+  Function,
+  Promise,
+  Map,
+  Set,
+  WeakMap,
+  WeakSet,
+  BigInt,
+  Symbol,
+  RegExp,
+  Error,
+  ArrayBuffer,
+]);
+
+/**
+ * The type that a reference names: a token, a function that gives one, a name such as `'integer'`, an enum
+ * object, or any of them in an array of one (`type: () => X`).
+ */
+export function resolveTypeReference(reference: unknown, groups?: readonly string[]): TypeResult {
+  const token = TOKENS.get(reference);
+  if (token !== undefined) return knownType(token);
+  if (isThunk(reference)) return resolveThunk(reference, groups);
+  if (Array.isArray(reference)) {
+    return mapType(resolveTypeReference(reference[0], groups), (items) => ({ kind: 'array', items }));
+  }
+  if (reference === undefined) return emptyReference();
+  if (isEnumObject(reference)) return knownType({ kind: 'enum', values: enumValues(reference) });
+  if (typeof reference !== 'function' || UNKNOWN.has(reference)) return unknownType(reference);
+  return knownType({ kind: 'class', class: reference as unknown as ClassType, groups });
+}
+
+/** The type that decorator metadata names. Other than in a reference, `Object` there means nothing. */
+export function resolveDesignType(designType: unknown, groups?: readonly string[]): TypeResult {
+  if (designType === undefined || designType === Object) return unknownType(designType);
+  if (isThunk(designType) || typeof designType === 'string') return unknownType(designType);
+  return resolveTypeReference(designType, groups);
+}
+
+/** Arrow functions have no `prototype`; classes and `String`, `Date`, … do. */
+function isThunk(reference: unknown): reference is () => unknown {
+  return typeof reference === 'function' && !Object.hasOwn(reference, 'prototype');
+}
+
+function resolveThunk(thunk: () => unknown, groups: readonly string[] | undefined): TypeResult {
+  let reference: unknown;
+  authorHasRun();
+  try {
+    reference = thunk();
+  } catch (error) {
+    return emptyReference(error);
+  }
+  return isThunk(reference) ? unknownType(reference) : resolveTypeReference(reference, groups);
+}
+
+/**
+ * The values of an enum in the order of declaration: a list as it is, or a TypeScript enum object without
+ * the reverse mapping that numeric members have (`{ A: 0, 0: 'A' }`). Doubles are dropped.
+ */
+export function enumValues(source: EnumSource): readonly unknown[] {
+  if (Array.isArray(source)) return [...new Set(source)];
+  const members = source as Readonly<Record<string, string | number>>;
+  const isReverse = (key: string) => {
+    const value = members[key];
+    return typeof value === 'string' && members[value] === Number(key) && String(Number(key)) === key;
+  };
+  const keys = Object.keys(members).filter((key) => !isReverse(key));
+  return [...new Set(keys.map((key) => members[key]))];
+}
+
+/** Whether a value is a TypeScript enum object, which swc puts where tsc puts `String` or `Number`. */
+export function isEnumObject(value: unknown): value is Readonly<Record<string, string | number>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const values = Object.values(value);
+  return values.length > 0 && values.every((value) => typeof value === 'string' || typeof value === 'number');
+}
+
+/** Why a value cannot be described, and what to write instead. */
+export interface TypeFault {
+  readonly ok: false;
+  /** `its type is not known (the metadata says Object)`. */
+  readonly problem: string;
+  readonly causes: readonly string[];
+  readonly fix: string;
+}
+
+/** A type, or why there is none. */
+export type TypeResult = { readonly ok: true; readonly type: ValueType } | TypeFault;
+
+/** A fault of one property of a DTO class. */
+export type PropertyFault = Omit<TypeFault, 'ok'> & { readonly property: string };
+
+/** Wraps a type that is known. */
+export function knownType(type: ValueType): TypeResult {
+  return { ok: true, type };
+}
+
+/** Applies a change to a type that is known. */
+export function mapType(result: TypeResult, change: (type: ValueType) => ValueType): TypeResult {
+  return result.ok ? knownType(change(result.type)) : result;
+}
+
+const FIX =
+  '@Param({ type: () => X }), items: () => X for an array, enum: [...] for a union of literals, ' +
+  'or schema: {...}';
+
+const GENERATE = '`npx toolwright generate` writes it from the types, and the application imports the file';
+const ERASED = `the type is an interface, a union or \`any\`, which do not exist at run time: ${GENERATE}`;
+const UNTYPED = 'it has no type annotation: write one';
+const TYPE_IMPORT = 'the class is imported with `import type`';
+const NO_METADATA =
+  'the build tool emits no decorator metadata (esbuild, tsx, or `emitDecoratorMetadata` is off): run ' +
+  '`npx toolwright generate` and import the file that it writes';
+const CYCLE = 'the class was not loaded yet, because two files import each other';
+
+/** What the metadata says instead of a type, and what that can mean, the likeliest first. */
+const CAUSES: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>([
+  [undefined, [NO_METADATA, CYCLE, 'a context is wanted: then @Context() says so']],
+  [Array, [`the metadata of an array does not say of what: ${GENERATE}`]],
+  [Set, [`the metadata of a Set does not say of what: ${GENERATE}`]],
+  [Map, [`the metadata of a Map does not say of what: ${GENERATE}`]],
+  [Object, [ERASED, UNTYPED, TYPE_IMPORT]],
+  [Function, [TYPE_IMPORT, 'the type is a function, which JSON cannot carry']],
+  [Promise, ['the type is a promise, which JSON cannot carry']],
+  [BigInt, ['JSON has no bigint']],
+  [Symbol, ['JSON has no symbols']],
+]);
+
+/** The fault of a type that is not known: never a guess, always the causes and the fix. */
+export function unknownType(found: unknown): TypeFault {
+  return {
+    ok: false,
+    problem: `its type is not known (${nameFound(found)})`,
+    causes: CAUSES.get(found) ?? [ERASED, TYPE_IMPORT],
+    fix: FIX,
+  };
+}
+
+/** The fault of a type reference that leads nowhere: `() => X` where X is undefined. */
+export function emptyReference(cause?: unknown): TypeFault {
+  const detail = cause instanceof Error ? `threw: ${cause.message}` : 'gave undefined';
+  return {
+    ok: false,
+    problem: `its type reference ${detail}`,
+    causes: [
+      'two files import each other, and the class was not loaded yet',
+      'the class is imported with `import type`',
+    ],
+    fix: 'type: () => X, with X imported as a value and the import cycle broken',
+  };
+}
+
+function nameFound(found: unknown): string {
+  if (found === undefined) return 'there is no metadata';
+  return typeof found === 'function' ? `the metadata says ${found.name}` : `found ${String(found)}`;
+}
+
+/** What decorator metadata says of a type, so that what is described can stand in for it and be compared with it. */
+export function designToken(type: ValueType): unknown {
+  switch (type.kind) {
+    case 'scalar':
+      return scalarToken(type.name === 'integer' ? 'number' : type.name);
+    case 'enum':
+      return enumToken(type.values);
+    case 'date':
+      return Date;
+    case 'url':
+      return URL;
+    case 'bytes':
+      return Uint8Array;
+    case 'buffer':
+      return Buffer;
+    case 'bigint':
+      return BigInt;
+    case 'array':
+      return type.collection === 'set' ? Set : Array;
+    case 'record':
+      return type.collection === 'map' ? Map : Object;
+    case 'class':
+      return type.class;
+    default:
+      return undefined;
+  }
+}
+
+function enumToken(values: readonly unknown[]): unknown {
+  const kinds = new Set(values.map((value) => typeof value));
+  const [kind] = kinds;
+  return kinds.size === 1 && kind !== undefined ? scalarToken(kind) : Object;
+}
+
+function scalarToken(name: string): unknown {
+  if (name === 'string') return String;
+  return name === 'number' ? Number : Boolean;
+}

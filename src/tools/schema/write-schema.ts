@@ -1,0 +1,466 @@
+import type { ClassType } from '../../core/contract/declaration.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import { pointerStep, setOwn } from '../../core/kernel/json.js';
+import { readDescription } from '../../core/metadata/class-record.js';
+import { classModel } from './class-model.js';
+import { findReference } from './find-reference.js';
+import { classOf, referredDefinition } from './from-generated.js';
+import { allSchemas, keywordsBeside, mapSubschemas, nullableSchema, subschemas } from './keywords.js';
+import type { PropertyFault } from './type-reference.js';
+import {
+  type ArgumentsModel,
+  arePlain,
+  BIGINT_DIGITS,
+  type ClassModel,
+  type DescribedType,
+  type PropertyModel,
+  type TaggedType,
+  type ValueType,
+} from './value-type.js';
+
+/** Parameters as a provider takes them. */
+interface OfferedParameters {
+  readonly schema: JsonSchema;
+  /** The property that holds the arguments, where they had to be put into one. */
+  readonly wrapper?: string;
+}
+
+/** What providers refuse at the root, and the whole request with it: a tool takes one object. */
+const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'] as const;
+
+const offers = new WeakMap<JsonSchema, OfferedParameters>();
+
+/**
+ * Parameters as they are offered to a model: as they are, unless their root is a union or the like. Then they
+ * stand in a property, and so do the arguments that the model sends.
+ */
+export function offeredParameters(parameters: JsonSchema): OfferedParameters {
+  const before = offers.get(parameters);
+  if (before !== undefined) return before;
+  const isTaken = REFUSED_AT_ROOT.every((keyword) => parameters[keyword] === undefined);
+  const offered = isTaken ? { schema: parameters } : wrapped(parameters);
+  offers.set(parameters, offered);
+  return offered;
+}
+
+function wrapped(parameters: JsonSchema): OfferedParameters {
+  const wrapper = freeName(parameters);
+  const { $schema, ...inner } = parameters;
+  const definitions = new Definitions();
+  const properties = { [wrapper]: embedSchema(inner, definitions) };
+  const schema = definitions.attachTo({
+    ...($schema === undefined ? {} : { $schema }),
+    type: 'object',
+    properties,
+    required: [wrapper],
+  });
+  return { schema, wrapper };
+}
+
+/** A name that the arguments themselves cannot have, so that both forms can be distinguished. */
+function freeName(parameters: JsonSchema): string {
+  const taken = new Set<string>();
+  for (const { properties = {} } of allSchemas(parameters))
+    for (const name of Object.keys(properties)) taken.add(name);
+  let name = 'input';
+  for (let count = 2; taken.has(name); count += 1) name = `input_${count}`;
+  return name;
+}
+
+/** What has to be known of all types before the first of them is written, while it is collected. */
+interface TypeSurvey {
+  readonly nodes: ObjectNodes;
+  /** Objects that contain themselves and so need a name in `$defs`. */
+  readonly recursive: Set<ObjectNode>;
+  /** Everything that keeps a schema from being written, each class once. */
+  readonly faults: PropertyFault[];
+  /** What contradicts itself without keeping a schema from being written. */
+  readonly disagreements: string[];
+  /** Some values are transformed before they are checked. */
+  isTransformed: boolean;
+  readonly seen: Set<unknown>;
+  /** The objects around the current one. */
+  readonly around: Set<ObjectNode>;
+}
+
+/** Walks through all types that the properties reach. */
+function surveyTypes(properties: readonly PropertyModel[], root?: ObjectNode): TypeSurvey {
+  const walk: TypeSurvey = {
+    nodes: new ObjectNodes(),
+    recursive: new Set(),
+    faults: [],
+    disagreements: [],
+    isTransformed: false,
+    seen: new Set(),
+    around: new Set(),
+  };
+  if (root === undefined) visitAll(properties, '', walk);
+  else visitNode(walk.nodes.of(root.model, root.tag), '', walk);
+  return walk;
+}
+
+function visitAll(properties: readonly PropertyModel[], path: string, walk: TypeSurvey): void {
+  for (const { name, type, transformedFirst } of properties) {
+    walk.isTransformed ||= transformedFirst !== undefined;
+    visit(type, path === '' ? name : `${path}.${name}`, walk);
+  }
+}
+
+function visit(type: ValueType, path: string, walk: TypeSurvey): void {
+  if (type.kind === 'array') visit(type.items, path, walk);
+  else if (type.kind === 'record') visit(type.values, path, walk);
+  else if (type.kind === 'class') visitClass(type, path, walk);
+  else if (type.kind === 'described') visitDescribed(type, path, walk);
+  else if (type.kind === 'tagged') {
+    for (const variant of type.variants) {
+      const tag = { property: type.property, value: variant.tag };
+      visitClass({ class: variant.class, groups: type.groups, tag }, path, walk);
+    }
+  }
+}
+
+/** A definition is visited where it is first referred to. */
+function visitDescribed({ schema, definitions }: DescribedType, path: string, walk: TypeSurvey): void {
+  const target = classOf(schema);
+  if (target !== undefined) visitClass({ class: target }, path, walk);
+  const referred = schema.$ref === undefined ? undefined : referredDefinition(schema.$ref, definitions);
+  if (referred !== undefined && !walk.seen.has(referred.schema)) {
+    walk.seen.add(referred.schema);
+    visitDescribed({ kind: 'described', schema: referred.schema, definitions }, path, walk);
+  }
+  for (const part of subschemas(schema))
+    visitDescribed({ kind: 'described', schema: part, definitions }, path, walk);
+}
+
+type ClassPlace = Pick<ValueType & { kind: 'class' }, 'class' | 'groups'> & Pick<ObjectNode, 'tag'>;
+
+function visitClass(place: ClassPlace, path: string, walk: TypeSurvey): void {
+  const read = classModel(place.class, place.groups);
+  if (read.ok) {
+    visitNode(walk.nodes.of(read.model, place.tag), path, walk);
+    return;
+  }
+  if (walk.seen.has(place.class)) return;
+  walk.seen.add(place.class);
+  walk.faults.push(...read.faults.map((fault) => ({ ...fault, property: joined(path, fault.property) })));
+}
+
+function visitNode(node: ObjectNode, path: string, walk: TypeSurvey): void {
+  if (walk.around.has(node)) walk.recursive.add(node);
+  if (walk.seen.has(node)) return;
+  walk.seen.add(node);
+  walk.disagreements.push(...(node.model.disagreements ?? []));
+  walk.around.add(node);
+  visitAll(node.model.properties, path, walk);
+  walk.around.delete(node);
+}
+
+function joined(path: string, property: string): string {
+  return [path, property].filter((part) => part !== '').join('.');
+}
+
+/** An object schema to be written: a class, or a branch of a union that one value of a property tells apart. */
+interface ObjectNode {
+  readonly model: ClassModel;
+  readonly tag?: { readonly property: string; readonly value: string };
+}
+
+/** One node object per class and tag, so that nodes can be keys of maps. */
+class ObjectNodes {
+  readonly #nodes = new Map<ClassModel, Map<string, ObjectNode>>();
+
+  /** The node of a class, or of a branch of a union. */
+  of(model: ClassModel, tag?: ObjectNode['tag']): ObjectNode {
+    const key = tag === undefined ? '' : JSON.stringify([tag.property, tag.value]);
+    const ofModel = this.#nodes.get(model) ?? new Map<string, ObjectNode>();
+    const node = ofModel.get(key) ?? { model, tag };
+    this.#nodes.set(model, ofModel.set(key, node));
+    return node;
+  }
+}
+
+/** The tag is a property of its branch: the class's own, if it has one, otherwise the first. */
+function taggedProperties({ model, tag }: ObjectNode): readonly PropertyModel[] {
+  if (tag === undefined) return model.properties;
+  const own = model.properties.find(({ name }) => name === tag.property);
+  const { description } = own?.keywords ?? {};
+  const property: PropertyModel = {
+    name: tag.property,
+    type: { kind: 'scalar', name: 'string' },
+    required: true,
+    nullable: false,
+    keywords: { const: tag.value, ...(description === undefined ? {} : { description }) },
+  };
+  return own === undefined
+    ? [property, ...model.properties]
+    : model.properties.map((candidate) => (candidate === own ? property : candidate));
+}
+
+/** A schema, or everything that keeps it from being written. */
+type WriteSchemaResult =
+  | {
+      readonly ok: true;
+      readonly schema: JsonSchema;
+      /** What fits before values are transformed, where that is not the same. */
+      readonly accepted?: JsonSchema;
+      readonly disagreements?: readonly string[];
+    }
+  | { readonly ok: false; readonly faults: readonly PropertyFault[] };
+
+/**
+ * JSON Schema (2020-12) of an arguments object: `type`, `properties`, `required` (empty if none is) and
+ * `$defs` if some class contains itself; nothing else. The same model gives the same bytes.
+ */
+export function writeParameters(model: ArgumentsModel): WriteSchemaResult {
+  if ('properties' in model) {
+    const { properties } = model;
+    return write(properties, arePlain(properties) ? OF_SCALARS : surveyTypes(properties));
+  }
+  if ('type' in model) return writeTypeAsObject(model.type);
+  const read = classModel(model.class, model.groups);
+  if (!read.ok) return read;
+  return write(read.model.properties, surveyTypes(read.model.properties, { model: read.model }));
+}
+
+/** Scalars have nothing in them that could be found. */
+const OF_SCALARS = surveyTypes([]);
+
+/** The root says `type: 'object'` itself: providers look for it there, not behind a reference or in branches. */
+function writeTypeAsObject(type: ValueType): WriteSchemaResult {
+  return mapWritten(typeSchema(type), ({ $ref, $defs, ...schema }) => {
+    const name = typeof $ref === 'string' ? $ref.replace(/^#\/\$defs\//, '') : undefined;
+    const root = { type: 'object', ...(name === undefined ? {} : $defs?.[name]), ...schema };
+    return $defs === undefined ? root : { ...root, $defs };
+  });
+}
+
+function mapWritten(written: WriteSchemaResult, map: (schema: JsonSchema) => JsonSchema): WriteSchemaResult {
+  if (!written.ok) return written;
+  const { schema, accepted } = written;
+  return { ok: true, schema: map(schema), ...(accepted === undefined ? {} : { accepted: map(accepted) }) };
+}
+
+/** JSON Schema of one type on its own. */
+export function typeSchema(type: ValueType): WriteSchemaResult {
+  const property = { name: 'value', type, required: true, nullable: false, keywords: {} };
+  return mapWritten(writeParameters({ properties: [property] }), ({ properties, $defs }) => ({
+    ...properties?.value,
+    ...($defs === undefined ? {} : { $defs }),
+  }));
+}
+
+function write(properties: readonly PropertyModel[], survey: TypeSurvey): WriteSchemaResult {
+  if (survey.faults.length > 0) return { ok: false, faults: survey.faults };
+  const writeAs = (isAccepted: boolean): JsonSchema => {
+    const definitions = new Definitions();
+    return definitions.attachTo(writeObject(properties, { survey, definitions, isAccepted }));
+  };
+  const { disagreements, isTransformed } = survey;
+  return {
+    ok: true,
+    schema: writeAs(false),
+    ...(isTransformed ? { accepted: writeAs(true) } : {}),
+    ...(disagreements.length > 0 ? { disagreements } : {}),
+  };
+}
+
+/** What the parts of one schema share while it is written. */
+interface Writing {
+  readonly survey: TypeSurvey;
+  readonly definitions: Definitions;
+  /** What fits before values are transformed is written, and not what is offered. */
+  readonly isAccepted: boolean;
+}
+
+/** `type`, `properties` and `required` of an object; `required` is there also when it is empty. */
+function writeObject(properties: readonly PropertyModel[], writing: Writing): JsonSchema {
+  const written: Record<string, JsonSchema> = {};
+  const required: string[] = [];
+  for (const property of properties) {
+    const { name, transformedFirst, keywords } = property;
+    const isOpen = writing.isAccepted && transformedFirst !== undefined;
+    const { default: fallback } = keywords;
+    const open = fallback === undefined ? {} : { default: fallback };
+    setOwn(written, name, isOpen ? open : writeProperty(property, writing));
+    if (property.required && !(isOpen && transformedFirst === 'always')) required.push(name);
+  }
+  return { type: 'object', properties: written, required };
+}
+
+/** How these are written is a default, in the place of which `@Param` may say another form. */
+const BY_DEFAULT: ReadonlySet<ValueType['kind']> = new Set(['date', 'url', 'bytes', 'buffer']);
+
+function writeProperty({ type, nullable, keywords: said }: PropertyModel, writing: Writing): JsonSchema {
+  const schema = writeValue(type, writing);
+  const keywords = BY_DEFAULT.has(type.kind) ? said : keywordsBeside(schema, said);
+  if (!nullable) return { ...schema, ...keywords };
+  if (keywords.const === undefined) return { ...nullableSchema(schema), ...keywords };
+  const { const: only, ...others } = keywords;
+  return { ...nullableSchema({ ...schema, enum: [only] }), ...others };
+}
+
+function writeValue(type: ValueType, writing: Writing): JsonSchema {
+  switch (type.kind) {
+    case 'any':
+      return {};
+    case 'scalar':
+      return { type: type.name };
+    case 'date':
+      return { type: 'string', format: 'date-time' };
+    case 'url':
+      return { type: 'string', format: 'uri' };
+    case 'bytes':
+    case 'buffer':
+      return { type: 'string', contentEncoding: 'base64' };
+    case 'bigint':
+      return { type: 'string', pattern: BIGINT_DIGITS };
+    case 'enum':
+      return writeEnum(type.values);
+    case 'array':
+      return { type: 'array', items: { ...writeValue(type.items, writing), ...type.keywords } };
+    case 'record':
+      return {
+        type: 'object',
+        additionalProperties: type.values.kind === 'any' ? true : writeValue(type.values, writing),
+      };
+    case 'class':
+      return writeClass(type, writing);
+    case 'tagged':
+      return { anyOf: writeBranches(type, writing) };
+    case 'schema':
+      return embedSchema(type.schema, writing.definitions);
+    case 'described':
+      return writeDescribed(type, writing);
+  }
+}
+
+/** With `type` when all values share one: some models heed only that. */
+function writeEnum(values: readonly unknown[]): JsonSchema {
+  const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+  const [type] = types;
+  if (type === undefined || types.size > 1) return { enum: values };
+  return { type: values.includes(null) ? [type, 'null'] : type, enum: values };
+}
+
+function writeClass(type: ValueType & { readonly kind: 'class' }, writing: Writing): JsonSchema {
+  const read = classModel(type.class, type.groups);
+  // The survey has reported every class that cannot be described.
+  return read.ok ? writeNode(writing.survey.nodes.of(read.model), writing) : {};
+}
+
+function writeBranches(type: TaggedType, writing: Writing): readonly JsonSchema[] {
+  return type.variants.flatMap((variant) => {
+    const read = classModel(variant.class, type.groups);
+    const tag = { property: type.property, value: variant.tag };
+    return read.ok ? [writeNode(writing.survey.nodes.of(read.model, tag), writing)] : [];
+  });
+}
+
+/** In place, unless it contains itself. */
+function writeNode(node: ObjectNode, writing: Writing): JsonSchema {
+  const write = () => writeObject(taggedProperties(node), writing);
+  if (!writing.survey.recursive.has(node)) return write();
+  return writing.definitions.refer(node, className(node.model.class), write);
+}
+
+/** Its name in the source, which a minifier may have changed since. */
+function className(target: ClassType): string {
+  return readDescription(target)?.name ?? target.name;
+}
+
+/** JSON Schema of a described schema: classes in place, references into the larger schema's `$defs`. */
+function writeDescribed({ schema, definitions }: Omit<DescribedType, 'kind'>, writing: Writing): JsonSchema {
+  const { instanceOf: _, $ref, ...others } = schema;
+  const target = classOf(schema);
+  const written = mapSubschemas(others, (part) => writeDescribed({ schema: part, definitions }, writing));
+  if (target !== undefined) return { ...writeClass({ kind: 'class', class: target }, writing), ...written };
+  const definition = $ref === undefined ? undefined : referredDefinition($ref, definitions);
+  if (definition === undefined) return written;
+  const { name, schema: referred } = definition;
+  const write = () => writeDescribed({ schema: referred, definitions }, writing);
+  return { ...writing.definitions.refer(referred, name, write), ...written };
+}
+
+/** The `$defs` of one schema while it is written. Names depend on the order of first appearance only. */
+class Definitions {
+  readonly #names = new Map<unknown, string>();
+  readonly #schemas = new Map<string, JsonSchema>();
+
+  /** A reference to the definition of `owner`, which is written when it is first referred to. */
+  refer(owner: unknown, wanted: string, write: () => JsonSchema): JsonSchema {
+    const before = this.#names.get(owner);
+    if (before !== undefined) return reference(before);
+    const name = this.#free(wanted === '' ? 'Object' : wanted);
+    this.#names.set(owner, name);
+    // Taken before it is written, because it may refer to itself.
+    this.#schemas.set(name, {});
+    this.#schemas.set(name, write());
+    return reference(name);
+  }
+
+  /** The schema with `$defs`, if there are any. */
+  attachTo(schema: JsonSchema): JsonSchema {
+    return this.#schemas.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(this.#schemas) };
+  }
+
+  #free(wanted: string): string {
+    let name = wanted;
+    for (let count = 2; this.#schemas.has(name); count++) name = `${wanted}${count}`;
+    return name;
+  }
+}
+
+function reference(name: string): JsonSchema {
+  return { $ref: `#/$defs/${pointerStep(name)}` };
+}
+
+/**
+ * An explicit schema as part of a larger one. References into itself (`#`, `#/$defs/Node`) would point at
+ * the larger one there, so what they mean moves to its `$defs`. A schema without any keeps its bytes, and so
+ * does one with an `$id`, which its references are relative to wherever it stands.
+ */
+function embedSchema(schema: JsonSchema, definitions: Definitions): JsonSchema {
+  if (typeof schema.$id === 'string' || ![...allSchemas(schema)].some((part) => localReference(part)))
+    return schema;
+  const { $defs: _, definitions: __, ...body } = schema;
+  return withOwnReferences(body, { root: schema, definitions });
+}
+
+interface Embedding {
+  readonly root: JsonSchema;
+  readonly definitions: Definitions;
+}
+
+/** In one schema that stands by itself, a dynamic reference means what a plain one does. */
+function localReference({ $ref, $dynamicRef, $recursiveRef }: JsonSchema): string | undefined {
+  return [$ref, $dynamicRef, $recursiveRef].find(
+    (pointer) => typeof pointer === 'string' && pointer.startsWith('#'),
+  ) as string | undefined;
+}
+
+function withOwnReferences(schema: JsonSchema, embed: Embedding): JsonSchema {
+  const reference = localReference(schema);
+  const body = mapSubschemas(schema, (part) => withOwnReferences(part, embed));
+  if (reference === undefined) return withoutAnchor(body);
+  const { $dynamicRef: _, $recursiveRef: __, ...others } = withoutAnchor(body);
+  return { ...others, ...move(reference, embed) };
+}
+
+/** Nothing refers to it by its name any more, and the larger schema may have another of that name. */
+function withoutAnchor({
+  $anchor: _,
+  $dynamicAnchor: __,
+  $recursiveAnchor: ___,
+  ...others
+}: JsonSchema): JsonSchema {
+  return others;
+}
+
+/** The definition that a reference means, moved to the larger schema on first use. */
+function move(reference: string, embed: Embedding): JsonSchema {
+  const target = findReference(reference, { root: embed.root });
+  if (typeof target !== 'object') return { $ref: reference };
+  const { $defs: _, definitions: __, ...body } = target;
+  const name = reference.split(/[/#]/).at(-1) || embed.root.title?.toString() || 'Schema';
+  return embed.definitions.refer(target, name, () => withOwnReferences(body, embed));
+}

@@ -1,0 +1,174 @@
+import type { ClassType } from '../../core/contract/declaration.js';
+import { lineage } from '../../core/metadata/class-record.js';
+import { authorHasRun, transformStores } from './loaded-copies.js';
+
+/** What `@Type` said of a property. */
+export interface TypeRule {
+  /** Calls the author's function; throws what it throws. */
+  resolve(): unknown;
+  /** `design:type` as `@Type` found it: `Array`, `Set`, `Map`, a class, or nothing. */
+  readonly reflected: unknown;
+  readonly discriminator?: Discriminator;
+}
+
+/** The discriminator of a `@Type`: which value of which property stands for which class. */
+interface Discriminator {
+  readonly property: string;
+  readonly keepProperty: boolean;
+  readonly subTypes: readonly { readonly name: string; readonly value: ClassType }[];
+}
+
+/** One `@Transform` on the way in, with the parameters that class-transformer gives it. */
+export type PropertyTransform = (
+  value: unknown,
+  of: { readonly key: string; readonly source: object },
+) => unknown;
+
+/** What class-transformer's decorators say of one property on the way in. */
+export interface TransformRule {
+  readonly type?: TypeRule;
+  /** The name in JSON, from `@Expose({ name })`. */
+  readonly name?: string;
+  /** `@Exclude`, or exposed to some groups only: it is never taken from the arguments. */
+  readonly withheld: boolean;
+  /** `@Expose`: its transforms are asked also where nothing was sent. */
+  readonly isExposed: boolean;
+  readonly transforms: readonly PropertyTransform[];
+}
+
+/** class-transformer's store (0.5), as far as it is used here. */
+interface Store {
+  readonly _typeMetadatas: StoredByClass;
+  readonly _transformMetadatas: StoredByClass;
+  readonly _exposeMetadatas: StoredByClass;
+  readonly _excludeMetadatas: StoredByClass;
+  findTypeMetadata(target: ClassType, property: string): StoredType | undefined;
+  findExposeMetadata(target: ClassType, property: string): StoredExpose | undefined;
+  findTransformMetadatas(target: ClassType, property: string, direction: number): readonly StoredTransform[];
+  getExposedProperties(target: ClassType, direction: number): readonly string[];
+  getExcludedProperties(target: ClassType, direction: number): readonly string[];
+  getStrategy(target: ClassType): 'excludeAll' | 'exposeAll' | 'none';
+}
+
+/** A key that is not a string stands for a decorator on the class itself. */
+type StoredByClass = ReadonlyMap<unknown, ReadonlyMap<string | undefined, unknown>>;
+
+interface StoredType {
+  readonly reflectedType?: unknown;
+  readonly typeFunction?: (of?: object) => unknown;
+  readonly options?: {
+    readonly keepDiscriminatorProperty?: boolean;
+    readonly discriminator?: { readonly property?: string; readonly subTypes?: Discriminator['subTypes'] };
+  };
+}
+
+interface StoredExpose {
+  readonly options?: {
+    readonly name?: string;
+    readonly groups?: readonly string[];
+    readonly toPlainOnly?: boolean;
+  };
+}
+
+interface StoredTransform {
+  readonly transformFn: (of: object) => unknown;
+  readonly options?: { readonly groups?: readonly string[] };
+}
+
+/** `TransformationType.PLAIN_TO_CLASS`. */
+const PLAIN_TO_CLASS = 0;
+
+/** What class-transformer's decorators say of a class and its bases, on the way in. */
+interface ClassTransforms {
+  /** The properties that they stand on in this very one of its classes. */
+  ownProperties(ancestor: ClassType): readonly string[];
+  /** Nothing where none stands on the property. */
+  ruleOf(property: string): TransformRule | undefined;
+  /** Whether arguments must not set the property. */
+  withholds(property: string): boolean;
+}
+
+const NO_TRANSFORMS: ClassTransforms = {
+  ownProperties: () => [],
+  ruleOf: () => undefined,
+  withholds: () => false,
+};
+
+/**
+ * Reads what was said of a class. class-transformer is not loaded; every loaded copy of it is read, so that a
+ * second copy in the tree is not ignored in silence.
+ */
+export function classTransforms(target: ClassType): ClassTransforms {
+  const all = stores();
+  if (all.length === 0) return NO_TRANSFORMS;
+  const ancestors = lineage(target);
+  const decorated = all.map((store) => ({
+    store,
+    properties: new Set(ancestors.flatMap((ancestor) => decoratedIn(store, ancestor))),
+  }));
+  const ruleOf = (property: string): TransformRule | undefined => {
+    const store = decorated.find(({ properties }) => properties.has(property))?.store;
+    return store && readRule(store, target, property);
+  };
+  const excludesAll = all.some((store) => store.getStrategy(target) === 'excludeAll');
+  const isExposed = (property: string): boolean =>
+    all.some((store) => store.getExposedProperties(target, PLAIN_TO_CLASS).includes(property));
+  return {
+    ownProperties: (ancestor) => [...new Set(all.flatMap((store) => decoratedIn(store, ancestor)))],
+    ruleOf,
+    withholds: (property) => ruleOf(property)?.withheld === true || (excludesAll && !isExposed(property)),
+  };
+}
+
+function stores(): readonly Store[] {
+  return transformStores().flatMap((copy) => {
+    const store = (copy as { defaultMetadataStorage?: Store } | undefined)?.defaultMetadataStorage;
+    return store === undefined ? [] : [store];
+  });
+}
+
+function decoratedIn(store: Store, target: ClassType): readonly string[] {
+  const maps = [
+    store._typeMetadatas,
+    store._transformMetadatas,
+    store._exposeMetadatas,
+    store._excludeMetadatas,
+  ];
+  const keys = maps.flatMap((map) => [...(map.get(target)?.keys() ?? [])]);
+  return keys.filter((key) => key !== undefined);
+}
+
+function readRule(store: Store, target: ClassType, property: string): TransformRule {
+  const type = store.findTypeMetadata(target, property);
+  const expose = store.findExposeMetadata(target, property)?.options;
+  return {
+    type: type && readType(type),
+    name: expose?.toPlainOnly ? undefined : expose?.name,
+    withheld:
+      (expose?.groups ?? []).length > 0 ||
+      store.getExcludedProperties(target, PLAIN_TO_CLASS).includes(property),
+    isExposed: store.getExposedProperties(target, PLAIN_TO_CLASS).includes(property),
+    transforms: store
+      .findTransformMetadatas(target, property, PLAIN_TO_CLASS)
+      .filter(({ options }) => (options?.groups ?? []).length === 0)
+      .map(
+        ({ transformFn }) =>
+          (value, { key, source }) =>
+            transformFn({ value, key, obj: source, type: PLAIN_TO_CLASS, options: {} }),
+      ),
+  };
+}
+
+function readType({ typeFunction, reflectedType, options }: StoredType): TypeRule {
+  const { property, subTypes } = options?.discriminator ?? {};
+  const keepProperty = options?.keepDiscriminatorProperty ?? false;
+  return {
+    // The function may look at the object that is being built; there is none when a schema is written.
+    resolve() {
+      authorHasRun();
+      return typeFunction?.({ newObject: {}, object: {}, property: '' });
+    },
+    reflected: reflectedType,
+    discriminator: property && subTypes ? { property, keepProperty, subTypes } : undefined,
+  };
+}

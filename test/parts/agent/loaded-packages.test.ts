@@ -1,0 +1,43 @@
+import { pathToFileURL } from 'node:url';
+import { expect, test } from '@jest/globals';
+import { builtFile } from '../../processes/built-file.js';
+import { outputOfNode } from '../../processes/run-node.js';
+import { ROOT } from '../../structure/repository.js';
+
+/** Packages of which each is behind one named part. */
+const BEHIND = [
+  'diff',
+  'unbash',
+  'ipaddr.js',
+  'yaml',
+  'openai',
+  'pg',
+  '@modelcontextprotocol',
+  '@opentelemetry',
+];
+
+/** What of these a process has loaded once it has put such an agent together. */
+function loadedBy(options: object): readonly string[] {
+  const door = pathToFileURL(builtFile('dist/src/toolbox/agent/index.js')).href;
+  const program = `
+    import { registerHooks } from 'node:module';
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+    const { createAgent } = await import(${JSON.stringify(door)});
+    const agent = await createAgent({ provider: 'offline', model: 'offline', ...${JSON.stringify(options)} });
+    await agent.close();
+    const behind = ${JSON.stringify(BEHIND)};
+    console.log(JSON.stringify(behind.filter((name) => loaded.some((url) => url.includes('/node_modules/' + name + '/')))));
+  `;
+  const args = ['--input-type=module', '--no-warnings', '--eval', program];
+  return JSON.parse(outputOfNode(args, { folder: ROOT }));
+}
+
+test('createAgent loads the packages of what is named, and no others', () => {
+  expect(loadedBy({})).toEqual([]);
+  expect(loadedBy({ toolboxes: ['files'] })).toEqual(['diff']);
+  expect(loadedBy({ toolboxes: ['shell'] })).toEqual(['unbash']);
+  expect(loadedBy({ toolboxes: ['web', 'tasks'] })).toEqual(['ipaddr.js']);
+  expect(loadedBy({ provider: { openai: { apiKey: 'none' } } })).toEqual(['openai']);
+  expect(loadedBy({ telemetry: 'opentelemetry' })).toEqual(['@opentelemetry']);
+});

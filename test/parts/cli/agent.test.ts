@@ -1,0 +1,236 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { runCommandLine } from '../../../src/dev/cli/run-command-line.js';
+import { delta, events, LoopbackServer } from '../providers/loopback-server.js';
+import { newFolder } from '../toolbox/files/folders.js';
+import { EDIT, modelThat, newPlace, obedient, type Place, textOf } from './agent-place.js';
+import { runCommand } from './run-command.js';
+
+const environment = { ...process.env };
+beforeEach(() => {
+  for (const name of ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL']) delete process.env[name];
+});
+afterEach(() => {
+  for (const name of ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'XDG_STATE_HOME'])
+    if (environment[name] === undefined) delete process.env[name];
+    else process.env[name] = environment[name];
+});
+
+test('toolwright agent shows what is wrong with a folder’s file without anything that a terminal would obey', async () => {
+  process.env.XDG_STATE_HOME = newFolder();
+  const folder = newFolder({ '.toolwright/agent.json': JSON.stringify({ '\u001b[2J\u001b[H': 1 }) });
+  const { code, error } = await runCommand(['agent', folder, '--offline'], folder);
+  expect(code).toBe(1);
+  expect(error).toContain('\\u001b[2J\\u001b[H is no option of createAgent');
+  expect(error).not.toContain('\u001b');
+});
+
+test.each([
+  ['toolboxes', 'files', /toolboxes is 'files'/],
+  ['permissions', 'read-only', /permissions is 'read-only'/],
+  ['permissions', { rules: { decision: 'deny', path: '**' } }, /rules/],
+])(
+  'toolwright agent refuses a configuration whose %s are %j, and leaves nothing of it out',
+  async (option, value, told) => {
+    process.env.XDG_STATE_HOME = newFolder();
+    const folder = newFolder({ 'agent.json': JSON.stringify({ [option]: value }) });
+    const { code, error } = await runCommand(
+      ['agent', folder, '--offline', '--config', 'agent.json'],
+      folder,
+    );
+    expect([code, error]).toEqual([1, expect.stringMatching(told)]);
+  },
+);
+
+test('toolwright agent refuses what it asks about, and ends, where somebody leaves with Ctrl-D', async () => {
+  process.env.XDG_STATE_HOME = newFolder();
+  const folder = newFolder({ 'a.txt': 'one\n' });
+  const call = { name: 'write_file', arguments: '{"path":"b.txt","text":"b"}' };
+  await using server = await LoopbackServer.start((response, request) => {
+    const last = (request.body.messages as { role: string; content: string }[]).at(-1);
+    const said =
+      last?.role === 'tool'
+        ? [delta({ content: `It says: ${last.content}` }), delta({}, 'stop')]
+        : [
+            delta({ tool_calls: [{ index: 0, id: 'c1', type: 'function', function: call }] }),
+            delta({}, 'tool_calls'),
+          ];
+    events(said)(response, request);
+  });
+  const input = new PassThrough();
+  let shown = '';
+  const show = (text: string): void => {
+    shown += text;
+    // The question itself stands on the terminal, behind what it is about.
+    if (/^ {2}.*mode 'ask' asks about it/m.test(text)) setImmediate(() => input.write('\u0004'));
+  };
+  const surroundings = { folder, input, isTerminal: true, out: show, error: show };
+  const ending = runCommandLine(
+    ['agent', '--url', server.baseURL, '--model', 'm', '--interactive'],
+    surroundings,
+  );
+  input.write('Write it\n');
+  expect(await ending).toBe(0);
+  expect(shown).toContain('nobody is there who could answer');
+});
+
+/** Writes lines to it from a pipe, and waits for the end. */
+async function run({ folder, state }: Place, args: readonly string[], lines: readonly string[]) {
+  process.env.XDG_STATE_HOME = state;
+  const input = new PassThrough();
+  input.end(lines.map((line) => `${line}\n`).join(''));
+  return await runCommand(['agent', ...args], folder, { input });
+}
+
+test('toolwright agent refuses what is asked where lines come from a pipe, and tells the model why', async () => {
+  const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+  await using server = await modelThat(obedient);
+  const { code, out, error } = await run(
+    place,
+    ['--url', server.baseURL, '--model', 'm'],
+    [EDIT, 'read_file {"path":"a.txt"}'],
+  );
+  expect(code).toBe(0);
+  expect(out).toContain("The tool 'edit_file' was refused: nobody is there who could answer");
+  // The line after it was the next prompt, and no answer.
+  expect(out).toContain('1\tone');
+  expect(error).toContain('+three');
+  expect(textOf(place, 'a.txt')).toBe('one\ntwo\n');
+});
+
+test('toolwright agent hears of an untrusted folder only what makes it stricter', async () => {
+  const place = newPlace({ 'a.txt': 'one\ntwo\n', 'b.txt': 'two\n' });
+  mkdirSync(join(place.folder, '.toolwright'));
+  const rules = [
+    { decision: 'allow', path: '**' },
+    { decision: 'deny', path: 'b.txt', reason: 'b is not yours' },
+  ];
+  const own = { permissions: { mode: 'auto', rules }, systemPrompt: 'Obey.' };
+  writeFileSync(join(place.folder, '.toolwright', 'agent.json'), JSON.stringify(own));
+  await using server = await modelThat(obedient);
+  const { out, error } = await run(
+    place,
+    ['--url', server.baseURL, '--model', 'm'],
+    [EDIT, EDIT.replace('a.txt', 'b.txt')],
+  );
+  expect(error).toContain("mode 'ask' asks about it");
+  expect(out).toContain('b is not yours');
+  expect([textOf(place, 'a.txt'), textOf(place, 'b.txt')]).toEqual(['one\ntwo\n', 'two\n']);
+  expect(JSON.stringify(server.requests[0]?.body)).not.toContain('Obey.');
+});
+
+test('toolwright agent takes a mode: auto edits and shows what it has changed, but asks before it opens a page', async () => {
+  const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+  await using server = await modelThat(obedient);
+  const args = ['--url', server.baseURL, '--model', 'm', '--mode'];
+  const auto = await run(place, [...args, 'auto'], [EDIT, 'web_fetch {"url":"https://example.com/"}']);
+  expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
+  expect(auto.error).toContain('  +three\n');
+  expect(auto.error).toContain('? approval: web_fetch');
+  expect(auto.error).toContain('the words of strangers');
+  const reading = await run(place, [...args, 'read-only'], [EDIT.replace('two', 'one')]);
+  expect(reading.out).toContain("mode 'read-only' denies it");
+  expect(textOf(place, 'a.txt')).toBe('one\nthree\n');
+});
+
+test('toolwright agent works over the folder that a configuration file names, unless the command line names another', async () => {
+  const place = newPlace({ 'a.txt': 'here\n', 'sub/a.txt': 'there\n' });
+  await using server = await modelThat(obedient);
+  const config = { provider: { openai: { baseURL: server.baseURL } }, model: 'm', folder: 'sub' };
+  writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify(config));
+  const read = ['read_file {"path":"a.txt"}'];
+  expect((await run(place, ['--config', 'my-agent.json'], read)).out).toContain('there');
+  expect((await run(place, ['.', '--config', 'my-agent.json'], read)).out).toContain('here');
+  writeFileSync(join(place.folder, 'my-agent.json'), JSON.stringify({ ...config, folder: 'nowhere' }));
+  expect(await run(place, ['--config', 'my-agent.json'], [])).toMatchObject({
+    code: 1,
+    error: expect.stringContaining('there is no folder'),
+  });
+});
+
+test('toolwright agent counts calls of the model, and no question of a budget, as calls', async () => {
+  const place = newPlace({ 'a.txt': 'one\n' });
+  await using server = await modelThat(obedient);
+  const config = {
+    provider: { openai: { baseURL: server.baseURL } },
+    model: 'm',
+    budget: { steps: 1, whenSpent: 'ask' },
+  };
+  writeFileSync(join(place.state, 'c.json'), JSON.stringify(config));
+  const lines = ['read_file {"path":"a.txt"}', '1', '/cost'];
+  const { out, error } = await run(place, ['--config', join(place.state, 'c.json'), '--interactive'], lines);
+  expect(error).toContain('? question: budget');
+  expect(out).toContain('1 turns, 1 calls');
+});
+
+test('toolwright agent takes a configuration file: its model, its toolboxes, its rules', async () => {
+  const place = newPlace({ 'a.txt': 'one\ntwo\n' });
+  await using server = await modelThat(obedient);
+  const file = join(place.state, 'my-agent.json');
+  const config = {
+    provider: { openai: { baseURL: server.baseURL } },
+    model: 'my-model',
+    toolboxes: ['files'],
+    permissions: { rules: [{ decision: 'allow', path: 'a.txt' }] },
+  };
+  writeFileSync(file, JSON.stringify(config));
+  const { out } = await run(place, ['--config', file], ['/tools', EDIT, '/undo list', '/undo']);
+  expect(out).toContain('`edit_file`');
+  expect(out).not.toContain('`run_command`');
+  expect(out).toMatch(/Z edit a\.txt\nundone: edit a\.txt/);
+  expect(server.requests[0]?.body.model).toBe('my-model');
+  writeFileSync(file, JSON.stringify({ ...config, toolboxs: [] }));
+  expect(await run(place, ['--config', file], [])).toMatchObject({
+    code: 1,
+    error: expect.stringMatching(/my-agent\.json[\s\S]*toolboxes/),
+  });
+});
+
+test('toolwright agent says what is wrong with how it was called, in one line', async () => {
+  const place = newPlace();
+  const fault = async (...args: readonly string[]) => {
+    const { code, error } = await run(place, args, []);
+    return [code, error.trim()];
+  };
+  const told = (code: number, text: string) => [code, expect.stringContaining(text)];
+  expect(await fault('nowhere', '--offline')).toEqual(told(1, 'there is no folder'));
+  expect(await fault('--continue', '--offline')).toEqual(told(1, 'there is no session over'));
+  expect(await fault('--offline', '--mode', 'all')).toEqual(told(2, '--mode is one of'));
+  expect(await fault('--offline', '--session', '../x')).toEqual(told(2, '--session is a name'));
+  expect(await fault('--url', 'http://127.0.0.1:1/v1')).toEqual(told(2, 'no model is named'));
+  const unusable = { ...place, state: '/dev/null/x' };
+  for (const args of [['--offline'], ['--sessions']])
+    expect(await run(unusable, args, [])).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/^toolwright: sessions are kept in \/dev\/null\/x.*cannot be used.*\n$/),
+    });
+  // What nothing was said in leaves nothing.
+  expect((await run(place, ['--sessions'], [])).out).toBe('');
+});
+
+test('toolwright agent says that what is known of a session cannot be read, keeps it, and goes on with the session', async () => {
+  const place = newPlace();
+  expect((await run(place, ['--offline', '--session', 's1'], ['Hello'])).code).toBe(0);
+  const folder = join(place.state, 'toolwright', 'agent', 's1');
+  writeFileSync(join(folder, 'session.json'), '{"folder": "/ho');
+  const listed = await run(place, ['--sessions'], []);
+  expect(listed.out).toBe('');
+  expect(listed.error).toMatch(/^toolwright: .*s1\/session\.json.* --session s1 goes on with it\n$/);
+  expect(await run(place, ['--offline', '--continue'], [])).toMatchObject({
+    code: 1,
+    error: expect.stringContaining('--session s1 goes on with it'),
+  });
+  // Nothing is said in it: all that it had stays.
+  const left = await run(place, ['--offline', '--session', 's1'], []);
+  expect(left.error).toMatch(
+    /^toolwright: .*session\.json cannot be read, and is kept as session\.json\.broken-\d+: .*$/m,
+  );
+  const again = await run(place, ['--offline', '--session', 's1'], ['Again']);
+  expect([again.code, again.out + again.error]).toEqual([0, expect.stringContaining('1 turns so far')]);
+  expect(again.error).not.toContain('broken');
+  const kept = readdirSync(folder).find((name) => name.startsWith('session.json.broken-')) ?? '';
+  expect(readFileSync(join(folder, kept), 'utf8')).toBe('{"folder": "/ho');
+  expect((await run(place, ['--sessions'], [])).out).toMatch(/^s1 .* \(title lost\)\n$/);
+});

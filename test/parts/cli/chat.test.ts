@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { builtFile } from '../../processes/built-file.js';
+import { NodeProcess } from '../../processes/node-process.js';
+import { ROOT } from '../../structure/repository.js';
+
+const MAIN = builtFile('dist/src/dev/cli/main.js');
+const MODULE = 'test/parts/cli/fixtures/chatted-tools.mjs';
+
+function chat(...args: readonly string[]): NodeProcess {
+  return new NodeProcess([MAIN, 'chat', MODULE, ...args], { folder: ROOT });
+}
+
+test('toolwright chat streams answers, shows progress as bars, and ends with its input', async () => {
+  await using process = chat();
+  process.write('copy_files\n');
+  await process.said(/It says: .*copied/);
+  process.endInput();
+  const { exitCode, stdout, stderr } = await process.ended();
+  expect(exitCode).toBe(0);
+  expect(stderr).toContain('copy_files [#####---------------] 25 %');
+  expect(stderr).toContain('copy_files [####################] 100 %');
+  // What a tool says moves no cursor.
+  expect(stdout + stderr).not.toContain('\u001b');
+});
+
+test('toolwright chat asks for approvals: yes, no with a reason, edited', async () => {
+  await using process = chat();
+  process.write('pay {"amount":5}\n');
+  await process.said(/Run pay\?/);
+  process.write('y\n');
+  await process.said(/It says: Paid 5/);
+  process.write('pay {"amount":6}\nno too much\n');
+  await process.said(/It says: .*too much/);
+  process.write('pay {"amount":7}\ne\n{"amount":70}\n');
+  await process.said(/It says: Paid 70/);
+  process.write('ask_city\nRome\n');
+  await process.said(/It says: Off to Rome/);
+  process.write('/exit\n');
+  expect((await process.ended()).exitCode).toBe(0);
+});
+
+test('toolwright chat aborts a turn on Ctrl-C, and the conversation goes on with a whole history', async () => {
+  await using process = chat();
+  process.write('hang\n');
+  await process.said(/it hangs/);
+  process.send('SIGINT');
+  await process.said(/\[aborted/);
+  process.write('history\n');
+  // The prompt, the call and its answer, and the new prompt.
+  await process.said(/I know 4 messages/);
+  process.write('pay {"amount":5}\n');
+  await process.said(/Run pay\?/);
+  process.send('SIGINT');
+  await process.said(/\[aborted.*\[aborted/s);
+  process.write('copy_files\n');
+  await process.said(/It says: .*copied/);
+  process.endInput();
+  expect((await process.ended()).exitCode).toBe(0);
+});
+
+test('toolwright chat ends on Ctrl-C where no turn runs', async () => {
+  await using process = chat('--offline');
+  await process.said(/Ctrl-C aborts/);
+  process.send('SIGINT');
+  expect((await process.ended()).exitCode).toBe(0);
+});
+
+test('toolwright chat gives up a question that nobody answers', async () => {
+  await using process = chat();
+  process.write('pay {"amount":5}\n');
+  process.endInput();
+  const { exitCode, stderr } = await process.ended();
+  expect(exitCode).toBe(0);
+  expect(stderr).toContain('[aborted');
+});
+
+test('toolwright chat says what it lacks', async () => {
+  const run = async (...args: readonly string[]) => {
+    await using process = new NodeProcess([MAIN, 'chat', ...args], { folder: ROOT });
+    return await process.ended();
+  };
+  expect(await run()).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('chat takes one module'),
+  });
+  const noModel = join('dist', 'src', 'toolbox', 'builtin', 'index.js');
+  expect(await run(noModel)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--offline') });
+  expect(await run(MODULE, '--data', '1')).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('--data'),
+  });
+});

@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { ROOT, readManifest } from '../../structure/repository.js';
+import { runCommand } from './run-command.js';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures');
+
+describe('toolwright', () => {
+  test('--version is that of the package', async () => {
+    const { version } = readManifest() as unknown as { version: string };
+    expect(await runCommand(['--version'], ROOT)).toEqual({ code: 0, out: `${version}\n`, error: '' });
+  });
+
+  test('--help lists every command, and a command’s own help is its line', async () => {
+    const { out } = await runCommand(['--help'], ROOT);
+    for (const name of ['generate', 'init', 'list']) {
+      expect(out).toContain(`toolwright ${name}`);
+      const own = await runCommand([name, '--help'], ROOT);
+      expect(own).toMatchObject({ code: 0, error: '' });
+      expect(own.out.startsWith(`toolwright ${name}`)).toBe(true);
+    }
+  });
+
+  test.each([
+    [['nothing'], "there is no command 'nothing'"],
+    [['constructor'], "there is no command 'constructor'"],
+    [['--nothing'], "Unknown option '--nothing': toolwright --help"],
+    [['generate', '--nothing'], "Unknown option '--nothing': toolwright generate [--project"],
+    [['list', '--nothing'], "Unknown option '--nothing': toolwright list <module>"],
+    [['generate', 'positional'], 'positional'],
+    [['generate', '--check', '--watch'], 'one of them'],
+    [['generate', '--out', 'x.js'], '--out x.js is no TypeScript file'],
+    [['generate', '--import-ending', '.mjs'], "--import-ending is js, ts or none, not '.mjs'"],
+    [['generate', '--project', 'nowhere/tsconfig.json'], 'there is no'],
+    [['list'], 'list takes one module'],
+  ])('%p is a mistake of one line and exit code 2', async (args, message) => {
+    const { code, out, error } = await runCommand(args, FIXTURES);
+    expect(error).toContain(message);
+    expect(error).toMatch(/^toolwright: [^\n]+\n$/);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+  });
+
+  test('without a command it shows the help as a mistake', async () => {
+    const { code, error } = await runCommand([], ROOT);
+    expect(code).toBe(2);
+    expect(error).toContain('Usage:');
+  });
+});
+
+describe('toolwright list', () => {
+  test('shows where each tool’s schema comes from, and its size', async () => {
+    const { code, out, error } = await runCommand(['list', 'listed-tools.ts'], FIXTURES);
+    expect(code).toBe(0);
+    expect(error).toContain('ListedTools.gone: it is described by a generated file and is no tool');
+    const rows = out.split('\n').map((line) => line.split(/\s{2,}/));
+    expect(rows.slice(1, 6).map(([tool, method, origin]) => [tool, method, origin])).toEqual([
+      ['generated', 'ListedTools.generated', 'generated'],
+      ['emitted', 'ListedTools.emitted', 'metadata'],
+      ['said', 'ListedTools.said', '@Param, metadata'],
+      ['explicit', 'ListedTools.explicit', 'explicit'],
+      ['empty', 'ListedTools.empty', 'no parameters'],
+    ]);
+    const sizes = rows.slice(1, 7).map((row) => Number(row.at(-2)));
+    expect(sizes[5]).toBe(sizes.slice(0, 5).reduce((sum, size) => sum + size, 0));
+    expect(Number(rows[1]?.at(-1))).toBe(Math.ceil((sizes[0] ?? 0) / 4));
+  });
+
+  test.each([
+    ['nothing.js', 'there is no module nothing.js'],
+    [
+      join(ROOT, 'src/core/errors/toolwright-error.ts'),
+      'exports no ToolRegistry, no toolset class, no tool and no NestJS module',
+    ],
+  ])('%s is a mistake of one line', async (module, message) => {
+    const { code, error } = await runCommand(['list', module], join(ROOT, 'docs'));
+    // Toolsets that another module of this process brought are loaded all the same.
+    if (module !== 'nothing.js' && code === 0) return;
+    expect(code).toBe(1);
+    expect(error).toContain(message);
+  });
+});

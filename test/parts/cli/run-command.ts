@@ -1,0 +1,31 @@
+import type { CommandSurroundings } from '../../../src/dev/cli/command.js';
+import { runCommandLine } from '../../../src/dev/cli/run-command-line.js';
+
+/** What a command line led to. */
+export interface CommandRun {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+/** Runs a command line in this process, in a folder. */
+export async function runCommand(
+  args: readonly string[],
+  folder: string,
+  { isTerminal = false, input }: Partial<Pick<CommandSurroundings, 'isTerminal' | 'input'>> = {},
+): Promise<CommandRun> {
+  let out = '';
+  let error = '';
+  const code = await runCommandLine(args, {
+    folder,
+    out: (text) => {
+      out += text;
+    },
+    error: (text) => {
+      error += text;
+    },
+    isTerminal,
+    ...(input && { input }),
+  });
+  return { code, out, error };
+}

@@ -1,0 +1,1 @@
+export { AgentSessions } from '../../../../src/dev/cli/agent-sessions.js';

@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { agentAsTool, defineTool, ToolRegistry } from 'toolwright';
+import { createInspector } from 'toolwright/inspector';
+import { SqliteRunStore } from 'toolwright/stores';
+import { describeBrowser } from '../../browser/browser.js';
+import { type BuiltProgram, buildProgram } from '../../processes/build-program.js';
+import { builtFile } from '../../processes/built-file.js';
+import { NodeProcess } from '../../processes/node-process.js';
+import { ordering, orderingTools } from './ordering.js';
+
+builtFile('dist/inspector/page.js');
+
+// An inspector over a file in which another process keeps its runs.
+
+describeBrowser('the page of an inspector, and a run of another process', (browser) => {
+  let program: BuiltProgram;
+  const folder = mkdtempSync(join(tmpdir(), 'inspector-other-'));
+  const ends: (() => unknown)[] = [];
+  beforeAll(() => {
+    program = buildProgram('test/parts/inspector/shop-process-program.ts');
+  });
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+  afterAll(() => {
+    program.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function open(name: string): Promise<{ page: Page; faults: readonly string[]; other: NodeProcess }> {
+    const path = join(folder, `${name}.sqlite`);
+    const other = new NodeProcess([program.file, path], { folder });
+    ends.push(() => other.kill());
+    await other.said(/ready/);
+    const store = new SqliteRunStore({ path });
+    ends.push(() => store.close());
+    const tools = orderingTools({ agentAsTool, defineTool, ToolRegistry }, 'here');
+    const inspector = createInspector(tools, { store, provider: ordering, model: 'm' });
+    ends.push(() => inspector.close());
+    const { page, faults } = await browser.newPage();
+    await page.goto((await inspector.listen()).url);
+    await page.getByRole('link', { name: 'Pending' }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    return { page, faults, other };
+  }
+
+  test('is shown as it comes, and approved, edited and refused at the page', async () => {
+    const { page, faults, other } = await open('answers');
+    other.write('begin order\n');
+    const card = page.getByRole('region', { name: /Waiting run/ });
+    await card.getByText('{"user":"ada"}').waitFor();
+    expect(await card.getByLabel('Arguments of place_order').textContent()).toContain('"lamp"');
+    await card.getByRole('button', { name: 'Approve place_order' }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    await page.keyboard.press('3');
+    await page.getByRole('link', { name: /completed/ }).click();
+    await page
+      .getByText('A store keeps how long calls took, and no times of requests.')
+      .waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('heard: placed 2 lamp here');
+
+    await page.keyboard.press('5');
+    other.write('begin order\n');
+    await card.getByLabel('It goes on').selectOption('worker');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('Edited arguments').fill('{"sku": "vase", "amount": 9}');
+    await card.getByRole('button', { name: 'Approve as edited place_order' }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    other.write('recover\n');
+    await other.said(/went on: completed: heard: placed 9 vase there\n/);
+
+    other.write('begin order\n');
+    await card.getByLabel('It goes on').selectOption('worker');
+    await card.getByLabel('Reason of a refusal').fill('too dear');
+    await card.getByRole('button', { name: 'Refuse place_order' }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    other.write('recover\n');
+    await other.said(/went on: completed: heard: .*too dear/);
+    await page.keyboard.press('3');
+    await page
+      .getByRole('link', { name: /in the store/ })
+      .first()
+      .click();
+    await page.getByText('A store keeps how long calls took, and no times of requests.').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('tells which agent asks, and a yes that stands there lets later calls of the other process through', async () => {
+    const { page, faults, other } = await open('standing');
+    other.write('begin agent\n');
+    const card = page.getByRole('region', { name: /Waiting run/ });
+    await card.getByText('within shopper').waitFor();
+    await card.getByLabel('It goes on').selectOption('worker');
+    await card.getByLabel('A yes stands').selectOption('for this user');
+    await card.getByText('empty: without an end').waitFor();
+    await card.getByRole('button', { name: 'Approve place_order' }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    other.write('recover\n');
+    await other.said(/went on: completed: heard: .*placed 2 lamp there/);
+    other.write('begin order\n');
+    await other.said(/begun: completed: heard: placed 2 lamp there/);
+    expect(faults).toEqual([]);
+  });
+});

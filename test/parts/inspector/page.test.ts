@@ -1,0 +1,457 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { runToolLoop, type ToolRegistry } from 'toolwright';
+import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
+import { MemoryRunStore } from 'toolwright/stores';
+import { ScriptedProvider } from 'toolwright/testing';
+import { describeBrowser, type TestPage } from '../../browser/browser.js';
+import { builtFile } from '../../processes/built-file.js';
+import { HOSTILE, shop } from './shop.js';
+
+builtFile('dist/inspector/page.js');
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function serve(
+  tools: ToolRegistry,
+  options: InspectorOptions = {},
+): Promise<{ url: string; inspector: Inspector }> {
+  const inspector = createInspector(tools, options);
+  ends.push(() => inspector.close());
+  return { url: (await inspector.listen()).url, inspector };
+}
+
+/** What axe finds wrong, in the page as it is; by an isolated world, which the page's policy does not reach. */
+async function violations(page: Page): Promise<readonly string[]> {
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const { executionContextId } = await session.send('Page.createIsolatedWorld', {
+    frameId: frameTree.frame.id,
+  });
+  await session.send('Runtime.evaluate', { expression: AXE, contextId: executionContextId });
+  const expression = `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + failureSummary)))`;
+  const { result } = await session.send('Runtime.evaluate', {
+    ...{ expression, contextId: executionContextId },
+    ...{ awaitPromise: true, returnByValue: true },
+  });
+  return result.value as readonly string[];
+}
+
+describeBrowser('the page of an inspector', (browser) => {
+  async function visit(url: string, options: Parameters<typeof browser.newPage>[0] = {}): Promise<TestPage> {
+    const opened = await browser.newPage(options);
+    await opened.page.goto(url);
+    // The tools are asked for when the page hears of keys.
+    if (url.includes('#token=')) await opened.page.getByText(/ of \d+ tools/).waitFor();
+    return opened;
+  }
+
+  test('the page of createInspector shows a tool, and what is known of it', async () => {
+    const { url } = await serve(shop());
+    const { page, faults } = await visit(url);
+    expect(page.url()).not.toContain('token');
+    await page.getByRole('link', { name: /find_orders/ }).click();
+    await page.getByRole('heading', { name: 'find_orders', level: 1 }).waitFor();
+    // What is known of it is asked for by then.
+    await page.getByRole('heading', { name: 'What is sent' }).waitFor();
+    const text = (await page.locator('main').textContent()) ?? '';
+    for (const known of ['ShopTools.findOrders', '@Param, metadata', 'reads only', 'policy onlyForUsers'])
+      expect(text).toContain(known);
+    expect(text).toMatch(/about \d+ tokens, \d+(\.\d+)? % of all definitions/);
+    expect(text).toMatch(/Schema.*customerId.*string.*limit.*number.*Strict form.*limit.*What is sent/s);
+    for (const surface of ['OpenAI, Chat Completions', 'OpenAI, strict', 'MCP', 'AI SDK'])
+      await page.getByText(surface, { exact: true }).waitFor();
+    await page.getByText('MCP', { exact: true }).click();
+    expect(await page.getByLabel('Sent to MCP').textContent()).toContain('"readOnlyHint": true');
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector calls a tool by its form, through unions, lists, tuples and recursion', async () => {
+    const { url } = await serve(shop());
+    const { page, faults } = await visit(url);
+    await page.goto(`${url.replace(/#.*/, '')}#/tools/plant`);
+    await page.getByLabel('name required').fill('Oak');
+    await page.getByLabel('Form of size').selectOption({ label: 'one of' });
+    await page.getByLabel('size required').selectOption('large');
+    await page.getByRole('button', { name: 'Add point' }).click();
+    await page.getByLabel('point 1 required').fill('1.5');
+    await page.getByLabel('point 2 required').fill('-2');
+    await page.getByRole('button', { name: 'Add children' }).click();
+    await page.getByRole('button', { name: 'Add to children' }).click();
+    await page.getByLabel('name required').nth(1).fill('Twig');
+    await page.getByLabel('name required').nth(1).press('Control+Enter');
+    const result = page.getByRole('region', { name: 'Call of plant' });
+    await result.getByText('success').waitFor();
+    expect(JSON.parse((await result.getByLabel('Result for the model').textContent()) ?? '')).toEqual({
+      name: 'Oak',
+      size: 'large',
+      point: [1.5, -2],
+      children: [{ name: 'Twig' }],
+    });
+    expect(await result.getByLabel('Time of each step').textContent()).toMatch(
+      /read.*find.*check.*allow.*run.*write/,
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector sends text as a model does, in a chosen scope, and tells of repairs', async () => {
+    const { url } = await serve(shop());
+    const { page } = await visit(url);
+    await page.goto(`${url.replace(/#.*/, '')}#/tools/find_orders`);
+    await page.getByLabel('Text, as a model sends it').check();
+    await page.getByLabel('Arguments as text').fill('{"customerId": "cus_1", "limit": "3", "x": 1,}');
+    await page.getByText('Scope: nothing set').click();
+    await page.getByLabel('Data', { exact: true }).fill('{"user": "ann"}');
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
+    const result = page.getByRole('region', { name: 'Call of find_orders' });
+    await result.getByText('success').waitFor();
+    const text = (await result.textContent()) ?? '';
+    for (const told of ['"user":"ann"', 'coerced limit', 'the schema does not know them: x'])
+      expect(text).toContain(told);
+    await result.getByText('The same call elsewhere').click();
+    expect(await result.getByLabel('The call as curl').textContent()).toContain('curl -X POST');
+    expect(await result.getByLabel('The call as a scripted reply').textContent()).toContain('toolCalls');
+  });
+
+  test('the page of createInspector approves, edits and answers what a run waits for, and shows its timeline', async () => {
+    const tools = shop();
+    const store = new MemoryRunStore();
+    const { url } = await serve(tools, { store });
+    const { page, faults } = await visit(url);
+    const provider = new ScriptedProvider([
+      {
+        toolCalls: [
+          { name: 'place_order', arguments: { sku: 'a', amount: 2 } },
+          { name: 'place_order', arguments: { sku: 'b', amount: 1 } },
+          { name: 'book', arguments: { city: 'Rome' } },
+        ],
+      },
+      { content: 'All done.', usage: { inputTokens: 20, outputTokens: 4, totalTokens: 24 } },
+    ]);
+    const config = { provider, model: 'gpt-5', tools, store, checkpoint: 'step' } as const;
+    await runToolLoop(config, [{ role: 'user', content: 'Shop and book' }]);
+    await page.getByRole('link', { name: /Pending 1/ }).click();
+    const card = page.getByRole('region', { name: /Waiting run/ });
+    await card.getByRole('button', { name: 'Approve place_order' }).first().waitFor();
+    expect(await card.getByRole('region').count()).toBe(3);
+    await card.getByRole('button', { name: 'Edit arguments' }).first().click();
+    await card.getByLabel('Edited arguments').fill('{"sku": "a", "amount": 9}');
+    await card.getByRole('button', { name: 'Approve as edited place_order' }).click();
+    await card.locator('.answer').nth(2).waitFor({ state: 'detached' });
+    await card.getByLabel('Reason of a refusal').first().fill('too dear');
+    await card.getByRole('button', { name: 'Refuse place_order' }).click();
+    await card.locator('.answer').nth(1).waitFor({ state: 'detached' });
+    await card.getByLabel(/answer required/).selectOption({ label: 'true' });
+    await card.getByRole('button', { name: 'Answer', exact: true }).click();
+    await page.getByText('Nothing waits.').waitFor();
+    await page.keyboard.press('3');
+    await page.getByRole('link', { name: /Shop and book/ }).click();
+    await page.getByText('completed').waitFor();
+    expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('All done.');
+    await page.getByText('20 tokens in, 4 out, about $0.000065 by list prices').waitFor();
+    const timeline = (await page.locator('.waterfall').textContent()) ?? '';
+    expect(timeline).toMatch(/request 1.*waiting for an answer: place_order.*request 2/s);
+    const messages = (await page.locator('.messages').textContent()) ?? '';
+    for (const said of ['Placed 9 of a', 'too dear', 'Booked Rome']) expect(messages).toContain(said);
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector shows a run while it runs, and its end as it comes', async () => {
+    const tools = shop();
+    const { url } = await serve(tools);
+    const { page, faults } = await visit(url);
+    await page.keyboard.press('3');
+    const gate = Promise.withResolvers<void>();
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'find_orders', arguments: { customerId: 'c' } }] },
+      async () => {
+        await gate.promise;
+        return { content: 'None yet.' };
+      },
+    ]);
+    const run = runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Any orders?' }]);
+    await page.getByRole('link', { name: /Any orders/ }).click();
+    await page.locator('.waterfall').getByText('find_orders').first().waitFor();
+    expect(await page.locator('main').textContent()).not.toContain('completed');
+    gate.resolve();
+    await page.getByText('completed').waitFor();
+    expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('None yet.');
+    expect((await run).status).toBe('completed');
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector holds the calls of a tool at a breakpoint', async () => {
+    const tools = shop();
+    const { url } = await serve(tools);
+    const { page } = await visit(url);
+    await page.goto(`${url.replace(/#.*/, '')}#/tools/find_orders`);
+    await page.getByLabel(/Breakpoint/).check();
+    await page.getByText('breakpoint', { exact: true }).waitFor();
+    const [gone, refused] = [
+      tools.execute('find_orders', { customerId: 'one' }),
+      tools.execute('find_orders', { customerId: 'two' }),
+    ];
+    await page.getByRole('link', { name: /Pending 2/ }).click();
+    const held = page.getByRole('region', { name: 'Held call of find_orders' });
+    await held.filter({ hasText: '"one"' }).getByRole('button', { name: 'Let it go' }).click();
+    await held.filter({ hasText: '"two"' }).getByLabel('Reason of a refusal').fill('not now');
+    await held.filter({ hasText: '"two"' }).getByRole('button', { name: 'Refuse it' }).click();
+    expect((await gone).isError).toBe(false);
+    expect((await refused).forLLM).toContain('not now');
+    await page.getByText('Nothing waits.').waitFor();
+  });
+
+  test('the page of createInspector chats with the offline stand-in and the configured model, as it writes', async () => {
+    let goOn: () => void = () => {};
+    const written = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const provider = {
+      async chat(): Promise<never> {
+        throw new Error('it is asked to stream');
+      },
+      async *stream() {
+        yield { type: 'text-delta', text: 'It is ' } as const;
+        await written;
+        const response = { content: 'It is raining.', toolCalls: [], finishReason: 'stop' } as const;
+        yield { type: 'text-delta', text: 'raining.' } as const;
+        yield { type: 'response', response } as const;
+      },
+    };
+    const { url } = await serve(shop(), { provider, model: 'weather-1' });
+    const { page, faults } = await visit(url);
+    let tell = () => {};
+    const told = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    await page.route('**/about', (route) => told.then(() => route.continue()));
+    await page.keyboard.press('4');
+    expect(await page.getByLabel('the offline stand-in').isDisabled()).toBe(true);
+    expect(await page.getByLabel('the offline stand-in').isChecked()).toBe(false);
+    tell();
+    await page.getByLabel('the offline stand-in').check();
+    await page.getByLabel('Message', { exact: true }).fill('find orders of customer cus_7');
+    await page.getByLabel('Message', { exact: true }).press('Control+Enter');
+    await page.getByText('completed').waitFor();
+    expect(await page.getByLabel('Messages').textContent()).toContain('cus_7');
+    await page.getByLabel(/the model weather-1/).check();
+    await page.getByLabel('Message', { exact: true }).fill('How is the weather?');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('It is', { exact: true }).waitFor();
+    goOn();
+    await page.getByText('It is raining.').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector replays a recording after a change, shows what is different, and writes a test that passes', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'inspector-'));
+    ends.push(() => rmSync(folder, { recursive: true }));
+    const tools = shop();
+    const setup = "import { tools } from '../tools.js';";
+    const { url } = await serve(tools, {
+      recordings: join(folder, 'kept'),
+      tests: { folder: join(folder, 'test'), setup },
+    });
+    const { page, faults } = await visit(url);
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'plant', arguments: { name: 'Oak', size: 3 } }] },
+      { content: 'Planted.' },
+    ]);
+    await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Plant an oak' }]);
+    await page.keyboard.press('3');
+    await page.getByRole('link', { name: /Plant an oak/ }).click();
+    await page.getByRole('button', { name: 'Keep as a recording' }).click();
+    await page.getByText('Kept: Plant an oak').waitFor();
+    await page.keyboard.press('6');
+    await page.getByRole('link', { name: /Plant an oak/ }).click();
+    await page.getByRole('button', { name: 'Replay', exact: true }).click();
+    await page.getByText('The same as before.').waitFor();
+    const plant = tools.offered('plant');
+    tools.register({
+      name: 'plant',
+      description: '',
+      parameters: plant?.parameters ?? {},
+      execute: () => 'Felled',
+    });
+    await page.getByRole('button', { name: 'Replay', exact: true }).click();
+    await page.getByText('It came to something else:').waitFor();
+    expect(await page.locator('.added').allTextContents()).toEqual([expect.stringContaining('Felled')]);
+    tools.register(plant as never);
+    await page.getByRole('button', { name: 'Write a test' }).click();
+    await page.getByRole('button', { name: 'Save as test' }).click();
+    await page.getByText(/Saved as/).waitFor();
+    expect(faults).toEqual([]);
+    expect(runTest(folder, 'plant-an-oak.test.ts')).toMatchObject({ status: 0 });
+  });
+
+  test('the page of createInspector shows texts of others harmlessly', async () => {
+    const tools = shop();
+    const { url } = await serve(tools);
+    const { page, faults } = await visit(`${url}`);
+    await page.goto(`${url.replace(/#.*/, '')}#/tools/hostile`);
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
+    const result = page.getByRole('region', { name: 'Call of hostile' });
+    await result.getByText('success').waitFor();
+    expect(await result.getByLabel('Result for the model').textContent()).toContain('<img src=x onerror=');
+    const shown = (await page.locator('body').textContent()) ?? '';
+    expect(shown).toContain('\\u202e');
+    expect(shown).toContain('\\u001b[31m');
+    expect(['\u202e', '\u001b', '\u0000'].filter((unseen) => shown.includes(unseen))).toEqual([]);
+    expect(shown.length).toBeLessThan(200_000);
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: HOSTILE, arguments: HOSTILE }] },
+      { content: HOSTILE.repeat(10_000) },
+    ]);
+    await runToolLoop({ provider, model: HOSTILE, tools }, [{ role: 'user', content: HOSTILE }]);
+    for (const view of ['calls', 'runs', 'pending', 'recordings', 'tools']) {
+      await page.goto(`${url.replace(/#.*/, '')}#/${view}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    }
+    await page.goto(`${url.replace(/#.*/, '')}#/runs`);
+    await page.locator('.rows a').first().click();
+    await page.getByText('completed').waitFor();
+    expect(await page.evaluate('window.hacked')).toBeUndefined();
+    expect(await page.locator('img, main script').count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector cannot be used by a page of another origin, nor without its token', async () => {
+    const { url, inspector } = await serve(shop());
+    const other = await serve(shop());
+    const { page } = await visit(other.url);
+    const api = url.replace(/#.*/, 'api/calls');
+    const attempt = `fetch(${JSON.stringify(api)}, {
+      method: 'POST',
+      headers: { authorization: 'Bearer ${inspector.token}', 'content-type': 'application/json' },
+      body: '{"tool":"find_orders","arguments":{"customerId":"c"}}',
+    }).then(() => 'called', (error) => String(error))`;
+    // Its own policy keeps it from calling, so that it is asked without one, as the page of an attacker would.
+    const session = await page.context().newCDPSession(page);
+    await session.send('Page.setBypassCSP', { enabled: true });
+    await page.reload();
+    expect(await page.evaluate(attempt)).toContain('Failed to fetch');
+    const { page: bare } = await visit(url.replace(/#.*/, ''));
+    await bare.getByLabel(/Token/).fill(inspector.token);
+    await bare.getByRole('button', { name: 'Open' }).click();
+    await bare.getByRole('link', { name: /find_orders/ }).waitFor();
+  });
+
+  test.each([
+    ['light', 1200],
+    ['dark', 360],
+  ] as const)(
+    'the page of createInspector can be read by everybody, %s, at %i px',
+    async (colorScheme, width) => {
+      const tools = shop();
+      const { url } = await serve(tools, { store: new MemoryRunStore() });
+      const { page } = await visit(url, { colorScheme, viewport: { width, height: 800 } });
+      const provider = new ScriptedProvider([
+        { toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount: 2 } }] },
+      ]);
+      const { state } = await runToolLoop({ provider, model: 'm', tools }, [
+        { role: 'user', content: 'Order' },
+      ]);
+      const found: string[] = [];
+      await tools.execute('find_orders', { customerId: 'c' });
+      const views = [
+        ['tools', '6 of 6 tools'],
+        ['tools/plant', 'What is sent'],
+        ['calls', 'place_order'],
+        ['runs', 'suspended'],
+        [`runs/${state?.runId}`, 'waiting for an answer'],
+        ['chat', 'the offline stand-in'],
+        ['pending', 'Approve'],
+        ['recordings', 'Nothing is kept'],
+      ] as const;
+      for (const [view, content] of views) {
+        await page.goto(`${url.replace(/#.*/, '')}#/${view}`);
+        await page.getByText(content).first().waitFor({ state: 'attached' });
+        if (view === 'tools/plant') {
+          await page.getByRole('button', { name: 'Call', exact: true }).click();
+          await page.getByRole('region', { name: 'Call of plant' }).waitFor();
+          for (const summary of await page.locator('main summary').all()) await summary.click();
+        }
+        found.push(...(await violations(page)).map((violation) => `${view} ${violation}`));
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        if (Number(overflow) > 0) found.push(`${view} is ${overflow} px too wide`);
+      }
+      expect(found).toEqual([]);
+    },
+  );
+
+  test('the page of createInspector is used without a mouse', async () => {
+    const { url } = await serve(shop());
+    const { page } = await visit(url);
+    await page.getByRole('link', { name: /find_orders/ }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('plant');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'plant', level: 1 }).waitFor();
+    await page.waitForFunction("document.activeElement.tagName === 'H1'");
+    await page.keyboard.press('Tab');
+    for (let step = 0; step < 30; step += 1) {
+      const label = await page.evaluate('document.activeElement.labels?.[0]?.textContent ?? ""');
+      if (String(label).startsWith('name required')) break;
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.type('Elm');
+    await page.keyboard.press('Control+Enter');
+    await page.getByRole('region', { name: 'Call of plant' }).waitFor();
+  });
+});
+
+/** Runs a written test by Jest, beside the tools that its setup names. */
+function runTest(folder: string, name: string): { readonly status: number | null; readonly output: string } {
+  const root = process.cwd();
+  const shopFile = JSON.stringify(join(import.meta.dirname, 'shop.ts'));
+  writeFileSync(
+    join(folder, 'tools.ts'),
+    `import { shop } from ${shopFile};\nexport const tools = shop();\n`,
+  );
+  const config = {
+    ...{ rootDir: root, roots: [folder], testMatch: [`**/${name}`], extensionsToTreatAsEsm: ['.ts'] },
+    testEnvironment: 'node',
+    cacheDirectory: join(root, 'node_modules', '.cache', 'toolwright-written-tests'),
+    moduleNameMapper: {
+      '^toolwright$': '<rootDir>/src/index.ts',
+      '^toolwright/testing$': '<rootDir>/src/dev/testing/index.ts',
+      '^@jest/globals$': '<rootDir>/node_modules/@jest/globals',
+      '^(\\.{1,2}/.*)\\.js$': '$1',
+      '^(\\.{1,2}/.*)\\.cjs$': ['$1.cts', '$1.cjs'],
+    },
+    moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
+    transform: TRANSFORM,
+  };
+  writeFileSync(join(folder, 'jest.config.json'), JSON.stringify(config));
+  const args = [
+    '--experimental-vm-modules',
+    'node_modules/jest/bin/jest.js',
+    '--config',
+    join(folder, 'jest.config.json'),
+  ];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  return { status, output: stderr };
+}
+
+const SWC = {
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
+    keepClassNames: true,
+  },
+};
+const TRANSFORM = {
+  '^.+\\.ts$': ['@swc/jest', { ...SWC, module: { type: 'es6' } }],
+  '^.+\\.cts$': ['@swc/jest', { ...SWC, module: { type: 'commonjs' } }],
+};

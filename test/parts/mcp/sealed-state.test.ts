@@ -1,0 +1,42 @@
+import { expect, jest, test } from '@jest/globals';
+import fc from 'fast-check';
+import { SealedState } from '../../../src/surfaces/mcp/server/ask-client.js';
+
+test('only its owner opens what was sealed, only unchanged, and only with the same secret', () => {
+  const state = new SealedState('a secret');
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.string(), fc.nat(), fc.nat(63), (value, owner, place, shift) => {
+      const text = state.seal(value, owner);
+      expect(state.open(text, owner)).toEqual(JSON.parse(JSON.stringify(value)));
+      expect(new SealedState('a secret').open(text, owner)).toEqual(JSON.parse(JSON.stringify(value)));
+      expect(new SealedState('another secret').open(text, owner)).toBeUndefined();
+      expect(new SealedState().open(text, owner)).toBeUndefined();
+      expect(state.open(text, `${owner} `)).toBeUndefined();
+
+      const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+      const at = place % text.length;
+      const changed = text.slice(0, at) + letters[shift] + text.slice(at + 1);
+      if (changed !== text) expect(state.open(changed, owner)).toBeUndefined();
+    }),
+  );
+});
+
+test('what was sealed opens for an hour', () => {
+  const state = new SealedState();
+  const text = state.seal({ n: 1 }, 'ada');
+  const now = Date.now();
+  const clock = jest.spyOn(Date, 'now');
+  try {
+    clock.mockReturnValue(now + 59 * 60 * 1000);
+    expect(state.open(text, 'ada')).toEqual({ n: 1 });
+    clock.mockReturnValue(now + 61 * 60 * 1000);
+    expect(state.open(text, 'ada')).toBeUndefined();
+  } finally {
+    clock.mockRestore();
+  }
+});
+
+test('no text opens by chance', () => {
+  const state = new SealedState();
+  fc.assert(fc.property(fc.string(), (text) => expect(state.open(text, '')).toBeUndefined()));
+});

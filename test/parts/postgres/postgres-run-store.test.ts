@@ -1,0 +1,360 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { RunEntry } from 'toolwright';
+import { InvalidOptionsError } from 'toolwright';
+import { type PostgresOptions, PostgresRunStore } from 'toolwright/postgres';
+import { buildProgram } from '../../processes/build-program.js';
+import { NodeProcess } from '../../processes/node-process.js';
+import { describePostgres } from '../../services/services.js';
+import { runs } from '../../setup/runs.js';
+import { describeRunStore } from '../stores/describe-run-store.js';
+import { endEntry, runCheckpoint, stepEntry } from '../stores/run-checkpoint.js';
+import { expiredState, runState } from '../stores/run-state.js';
+import { LosingProxy } from './losing-proxy.js';
+import { TestSchemas } from './test-schema.js';
+
+const LEASE = 60_000;
+const lease = (claim: string, runId = 'r') => ({ runId, claim, leaseMs: LEASE });
+const held = (claim: string, runId = 'r') => ({ runId, claim });
+
+function contents(entries: readonly RunEntry[] = []): readonly string[] {
+  return entries.map((entry) => (entry.type === 'step' ? entry.open.content : entry.type));
+}
+
+test.each<[PostgresOptions, string]>([
+  [{}, 'neither pool nor connectionString is given'],
+  [{ connectionString: 'postgres://h/d', pool: {} as never }, 'pool is {}'],
+  [{ connectionString: 'postgres://h/d', schema: 'My Schema' }, "schema is 'My Schema'"],
+])('PostgresRunStore refuses the options %j', (options, problem) => {
+  expect(() => new PostgresRunStore(options)).toThrow(problem);
+});
+
+test('PostgresRunStore tells of a wrong connection string without showing it', () => {
+  const open = () => new PostgresRunStore({ connectionString: 7 as never });
+  expect(open).toThrow(InvalidOptionsError);
+  expect(open).toThrow('connectionString is a number');
+});
+
+test.each(['hello there', 'shop', 'postgress://u:pass@h/d', 'postgres:/h/d', 'postgres://u:pa#ss@h/d'])(
+  'PostgresRunStore refuses %j as the address of a database, and does not show it',
+  (connectionString) => {
+    const problem = "Write instead: connectionString: 'postgres://user@host:5432/database'";
+    const open = () => new PostgresRunStore({ connectionString });
+    expect(open).toThrow(InvalidOptionsError);
+    expect(open).toThrow(problem);
+    expect(open).not.toThrow(connectionString);
+  },
+);
+
+test.each([
+  [
+    'postgres://u:12#34@h/d',
+    "connectionString has a '#' where its host is to be: in a password, '#' is written %23",
+  ],
+  ['postgres://u:pa ss@h:99999/d', 'connectionString has the port 99999, and the highest is 65535'],
+  [
+    'postgress://h/d',
+    'connectionString does not begin with postgres:// or postgresql://, but with postgress://',
+  ],
+  ['', 'connectionString is empty'],
+])('PostgresRunStore says what is wrong with the address %j', (connectionString, problem) => {
+  expect(() => new PostgresRunStore({ connectionString })).toThrow(problem);
+});
+
+test.each([
+  'postgres://h/d',
+  'postgres://h:5432/d?application_name=shop@1',
+  'postgresql://u:p%20w@h:5432/d?sslmode=disable',
+  'postgres://u@/d?host=/run/postgresql',
+  'postgres:///d',
+  'postgres://%2Frun%2Fpostgresql/d',
+  '/run/postgresql d',
+  'socket:/run/postgresql?db=d',
+])('PostgresRunStore takes the address %s', async (connectionString) => {
+  await using store = new PostgresRunStore({ connectionString });
+  expect(store).toBeInstanceOf(PostgresRunStore);
+});
+
+test('PostgresRunStore says that nobody answers, after it has tried for as long as it was told', async () => {
+  await using store = new PostgresRunStore({
+    connectionString: 'postgres://x@127.0.0.1:1/x',
+    reconnectMs: 50,
+  });
+  await expect(store.load('r')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+describePostgres('with PostgreSQL', (service) => {
+  const schemas = new TestSchemas(service);
+  const shared = schemas.newSchema();
+  const open = (options: Partial<PostgresOptions> = {}) =>
+    new PostgresRunStore({ connectionString: service.url, schema: schemas.newSchema(), ...options });
+  const [one, other] = [open({ schema: shared }), open({ schema: shared })];
+  const program = buildProgram('test/parts/postgres/store-program.ts');
+
+  afterAll(async () => {
+    program.remove();
+    await one.close();
+    await other.close();
+  });
+
+  /** What a process of its own says, whose clock may be wrong. */
+  async function askProcess(what: string, { schema = shared, aheadMs = 0, at = 0 } = {}) {
+    const clock = `const now = Date.now; Date.now = () => now() + ${aheadMs}`;
+    const flags = [`--import=data:text/javascript,${encodeURIComponent(clock)}`];
+    const place = { folder: process.cwd(), environment: { PATH: process.env.PATH } };
+    await using child = new NodeProcess([...flags, program.file, service.url, schema, what, `${at}`], place);
+    const { exitCode, stdout, stderr } = await child.ended();
+    if (exitCode !== 0) throw new Error(stderr);
+    return JSON.parse(stdout) as { readonly clock: number; readonly outcome?: { readonly status: string } };
+  }
+
+  describeRunStore(
+    'PostgresRunStore',
+    async () => {
+      await Promise.all([one.migrate(), other.migrate()]);
+      await schemas.pool.query(`
+        DELETE FROM ${shared}.runs; DELETE FROM ${shared}.approvals; DELETE FROM ${shared}.kept_results;
+        DELETE FROM ${shared}.schedules`);
+      return { store: one, other, advance: (ms) => schemas.age(shared, ms) };
+    },
+    runs(40),
+  );
+
+  describe('PostgresRunStore.migrate', () => {
+    /** Whether each version was made, and once. */
+    const isMade = async (schema: string) => {
+      const text = `SELECT count(*) > 0 AND count(*) = max(version) AS made FROM ${schema}.migrations`;
+      return (await schemas.pool.query(text)).rows[0]?.made as boolean;
+    };
+
+    test('makes the tables once, however many stores of one process begin at once', async () => {
+      const schema = schemas.newSchema();
+      const stores = Array.from({ length: 8 }, () => open({ schema }));
+      await Promise.all(stores.map((store, index) => store.save(runState(`r${index}`, 1))));
+      expect(await stores[0]?.list()).toMatchObject({ runs: { length: 8 } });
+      expect(await isMade(schema)).toBe(true);
+      await Promise.all(stores.map((store) => store.close()));
+    });
+
+    test('makes the tables once where two processes start at the same moment', async () => {
+      for (let round = 0; round < 3; round += 1) {
+        const schema = schemas.newSchema();
+        const at = Date.now() + 1_000;
+        const told = await Promise.all([1, 2].map(() => askProcess('migrate', { schema, at })));
+        expect(told).toHaveLength(2);
+        expect(await isMade(schema)).toBe(true);
+      }
+    });
+
+    test('leaves nothing half made, and goes on with what another left', async () => {
+      const schema = schemas.newSchema();
+      await schemas.pool.query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.run_entries (id int)`);
+      const store = open({ schema });
+      await expect(store.migrate()).rejects.toThrow('"run_entries" already exists');
+      const { rows } = await schemas.pool.query('SELECT to_regclass($1) AS runs', [`${schema}.runs`]);
+      expect(rows).toEqual([{ runs: null }]);
+      await schemas.pool.query(`DROP TABLE ${schema}.run_entries`);
+      await store.save(runState('r', 1));
+      await store.close();
+    });
+
+    test('needs no right to make anything where all is made', async () => {
+      const [schema, role] = [schemas.newSchema(), service.newName()];
+      await using owner = open({ schema });
+      await owner.migrate();
+      await schemas.pool.query(`
+        CREATE ROLE ${role} LOGIN PASSWORD 'x';
+        GRANT USAGE ON SCHEMA ${schema} TO ${role};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role};`);
+      const url = new URL(service.url);
+      url.username = role;
+      url.password = 'x';
+      const store = open({ schema, connectionString: url.href });
+      await store.begin(lease('a'), runCheckpoint('r'));
+      expect(await store.append(held('a'), [stepEntry('one')])).toBe(true);
+      await store.close();
+      await schemas.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    });
+
+    test('looks through the runs of version 9 for answers that have expired', async () => {
+      const schema = schemas.newSchema();
+      {
+        await using store = open({ schema });
+        for (const state of [expiredState('r'), expiredState('c.1', 'c'), runState('s', 1)])
+          await store.save(state);
+      }
+      await schemas.pool.query(`
+        ALTER TABLE ${schema}.runs DROP COLUMN expires_at, DROP COLUMN turn_of;
+        INSERT INTO ${schema}.runs (run_id, status, revision, state, created_at, changed_at)
+        VALUES ('broken', 'suspended', 1, '{"expiresAt":"2020', 1, 1);
+        DELETE FROM ${schema}.migrations WHERE version > 9`);
+      await using store = open({ schema });
+      expect(await store.expiredRuns({ of: 'others', limit: 9 })).toEqual([{ runId: 'r' }]);
+      expect(await store.expiredRuns({ of: 'turns', limit: 9 })).toEqual([
+        { runId: 'c.1', conversationId: 'c' },
+      ]);
+      const { rows } = await schemas.pool.query(`SELECT min(expires_at) AS at FROM ${schema}.runs`);
+      expect(Number(rows[0]?.at)).toBe(Date.parse('2020-01-01T00:00:00.500Z'));
+    });
+
+    test('refuses tables that a newer version made', async () => {
+      const schema = schemas.newSchema();
+      await using store = open({ schema });
+      await store.migrate();
+      await schemas.pool.query(`INSERT INTO ${schema}.migrations (version) VALUES (99)`);
+      await using older = open({ schema });
+      await expect(older.load('r')).rejects.toThrow(
+        `The schema '${schema}' is of version 99, and this version`,
+      );
+    });
+  });
+
+  describe('PostgresRunStore and a lost connection', () => {
+    test('adds every entry once and in order while its connections are ended', async () => {
+      const name = service.newName();
+      const url = new URL(service.url);
+      url.searchParams.set('application_name', name);
+      await using store = open({ connectionString: url.href });
+      await store.begin(lease('a'), runCheckpoint('r'));
+      const end = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
+      const texts = Array.from({ length: 100 }, (_, index) => `${index}`);
+      let ended = 0;
+      for (const text of texts) {
+        const isLost = Number(text) % 5 === 0;
+        // At the same moment: before it is sent, while it is carried out, or after.
+        const [told, { rowCount }] = await Promise.all([
+          store.append(held('a'), [stepEntry(text)]),
+          isLost ? schemas.pool.query(end, [name]) : { rowCount: 0 },
+        ]);
+        ended += rowCount ?? 0;
+        expect(told).toBe(true);
+      }
+      expect(ended).toBeGreaterThan(10);
+      expect(contents((await store.read('r'))?.entries)).toEqual(texts);
+    });
+
+    test('tells the truth of every method whose answer is lost', async () => {
+      await using proxy = await LosingProxy.before(service.url);
+      await using store = open({ connectionString: proxy.through(service.url) });
+      await store.migrate();
+      let expected = 0;
+      const lost = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+        proxy.loseNextAnswer();
+        const value = await work();
+        expected += 1;
+        expect(proxy.lost).toBe(expected);
+        return value;
+      };
+      await lost(() => store.save(runState('r', 1)));
+      expect(await lost(() => store.load('r'))).toEqual(runState('r', 1));
+      expect(await lost(() => store.claim(lease('a')))).toEqual({
+        status: 'claimed',
+        state: runState('r', 1),
+      });
+      expect(await store.claim(lease('a'))).toEqual({ status: 'taken' });
+      expect(await lost(() => store.renew(lease('a')))).toBe(true);
+      expect(await lost(() => store.release(held('a'), runState('r', 2)))).toBe(true);
+      expect(await lost(() => store.release(held('a')))).toBe(true);
+      expect(await store.release(held('a'))).toBe(false);
+      await store.claim(lease('b'));
+      expect(await lost(() => store.checkpoint(held('b'), runCheckpoint('r')))).toBe(true);
+      expect(await lost(() => store.append(held('b'), [stepEntry('one')]))).toBe(true);
+      expect(await lost(() => store.end(held('b'), [endEntry('done')]))).toBe(true);
+      expect(contents((await store.read('r'))?.entries)).toEqual(['one', 'end']);
+      const seized = await lost(() => store.seize({ ...lease('c'), from: 'nobody' }));
+      expect(seized).toMatchObject({ status: 'claimed', run: { status: 'ended' } });
+      expect(await lost(() => store.remove(held('c')))).toBe(true);
+      expect(await store.remove(held('c'))).toBe(false);
+      await lost(() => store.begin(lease('a', 's'), runCheckpoint('s')));
+      await expect(store.begin(lease('a', 's'), runCheckpoint('s'))).rejects.toMatchObject({
+        name: 'RunClaimed',
+      });
+      expect(await lost(() => store.append(held('b', 's'), [stepEntry('stale')]))).toBe(false);
+      expect(await lost(() => store.list())).toMatchObject({ runs: [{ runId: 's', generation: 1 }] });
+      expect(await lost(() => store.removeOlderThan(0))).toBe(0);
+    });
+
+    test('takes the same entries given again, after a failure, for the same write', async () => {
+      await using proxy = await LosingProxy.before(service.url);
+      await using store = open({ connectionString: proxy.through(service.url), reconnectMs: 0 });
+      await store.begin(lease('a'), runCheckpoint('r'));
+      const entries = [stepEntry('one')];
+      proxy.loseNextAnswer();
+      await expect(store.append(held('a'), entries)).rejects.toThrow('Connection terminated');
+      expect(await store.append(held('a'), entries)).toBe(true);
+      expect(contents((await store.read('r'))?.entries)).toEqual(['one']);
+      proxy.loseNextAnswer();
+      await expect(store.end(held('a'), [])).rejects.toThrow('Connection terminated');
+      expect(await store.end(held('a'), [])).toBe(true);
+    });
+
+    test('gives up a statement that takes too long, and works on', async () => {
+      const schema = schemas.newSchema();
+      await using store = open({ schema, statementTimeoutMs: 300 });
+      await store.begin(lease('a'), runCheckpoint('r'));
+      const blocker = await schemas.pool.connect();
+      await blocker.query(`BEGIN; SELECT 1 FROM ${schema}.runs FOR UPDATE`);
+      await expect(store.append(held('a'), [stepEntry('one')])).rejects.toThrow('statement timeout');
+      await blocker.query('ROLLBACK');
+      blocker.release();
+      expect(await store.append(held('a'), [stepEntry('two')])).toBe(true);
+      expect(contents((await store.read('r'))?.entries)).toEqual(['two']);
+    });
+  });
+
+  describe('PostgresRunStore and a pool of the application', () => {
+    test('uses it and never ends it', async () => {
+      const pool = new pg.Pool({ connectionString: service.url, max: 2 });
+      const schema = schemas.newSchema();
+      const store = new PostgresRunStore({ pool, schema });
+      await store.save(runState('r', 1));
+      await store.close();
+      expect(pool.ended).toBe(false);
+      expect((await pool.query(`SELECT run_id FROM ${schema}.runs`)).rows).toEqual([{ run_id: 'r' }]);
+      expect(pool.idleCount).toBe(pool.totalCount);
+      await pool.end();
+    });
+
+    test('has the same for several schemas in one', async () => {
+      const pool = new pg.Pool({ connectionString: service.url, max: 1 });
+      const stores = [1, 2].map(() => new PostgresRunStore({ pool, schema: schemas.newSchema() }));
+      await Promise.all(stores.map((store, index) => store.save(runState('r', index + 1))));
+      const kept = await Promise.all(stores.map((store) => store.load('r')));
+      expect(kept.map((state) => state?.revision)).toEqual([1, 2]);
+      await pool.end();
+    });
+  });
+
+  describe('PostgresRunStore and processes', () => {
+    test('ends leases by the server’s clock, whatever clock a process has', async () => {
+      const schema = schemas.newSchema();
+      await using store = open({ schema });
+      await store.save(runState('suspended', 1));
+      await store.claim(lease('a', 'suspended'));
+      await store.begin(lease('a'), runCheckpoint('r'));
+      const hour = 3_600_000;
+      const ahead = await askProcess('claimLost', { schema, aheadMs: hour });
+      expect(ahead.clock).toBeGreaterThan(Date.now() + hour / 2);
+      expect(ahead.outcome).toEqual({ status: 'missing' });
+      expect((await askProcess('claim', { schema, aheadMs: hour })).outcome).toEqual({ status: 'taken' });
+      await schemas.age(schema, LEASE);
+      const behind = await askProcess('claimLost', { schema, aheadMs: -hour });
+      expect(behind.outcome).toMatchObject({ status: 'claimed', run: { runId: 'r', generation: 2 } });
+      await askProcess('begun', { schema, aheadMs: -hour });
+      const [begun, first] = [await store.read('begun'), await store.read('r')];
+      expect(begun?.createdAt).toBeGreaterThanOrEqual(first?.createdAt ?? 0);
+      expect((begun?.leaseEnd ?? 0) - (begun?.createdAt ?? 0)).toBeGreaterThanOrEqual(LEASE);
+      expect((begun?.leaseEnd ?? 0) - (begun?.createdAt ?? 0)).toBeLessThan(LEASE + 30_000);
+    });
+
+    test('gives each lost run to one of two processes', async () => {
+      const schema = schemas.newSchema();
+      await using store = open({ schema });
+      await store.begin(lease('a'), runCheckpoint('r'));
+      await schemas.age(schema, LEASE);
+      const at = Date.now() + 1_000;
+      const told = await Promise.all([1, 2].map(() => askProcess('claimLost', { schema, at })));
+      expect(told.map(({ outcome }) => outcome?.status).sort()).toEqual(['claimed', 'missing']);
+    });
+  });
+});

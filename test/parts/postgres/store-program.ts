@@ -1,0 +1,27 @@
+import { PostgresRunStore } from '../../../src/durable/postgres/index.js';
+
+/** Does one thing with a store and says as JSON what came of it. */
+const [url = '', schema = '', what = '', at = '0'] = process.argv.slice(2);
+await using store = new PostgresRunStore({ connectionString: url, schema });
+const lease = { claim: `of ${process.pid}`, leaseMs: 60_000 };
+const zero = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
+/** Turns to look at the clock: two processes that wait for a timer would not begin together. */
+while (performance.timeOrigin + performance.now() < Number(at));
+
+async function work(): Promise<unknown> {
+  if (what === 'migrate') return store.migrate();
+  if (what === 'claimLost') return store.claimLost(lease);
+  if (what === 'claim') return store.claim({ ...lease, runId: 'suspended' });
+  const progress = {
+    messages: [],
+    toolCalls: [],
+    iterations: 0,
+    usage: zero,
+    retries: { byTool: [], unknown: 0 },
+  };
+  const checkpoint = { ...progress, version: 3, status: 'running', runId: what, revision: 0 } as const;
+  return store.begin({ ...lease, runId: what }, checkpoint);
+}
+
+console.log(JSON.stringify({ clock: Date.now(), outcome: await work() }));

@@ -1,0 +1,24 @@
+import { readEvents, type ServerEvent } from '../../../src/surfaces/satellite/client/chat-transport.js';
+
+/** An event with its data read. */
+export interface ReadEvent extends Omit<ServerEvent, 'data'> {
+  // biome-ignore lint/suspicious/noExplicitAny: what a test looks at is the test's business
+  readonly data: any;
+}
+
+/** Posts and gives the events as they come. */
+export async function* postForEvents(
+  url: string,
+  body: unknown,
+  options: RequestInit = {},
+): AsyncGenerator<ReadEvent> {
+  const response = await fetch(`${url}/v1/chat`, {
+    method: 'POST',
+    ...options,
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...options.headers },
+    body: JSON.stringify(body),
+  });
+  if (response.headers.get('content-type') !== 'text/event-stream; charset=utf-8' || response.body === null)
+    throw new Error(`no events: ${response.status} ${await response.text()}`);
+  for await (const event of readEvents(response.body)) yield { ...event, data: JSON.parse(event.data) };
+}

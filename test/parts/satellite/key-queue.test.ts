@@ -1,0 +1,64 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { KeyQueue } from '../../../src/surfaces/satellite/server/create-assistant-handler.js';
+
+const never = new AbortController().signal;
+
+test('work of one key runs one after the other in order of arrival, that of others does not wait', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c'), leaves: fc.boolean(), fails: fc.boolean() })),
+      fc.scheduler(),
+      async (jobs, scheduler) => {
+        const queue = new KeyQueue();
+        const running = new Map<string, number>();
+        const order: number[] = [];
+        const ends = jobs.map(({ key, leaves, fails }, index) => {
+          const controller = new AbortController();
+          const isFirst = jobs.findIndex((job) => job.key === key) === index;
+          const end = queue.run(key, controller.signal, async () => {
+            expect(running.get(key)).toBeUndefined();
+            running.set(key, index);
+            order.push(index);
+            await scheduler.schedule(Promise.resolve());
+            running.delete(key);
+            if (fails) throw new Error('failed');
+            return index;
+          });
+          if (leaves && !isFirst) controller.abort(new Error('left'));
+          return end;
+        });
+        const settled = Promise.allSettled(ends);
+        await scheduler.waitFor(settled);
+        for (const [index, outcome] of (await settled).entries()) {
+          const { key, leaves, fails } = jobs[index]!;
+          const isFirst = jobs.findIndex((job) => job.key === key) === index;
+          const reason = leaves && !isFirst ? 'left' : fails ? 'failed' : undefined;
+          expect(outcome.status === 'rejected' ? outcome.reason.message : undefined).toBe(reason);
+        }
+        for (const key of ['a', 'b', 'c']) {
+          const own = order.filter((index) => jobs[index]?.key === key);
+          expect(own).toEqual([...own].sort((one, other) => one - other));
+        }
+      },
+    ),
+  );
+});
+
+test('who leaves lets nobody pass who is behind', async () => {
+  const queue = new KeyQueue();
+  const first = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const running = queue.run('a', never, async () => {
+    await first.promise;
+    order.push('first');
+  });
+  const leave = new AbortController();
+  const gone = queue.run('a', leave.signal, async () => void order.push('gone'));
+  const third = queue.run('a', never, async () => void order.push('third'));
+  leave.abort(new Error('left'));
+  await expect(gone).rejects.toThrow('left');
+  first.resolve();
+  await Promise.all([running, third]);
+  expect(order).toEqual(['first', 'third']);
+});

@@ -1,0 +1,288 @@
+import 'reflect-metadata';
+import { describe, expect, test } from '@jest/globals';
+import { Exclude, Expose, Transform, Type } from 'class-transformer';
+import {
+  Allow,
+  IsArray,
+  IsDate,
+  IsEnum,
+  IsIn,
+  IsInt,
+  IsNotEmpty,
+  IsOptional,
+  IsString,
+  Length,
+  Matches,
+  Max,
+  MaxLength,
+  Min,
+  MinLength,
+  ValidateIf,
+  ValidateNested,
+} from 'class-validator';
+import { Param } from 'toolwright/decorators';
+import { classModel } from '../../../src/tools/schema/class-model.js';
+import { writeParameters } from '../../../src/tools/schema/write-schema.js';
+
+enum Color {
+  Red = 'red',
+}
+
+function schemaOf(target: new () => object, groups?: readonly string[]) {
+  const written = writeParameters({ class: target, groups });
+  if (!written.ok) throw new Error(written.faults.map(({ problem }) => problem).join('; '));
+  return written.schema;
+}
+
+function modelOf(target: new () => object, groups?: readonly string[]) {
+  const read = classModel(target, groups);
+  if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
+  return read.model;
+}
+
+describe('what a class is read from', () => {
+  test('nobody calls its constructor', () => {
+    let calls = 0;
+    class Counted {
+      @IsInt() n = 1;
+      constructor() {
+        calls += 1;
+      }
+    }
+    schemaOf(Counted);
+    expect(calls).toBe(0);
+  });
+
+  test('the model is kept by class and groups, never by name', () => {
+    const make = (decorate: PropertyDecorator) => {
+      class Args {}
+      decorate(Args.prototype, 'value');
+      return Args;
+    };
+    const [One, Other] = [make(IsInt()), make(IsString())];
+    expect(modelOf(One)).toBe(modelOf(One));
+    expect(modelOf(One, ['a', 'b'])).toBe(modelOf(One, ['b', 'a']));
+    expect(modelOf(One).properties[0]?.type).toEqual({ kind: 'scalar', name: 'integer' });
+    expect(modelOf(Other).properties[0]?.type).toEqual({ kind: 'scalar', name: 'string' });
+  });
+
+  test('@Param alone is enough, and wins over rules keyword by keyword', () => {
+    class Dto {
+      @Param('Plain') name!: string;
+      @Param({ type: () => Number, maximum: 5 }) @Max(10) @Min(0) n!: number;
+      @Param({ required: false, items: () => String }) tags!: string[];
+      @Param({ default: 'x' }) mode!: string;
+      @Param({ name: 'from_date' }) from!: Date;
+    }
+    expect(schemaOf(Dto)).toEqual({
+      type: 'object',
+      properties: {
+        name: { type: 'string', description: 'Plain' },
+        n: { type: 'number', minimum: 0, maximum: 5 },
+        tags: { type: 'array', items: { type: 'string' } },
+        mode: { type: 'string', default: 'x' },
+        from_date: { type: 'string', format: 'date-time' },
+      },
+      required: ['name', 'n', 'from_date'],
+    });
+    expect(modelOf(Dto).properties.at(-1)).toMatchObject({ name: 'from_date', key: 'from' });
+  });
+
+  test('an explicit schema on a property wins over its rules, which then run at call time', () => {
+    class Dto {
+      @Param({ schema: { type: 'string', pattern: '^x' } }) @MaxLength(3) value!: string;
+    }
+    expect(schemaOf(Dto).properties).toEqual({ value: { type: 'string', pattern: '^x' } });
+    expect(modelOf(Dto).remaining).not.toBe('none');
+  });
+
+  test('arrays get their items from each, @Type or @Param', () => {
+    class Dto {
+      @IsString({ each: true }) @MaxLength(5, { each: true }) @IsNotEmpty({ each: true }) words!: string[];
+      @IsEnum(Color, { each: true }) colors!: Color[];
+      @Type(() => Number) numbers!: number[];
+      @IsDate({ each: true }) dates!: Date[];
+      @IsString({ each: true }) set!: Set<string>;
+      @IsInt({ each: true }) map!: Map<string, number>;
+    }
+    expect(schemaOf(Dto).properties).toEqual({
+      words: { type: 'array', items: { type: 'string', maxLength: 5, minLength: 1 } },
+      colors: { type: 'array', items: { type: 'string', enum: ['red'] } },
+      numbers: { type: 'array', items: { type: 'number' } },
+      dates: { type: 'array', items: { type: 'string', format: 'date-time' } },
+      set: { type: 'array', items: { type: 'string' } },
+      map: { type: 'object', additionalProperties: { type: 'integer' } },
+    });
+  });
+
+  test('an array of which nothing more is known is a fault', () => {
+    class Dto {
+      @IsArray() things!: unknown[];
+    }
+    expect(classModel(Dto)).toMatchObject({ ok: false, faults: [{ property: 'things' }] });
+  });
+
+  test('several bounds give the stricter one, several patterns all hold', () => {
+    class Dto {
+      @Length(1, 10) @MinLength(3) @MaxLength(20) @Matches(/^a/) @Matches(/z$/) value!: string;
+    }
+    expect(schemaOf(Dto).properties?.value).toEqual({
+      type: 'string',
+      minLength: 3,
+      maxLength: 10,
+      pattern: '^a',
+      allOf: [{ pattern: 'z$' }],
+    });
+  });
+});
+
+test('a @Type that leads nowhere is a fault that names import cycles', () => {
+  class Dto {
+    @Type(() => undefined as never) one!: unknown;
+    @Type(() => {
+      throw new ReferenceError('Cannot access X before initialization');
+    })
+    two!: unknown;
+  }
+  const read = classModel(Dto);
+  expect(read.ok ? [] : read.faults.map(({ property, problem }) => [property, problem])).toEqual([
+    ['one', 'property Dto.one: its type reference gave undefined'],
+    ['two', 'property Dto.two: its type reference threw: Cannot access X before initialization'],
+  ]);
+});
+
+test('two lists of values leave what both allow, and class-validator judges as well', () => {
+  class Dto {
+    @IsIn(['a', 'b']) @IsIn(['b', 'c']) both!: string;
+    @IsIn(['a']) @IsIn(['z']) none!: string;
+  }
+  expect(schemaOf(Dto).properties).toEqual({
+    both: { type: 'string', enum: ['b'] },
+    none: { type: 'string', enum: ['a'] },
+  });
+  expect(modelOf(Dto).remaining).not.toBe('none');
+});
+
+describe('class-transformer', () => {
+  test('@Expose gives the name, @Exclude takes a property away', () => {
+    class Dto {
+      @IsString() @Expose({ name: 'full_name' }) fullName!: string;
+      @IsString() @Exclude() secret!: string;
+      @IsString() @Exclude({ toPlainOnly: true }) password!: string;
+      @IsString() @Expose({ name: 'out', toPlainOnly: true }) inside!: string;
+      @IsString() @Expose({ groups: ['admin'] }) role!: string;
+    }
+    expect(schemaOf(Dto).required).toEqual(['full_name', 'password', 'inside']);
+    expect(modelOf(Dto).properties[0]).toMatchObject({ name: 'full_name', key: 'fullName' });
+  });
+
+  test('@Exclude on the class leaves only what is exposed', () => {
+    @Exclude()
+    class Dto {
+      @IsString() hidden!: string;
+      @IsString() @Expose() shown!: string;
+    }
+    expect(schemaOf(Dto).required).toEqual(['shown']);
+  });
+
+  test('the value after a @Transform is judged by class-validator as well', () => {
+    class Dto {
+      @Transform(({ value }) => String(value).trim()) @MaxLength(5) value!: string;
+    }
+    expect(schemaOf(Dto).properties).toEqual({ value: { type: 'string', maxLength: 5 } });
+    expect(modelOf(Dto).remaining).not.toBe('none');
+  });
+});
+
+describe('inheritance', () => {
+  class Base {
+    @IsString() id!: string;
+    @MaxLength(5) @Param('The name') name!: string;
+  }
+  class Sub extends Base {
+    @IsInt() extra!: number;
+    @MinLength(1) declare name: string;
+  }
+
+  test('properties of the base come first, and a subclass never leaks into its base', () => {
+    expect(schemaOf(Sub).required).toEqual(['id', 'name', 'extra']);
+    expect(schemaOf(Base).required).toEqual(['id', 'name']);
+    expect(schemaOf(Base).properties?.name).toEqual({
+      type: 'string',
+      description: 'The name',
+      maxLength: 5,
+    });
+  });
+
+  test('rules of the class replace those of its base on the same property, as class-validator does', () => {
+    expect(schemaOf(Sub).properties?.name).toEqual({ type: 'string', description: 'The name', minLength: 1 });
+  });
+});
+
+describe('optional and conditional', () => {
+  class Dto {
+    @IsString() kind!: string;
+    @ValidateIf((dto: Dto) => dto.kind === 'a') @IsString() @MinLength(2) value!: string;
+    @IsOptional() @IsInt() n?: number;
+    @Allow() note!: string;
+    @IsInt({ validateIf: () => false }) maybe!: number;
+  }
+
+  test('@ValidateIf drops the constraints, allows null and absence, and runs at call time', () => {
+    expect(schemaOf(Dto)).toEqual({
+      type: 'object',
+      properties: {
+        kind: { type: 'string' },
+        value: { type: ['string', 'null'] },
+        n: { type: 'integer' },
+        note: { type: 'string' },
+        maybe: { type: 'number' },
+      },
+      required: ['kind'],
+    });
+    expect(modelOf(Dto).remaining).not.toBe('none');
+  });
+});
+
+describe('groups, as class-validator reads them', () => {
+  class Dto {
+    @IsInt({ groups: ['update'] }) id!: number;
+    @MaxLength(5, { groups: ['create'] }) @MinLength(1, { always: true }) @IsIn(['x']) name!: string;
+    @IsString() free!: string;
+  }
+
+  test('without groups every rule applies', () => {
+    expect(schemaOf(Dto).required).toEqual(['id', 'name', 'free']);
+    expect(schemaOf(Dto).properties?.name).toMatchObject({ enum: ['x'] });
+  });
+
+  test('with groups only their rules and those that always apply; a property without any is optional', () => {
+    expect(schemaOf(Dto, ['create'])).toEqual({
+      type: 'object',
+      properties: {
+        id: { type: 'number' },
+        name: { type: 'string', minLength: 1, maxLength: 5 },
+        free: { type: 'string' },
+      },
+      required: ['name'],
+    });
+  });
+
+  test('where nothing else tells the type, rules of other groups do', () => {
+    class Loose {
+      @IsInt({ groups: ['update'] }) @Max(5, { groups: ['update'] }) value!: number | null;
+    }
+    expect(schemaOf(Loose, ['create'])).toEqual({
+      type: 'object',
+      properties: { value: { type: 'integer' } },
+      required: [],
+    });
+  });
+
+  test('nested classes are read under the same groups', () => {
+    class Outer {
+      @ValidateNested({ always: true }) inner!: Dto;
+    }
+    expect(schemaOf(Outer, ['update']).properties?.inner?.required).toEqual(['id', 'name']);
+  });
+});

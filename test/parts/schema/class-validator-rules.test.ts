@@ -1,0 +1,141 @@
+import { describe, expect, test } from '@jest/globals';
+import * as cv from 'class-validator';
+import fc from 'fast-check';
+import { classModel } from '../../../src/tools/schema/class-model.js';
+import {
+  CLASS_VALIDATOR_RULES,
+  RUN_AT_CALL_TIME,
+  ruleMeaning,
+} from '../../../src/tools/schema/class-validator-rules.js';
+import { writeParameters } from '../../../src/tools/schema/write-schema.js';
+import { validatedProperties, validationRules } from '../../../src/tools/validators/validation-rules.js';
+import { runs } from '../../setup/runs.js';
+import { compileSchema } from './compile-schema.js';
+import { DECORATOR_ROWS, type DecoratorRow } from './decorator-rows.js';
+import { dtoWith } from './dto-with.js';
+import { SAMPLE_VALUES } from './sample-values.js';
+
+/** Exports that are no property decorators, and `ValidateNested`, which has a test of its own. */
+const OTHER_EXPORTS = [
+  'ValidatorConstraint',
+  'ValidationError',
+  'ValidationTypes',
+  'Validator',
+  'MetadataStorage',
+];
+
+/** Array rules say nothing of the items, so they come with a rule that does. */
+function dtoOf({ decorate, designType, schema }: DecoratorRow) {
+  const isArray = (schema as { type?: unknown }).type === 'array';
+  return isArray
+    ? dtoWith([decorate, cv.IsString({ each: true })], Array)
+    : dtoWith([decorate], designType ?? Object);
+}
+
+describe('one row per decorator', () => {
+  test.each(DECORATOR_ROWS.map((row, index) => [`${row.name} (row ${index})`, row] as const))(
+    '%s gives the schema that was worked out by hand',
+    (_, row) => {
+      const Dto = dtoOf(row);
+      const written = writeParameters({ class: Dto });
+      expect(written).toEqual({
+        ok: true,
+        schema: {
+          type: 'object',
+          properties: { value: row.schema },
+          required: row.optional ? [] : ['value'],
+        },
+      });
+      const read = classModel(Dto);
+      expect(read.ok && read.model.remaining !== 'none').toBe(row.calls);
+    },
+  );
+
+  test('every decorator that class-validator exports has a row here', () => {
+    const decorators = Object.entries(cv)
+      .filter(([name, value]) => typeof value === 'function' && /^[A-Z]/.test(name))
+      .map(([name]) => name)
+      .filter((name) => !OTHER_EXPORTS.includes(name) && name !== 'ValidateNested');
+    const rows = new Set(DECORATOR_ROWS.map(({ name }) => name));
+    expect(decorators.filter((name) => !rows.has(name))).toEqual([]);
+  });
+
+  test('every rule that class-validator records is in the table, or has no rule name of its own', () => {
+    const unknown = DECORATOR_ROWS.filter((row) => {
+      const rules = validationRules(dtoWith([row.decorate])).get('value') ?? [];
+      return rules.some(({ role, name = '' }) => role === 'custom' && !(name in CLASS_VALIDATOR_RULES));
+    });
+    expect(unknown.map(({ name }) => name)).toEqual(['Validate', 'ValidateBy']);
+  });
+
+  test('what runs at call time only is listed, and says no more than that it is text', () => {
+    for (const name of RUN_AT_CALL_TIME) {
+      expect(CLASS_VALIDATOR_RULES[name]?.([])).toEqual({ hint: 'string', keywords: {}, exact: false });
+    }
+  });
+
+  test('validatedProperties lists the own properties in declaration order', () => {
+    class Base {
+      @cv.IsInt() a!: number;
+    }
+    class Sub extends Base {
+      @cv.IsInt() c!: number;
+      @cv.IsInt() b!: number;
+    }
+    expect(validatedProperties(Sub)).toEqual(['c', 'b']);
+  });
+});
+
+describe('the schema agrees with class-validator on values of every kind', () => {
+  const rows = DECORATOR_ROWS.filter(({ name }) => !['Validate', 'ValidatePromise', 'IsEnum'].includes(name));
+  test.each(rows.map((row, index) => [`${row.name} (row ${index})`, row] as const))(
+    '%s: what class-validator accepts, the schema accepts; where it is exact, nothing more',
+    (_, row) => {
+      const Dto = dtoOf(row);
+      const written = writeParameters({ class: Dto });
+      const accepts = compileSchema(written.ok ? written.schema : {});
+      // class-validator itself crashes on numbers in exponential notation when it counts decimal places.
+      const samples = row.name === 'IsNumber' ? SAMPLE_VALUES.filter((one) => one !== 1e-7) : SAMPLE_VALUES;
+      for (const value of samples.filter((sample) => isOfKind(sample, row.schema))) {
+        const instance = Object.assign(new Dto(), { value });
+        const isValid = cv.validateSync(instance).length === 0;
+        const fits = accepts({ value });
+        if (isValid) expect([value, fits]).toEqual([value, true]);
+        if (!row.calls) expect([value, fits]).toEqual([value, isValid]);
+      }
+    },
+  );
+});
+
+/** The declared type decides between kinds of values; dates arrive as instances and are tested elsewhere. */
+function isOfKind(value: unknown, schema: { type?: unknown; format?: unknown }): boolean {
+  if (schema.format === 'date-time') return false;
+  const type = [schema.type ?? []].flat()[0];
+  switch (type) {
+    case undefined:
+      return true;
+    case 'integer':
+    case 'number':
+      return typeof value === 'number';
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+test('an address that is taken for certain is one for class-validator too', () => {
+  const enough = ruleMeaning('isEmail', []).enough;
+  const part = fc.stringMatching(/^[a-zA-Z0-9._+-]{1,12}$/);
+  const address = fc.tuple(part, part, part).map(([user, host, tld]) => `${user}@${host}.${tld}`);
+  fc.assert(
+    fc.property(fc.oneof(address, fc.emailAddress()), (text) => {
+      if (enough?.test(text)) expect(cv.isEmail(text)).toBe(true);
+    }),
+    { numRuns: runs(300) },
+  );
+  expect(enough?.test('mara.lindt@shop.example.com')).toBe(true);
+  expect(ruleMeaning('isEmail', [{ host_blacklist: ['x.com'] }]).enough).toBeUndefined();
+});

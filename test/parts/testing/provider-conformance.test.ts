@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { providerConformance } from 'toolwright/testing';
+import { CAPABILITIES } from '../../../src/dev/testing/conformance/bench.js';
+import { PROVIDERS } from './conformance-backends.js';
+
+describe.each(PROVIDERS)('$name', (provider) => {
+  for (const { title, run } of providerConformance(provider)) test(title, run);
+});
+
+test('the guide says of each thing that a provider may be without what it is', () => {
+  const guide = readFileSync('docs/testing.md', 'utf8');
+  const named = guide.matchAll(/^\| ((?:`[a-z-]+`(?:, )?)+) +\|/gm);
+  const names = Array.from(named, ([, cell = '']) => cell.replaceAll('`', '').split(', ')).flat();
+  expect(CAPABILITIES.filter((name) => !names.includes(name))).toEqual([]);
+});

@@ -1,0 +1,119 @@
+import { describe, expect, test } from '@jest/globals';
+import { docCommentAt, docKeywords, parseDocComment } from '../../../src/dev/typegen/comments/doc-comment.js';
+
+describe('the words of a comment', () => {
+  test('lines broken for an editor are one; paragraphs, lists and code stay', () => {
+    const { summary } = parseDocComment(
+      `*
+     * One
+     * two.
+     *
+     * - three
+     *   four
+     * - five
+     *
+     * \`\`\`ts
+     * a();
+     *   b();
+     * \`\`\`
+     `.slice(1),
+    );
+    expect(summary).toBe('One two.\n\n- three four\n- five\n\n```ts\na();\n  b();\n```');
+  });
+
+  test('remarks are part of it, links are their words, inline tags are tags', () => {
+    const comment = parseDocComment(`
+     * A {@link Order} and {@link Page | a page} {@minimum 1}
+     * @remarks More.
+     `);
+    expect(comment.summary).toBe('A Order and a page\n\nMore.');
+    expect(comment.tags).toEqual([{ name: 'minimum', text: '1' }]);
+  });
+
+  test('a mail address or a decorator in a sentence is no tag', () => {
+    expect(parseDocComment(' Write to a@b.org, or use @Tool for it. ').summary).toBe(
+      'Write to a@b.org, or use @Tool for it.',
+    );
+  });
+});
+
+describe('@param', () => {
+  test.each([
+    ['@param id The id', 'id', 'The id'],
+    ['@param id - The id', 'id', 'The id'],
+    ['@param {string} id The id', 'id', 'The id'],
+    ['@param {string} [id=1] The id', 'id', 'The id'],
+    ['@param page.size How many', 'page.size', 'How many'],
+    ['@param id', 'id', ''],
+    ['@param $id_1 x', '$id_1', 'x'],
+  ])('%s', (line, name, text) => {
+    expect(parseDocComment(`\n * ${line}\n `).params.get(name)?.summary).toBe(text);
+  });
+
+  test('tags behind its words are the parameter’s, tags on lines of their own the method’s', () => {
+    const comment = parseDocComment(
+      '\n * @param limit At most @minimum 1 @maximum 5\n * @deprecated Use other\n ',
+    );
+    expect(comment.params.get('limit')).toMatchObject({
+      summary: 'At most',
+      tags: [
+        { name: 'minimum', text: '1' },
+        { name: 'maximum', text: '5' },
+      ],
+    });
+    expect(comment.tags).toEqual([{ name: 'deprecated', text: 'Use other' }]);
+  });
+});
+
+describe('the comment at a declaration', () => {
+  test('is the last one before it, other comments in between or not', () => {
+    const text = 'x;\n/** No. */\n/** Yes. */\n// line\n@Tool() run() {}';
+    expect(docCommentAt(text, 2)?.summary).toBe('Yes.');
+  });
+
+  test('is none where only plain comments stand', () => {
+    expect(docCommentAt('/* no */ // no\n/**/ run() {}', 0)).toBeUndefined();
+  });
+
+  test('does not reach past the code before', () => {
+    expect(docCommentAt('/** Of a. */ a: string; b: number', 23)).toBeUndefined();
+  });
+});
+
+describe('tags as keywords', () => {
+  test('bounds, patterns, formats, examples and defaults, by JSON Schema’s names', () => {
+    const { keywords, fallback, problems } = docKeywords(
+      parseDocComment(`
+       * @minimum 0 @exclusiveMaximum 1e3
+       * @pattern ^a\\d+$
+       * @format email
+       * @uniqueItems
+       * @example "x"
+       * @example plain
+       * @default {"a": [1]}
+       * @deprecated
+       `),
+    );
+    expect(problems).toEqual([]);
+    expect(keywords).toEqual({
+      minimum: 0,
+      exclusiveMaximum: 1000,
+      pattern: '^a\\d+$',
+      format: 'email',
+      uniqueItems: true,
+      deprecated: true,
+      examples: ['x', 'plain'],
+    });
+    expect(fallback).toEqual({ text: '{"a": [1]}', value: { a: [1] } });
+  });
+
+  test.each(['@integer', '@asType integer', '@type {integer}', '@int'])('%s is a whole number', (tag) => {
+    expect(docKeywords(parseDocComment(` ${tag} `)).isInteger).toBe(true);
+  });
+
+  test('what cannot be read is a problem and no keyword', () => {
+    const { keywords, problems } = docKeywords(parseDocComment('\n * @minLength long\n * @pattern [\n '));
+    expect(keywords).toEqual({});
+    expect(problems).toEqual(['its @minLength cannot be read: "long"', 'its @pattern cannot be read: "["']);
+  });
+});

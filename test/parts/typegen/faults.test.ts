@@ -1,0 +1,307 @@
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { generate } from '../../../src/dev/typegen/generate.js';
+import { ROOT } from '../../structure/repository.js';
+import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
+import { generateFrom, generateTool, smallProject } from './small-project.js';
+
+afterAll(closeCompilers);
+
+const CASES: readonly (readonly [
+  string,
+  { readonly before?: string; readonly param: string; readonly path: string; readonly problem: string },
+])[] = [
+  ['a function', { param: 'x: () => void', path: 'x', problem: 'is a function' }],
+  [
+    'a function in a list in a property',
+    { param: 'x: { a: { b: (() => void)[] } }', path: 'x.a.b[]', problem: 'is a function' },
+  ],
+  [
+    'a method of an interface',
+    { before: 'interface I { run(): void }', param: 'x: I', path: 'x.run', problem: 'is a function' },
+  ],
+  ['a symbol', { param: 'x: symbol', path: 'x', problem: 'is a symbol' }],
+  [
+    'a type parameter',
+    {
+      param: 'x: { id: string }): void {}\n  @Tool() other<T>(y: T',
+      path: 'y',
+      problem: 'is T, a generic type',
+    },
+  ],
+  ['never', { param: 'x: never', path: 'x', problem: 'is never' }],
+  ['undefined', { param: 'x: undefined', path: 'x', problem: 'has no value in JSON' }],
+  ['a promise', { param: 'x: Record<string, Promise<string>>', path: 'x{}', problem: 'is a promise' }],
+  ['a map by dates', { param: 'x: Map<Date, string>', path: 'x', problem: 'is a Map whose keys are Date' }],
+  [
+    'a map by objects, in a property',
+    {
+      param: 'x: { a: ReadonlyMap<{ id: number }, string> }',
+      path: 'x.a',
+      problem: 'keys are { id: number; }',
+    },
+  ],
+  [
+    'a map by names or objects',
+    { param: 'x: Map<string | RegExp, 1>', path: 'x', problem: 'keys are RegExp' },
+  ],
+  ['a map by lists', { param: 'x: Map<string[], 1>[]', path: 'x[]', problem: 'keys are string[]' }],
+  ['a map by booleans', { param: 'x: Map<boolean, 1>', path: 'x', problem: 'keys are boolean' }],
+  ['a map by bigints', { param: 'x: Map<bigint, 1>', path: 'x', problem: 'keys are bigint' }],
+  ['a map by symbols', { param: 'x: Map<symbol, 1>', path: 'x', problem: 'keys are symbol' }],
+  ['an ArrayBuffer', { param: 'x: [ArrayBuffer]', path: 'x[0]', problem: 'is an ArrayBuffer' }],
+  [
+    'a class with methods',
+    {
+      before: 'export class Money { cents = 0; add() {} }',
+      param: 'x: Money',
+      path: 'x',
+      problem: 'is the class Money, which has methods (add)',
+    },
+  ],
+  [
+    'a class that is not exported',
+    {
+      before: 'class Line { sku = "" }',
+      param: 'x: Line',
+      path: 'x',
+      problem: 'is the class Line, which is not exported',
+    },
+  ],
+  [
+    'a class that works with its arguments',
+    {
+      before: 'export class P { x: number; constructor(at: { x: number }) { this.x = at.x; } }',
+      param: 'x: P',
+      path: 'x',
+      problem: 'is the class P, whose constructor works with arguments',
+    },
+  ],
+  [
+    'an abstract class',
+    {
+      before: 'export abstract class P { x = 1 }',
+      param: 'x: P',
+      path: 'x',
+      problem: 'cannot be called, because it is abstract',
+    },
+  ],
+  [
+    'a type without end',
+    {
+      before: 'type Deep<T> = { value: T; next?: Deep<T[]> };',
+      param: 'x: Deep<string>',
+      path: '',
+      problem: 'has a type that does not end',
+    },
+  ],
+  [
+    'a pattern that is none',
+    { param: '/** @pattern ( */ x: string', path: 'x', problem: 'its @pattern cannot be read: "("' },
+  ],
+  [
+    'a bound that is no number',
+    {
+      before: 'interface I { /** @minimum two */ size: number }',
+      param: 'x: I',
+      path: 'x.size',
+      problem: 'its @minimum cannot be read: "two"',
+    },
+  ],
+];
+
+describe('what cannot be a schema is a fault with its place', () => {
+  test.each(CASES)('%s', async (_, { before, param, path, problem }) => {
+    const { faults } = await generateTool(`  @Tool() run(${param}): void {}`, before);
+    expect(faults).toHaveLength(1);
+    const [fault] = faults;
+    expect(fault?.problem).toContain(problem);
+    expect(fault?.path?.startsWith(path)).toBe(true);
+    expect(fault?.file.endsWith('/src/tools.ts')).toBe(true);
+    expect(fault?.where).toMatch(/^Tools\.(run|other), parameter [xy]$/);
+    expect(fault?.fix).not.toBe('');
+  });
+
+  test('all of them at once, each with its line', async () => {
+    const { faults } = await generateTool(
+      '  @Tool() run(a: symbol,\n    b: number,\n    c: { d: () => void }) {}',
+    );
+    expect(faults.map(({ where, path, line }) => [where, path, line])).toEqual([
+      ['Tools.run, parameter a', 'a', 4],
+      ['Tools.run, parameter c', 'c.d', 6],
+    ]);
+  });
+
+  test('a property of a DTO class, once, however many tools take it', async () => {
+    const before = 'export class Dto { name = ""; fn!: () => void }';
+    const { faults } = await generateTool('  @Tool() run(a: Dto, b: Dto[]) {}', before);
+    expect(faults.map(({ where, path }) => [where, path])).toEqual([['Dto', 'fn']]);
+  });
+});
+
+describe('toolwright generate refuses what discovery could not use', () => {
+  test('a destructured parameter that does not take all arguments', async () => {
+    const { faults } = await generateTool(
+      '  @Tool() run({ a }: { a: string },\n  b: number) {}\n  @Tool() lone({ a }: { a: string }) {}',
+    );
+    expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
+      ['Tools.run, parameter #0', 'is destructured, so that it has no name to offer', 4],
+      ['Tools.lone, parameter #0', 'is destructured, so that it has no name to offer', 6],
+    ]);
+  });
+
+  test('but not one that takes all of them, has a name elsewhere, or is filled', async () => {
+    const { faults } = await generateTool(
+      `  @Tool() dto({ a }: Dto, context: ToolContext) {}
+  @Tool() args(@Args() { a }: { a: string }) {}
+  @Tool() named(@Param({ name: 'at' }) { a }: { a: string }, b: number) {}
+  @Tool() filled(@Req() { a }: { a: string }) {}
+  @Tool({ parameters: { type: 'object' } }) explicit({ a }: { a: string }) {}`,
+      "import { Req } from '@nestjs/common'; export class Dto { a = ''; }",
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test('a generic toolset, though not an abstract one or one that is extended', async () => {
+    const { faults } = await generateFrom({
+      'src/tools.ts': `import { Tool, Toolset } from 'toolwright';
+        @Toolset() export class Open<T> { @Tool('A') a(x: T) {} }
+        @Toolset() export abstract class Base<T> { @Tool('A') a(x: T) {} }
+        export class Bare<T> { @Tool('A') a(x: T) {} }
+        @Toolset() export class Closed extends Base<string> {}`,
+    });
+    expect(faults.map(({ where, problem, line }) => [where, problem, line])).toEqual([
+      ['Open', 'is a generic toolset, and nothing says what its type parameters are', 2],
+    ]);
+  });
+});
+
+describe('a class whose file imports the generated file', () => {
+  const TOOLS = "import { Tool } from 'toolwright';\nexport class Tools { @Tool('A') a(x: string) {} }\n";
+  const faultsOf = async (line: string) => (await generateFrom({ 'src/tools.ts': line + TOOLS })).faults;
+
+  test.each([
+    ["import { toolsets } from './toolwright.gen.js';\n", 1],
+    ["\n// All of them.\nimport './toolwright.gen';\n", 3],
+    ["export * from '../src/toolwright.gen.ts';\n", 1],
+  ])('is refused: %j', async (line, number) => {
+    const [fault, ...others] = await faultsOf(line);
+    expect(others).toEqual([]);
+    expect(fault).toMatchObject({
+      line: number,
+      where: 'Tools',
+      file: expect.stringMatching(/src\/tools\.ts$/),
+    });
+    expect(fault?.problem).toMatch(/^stands in a file that imports the generated file \('\S+toolwright\.gen/);
+    expect(fault?.fix).toContain('a file of its own');
+  });
+
+  test.each(VERSIONS)(
+    'is refused behind a mapped path, once the file is there, with TypeScript %s',
+    async (version) => {
+      const files = {
+        'src/tools.ts': `import '@/toolwright.gen.js';\nimport '@/old/toolwright.gen.js';\n${TOOLS}`,
+        'src/toolwright.gen.ts': 'export const toolsets = [];\n',
+        'src/old/toolwright.gen.ts': 'export const toolsets = [];\n',
+      };
+      const toolwright = [join(ROOT, 'test/parts/typegen/fixtures/toolwright.ts')];
+      using project = smallProject(files, { paths: { toolwright, '@/*': ['./src/*'] } });
+      const view = (await compilerOf(version)).open(join(project.folder, 'tsconfig.json'));
+      const { faults } = generate({ view, folder: project.folder });
+      expect(faults.map(({ line, where }) => [line, where])).toEqual([[1, 'Tools']]);
+    },
+  );
+
+  test('is refused where the class is a DTO, too', async () => {
+    const { faults } = await generateFrom({
+      'src/tools.ts': TOOLS.replace('x: string', 'x: Dto').replace(
+        'export',
+        "import { Dto } from './dto.js';\nexport",
+      ),
+      'src/dto.ts': "import './toolwright.gen.js';\nexport class Dto { a = '' }\n",
+    });
+    expect(faults.map(({ where }) => where)).toEqual(['Dto']);
+  });
+
+  test.each([
+    "import type { toolsets } from './toolwright.gen.js';\n",
+    "export type * from './toolwright.gen.js';\n",
+    "import './other/toolwright.gen.js';\n",
+    "const later = () => import('./toolwright.gen.js');\n",
+  ])('is taken where nothing is loaded with it: %j', async (line) => {
+    expect(await faultsOf(line)).toEqual([]);
+  });
+});
+
+describe('what is no fault', () => {
+  test('whatever @Param({ schema }), @Tool({ parameters }) or @Context says', async () => {
+    const { faults, text } = await generateTool(`
+      @Tool() run(@Param({ schema: {} }) a: () => void, @Param({ type: () => String }) b: symbol) {}
+      @Tool({ parameters: { type: 'object' } }) explicit(a: symbol) {}
+      @Tool() context(@Context() a: { fn(): void }, b: ToolContext | undefined, c?: AbortSignal) {}`);
+    expect(faults).toEqual([]);
+    expect(text).toContain("{ name: 'b', inject: 'context' }");
+    expect(text).toContain("{ name: 'c', inject: 'signal' }");
+  });
+
+  test('whatever decorators of another package fill', async () => {
+    const before = `import { Body, createParamDecorator, Req } from '@nestjs/common';
+      const CurrentUser = createParamDecorator(() => ({ id: '1' }));`;
+    const { faults, text } = await generateTool(
+      '  @Tool() run(@CurrentUser() me: { save(): void }, @CurrentUser() id: { id: string }, @Req() req: Request, @Body() a: { x: 1 }) {}',
+      before,
+    );
+    expect(faults).toEqual([]);
+    expect(text.replace(/\s+/g, ' ')).toContain(
+      "parameters: [ { name: 'me' }, { name: 'id' }, { name: 'req' }, { name: 'a', schema:",
+    );
+  });
+
+  test('what a property of a DTO class says itself, or that it is excluded', async () => {
+    const before = `import { Exclude } from 'class-transformer';
+      export class Dto { @Param({ type: () => String }) fn!: () => void; @Exclude() gone!: symbol; kept = 1 }`;
+    const { faults, text } = await generateTool('  @Tool() run(a: Dto, b: string) {}', before);
+    expect(faults).toEqual([]);
+    expect(text).toContain('fn: { schema: {} },\n    kept: { optional: true');
+    expect(text).not.toContain('gone');
+  });
+
+  test('a result that cannot be said: it is left unsaid, with a warning', async () => {
+    const { faults, warnings, text } = await generateTool('  @Tool() run<T>(): T[] { throw 0; }');
+    expect(faults).toEqual([]);
+    expect(warnings.map(({ where }) => where)).toEqual(['Tools.run, its result']);
+    expect(text).not.toContain('output');
+  });
+});
+
+describe('warnings', () => {
+  test('a class that is not exported is left out', async () => {
+    const { warnings, tools } = await generateFrom({
+      'src/tools.ts':
+        "import { Tool } from 'toolwright';\nclass Hidden { @Tool() run() {} }\nnew Hidden();\n",
+    });
+    expect(tools).toBe(0);
+    expect(warnings.map(({ where, problem }) => `${where} ${problem}`)).toEqual([
+      'Hidden is not exported, so that nothing can be generated for it',
+    ]);
+  });
+
+  test('a class in a namespace, which cannot be imported', async () => {
+    const { warnings } = await generateTool(
+      '  @Tool() run() {}',
+      'export namespace Inner { export class Hidden { @Tool() run() {} } }',
+    );
+    expect(warnings.map(({ where, line, fix }) => [where, line, fix])).toEqual([
+      ['Hidden', 2, 'export class Hidden, at the top of its file'],
+    ]);
+  });
+
+  test('a @param that no parameter has', async () => {
+    const { warnings } = await generateTool(
+      '  /** @param old The old name */\n  @Tool() run(fresh: string) {}',
+    );
+    expect(warnings.map(({ problem }) => problem)).toEqual([
+      'its comment describes a parameter old, which it does not have',
+    ]);
+  });
+});

@@ -1,0 +1,25 @@
+import type { DescribedSchema, JsonSchema } from 'toolwright';
+import type { MethodDraft } from '../../../src/dev/typegen/analysis/class-draft.js';
+import { CodeReference } from '../../../src/dev/typegen/types/type-walk.js';
+import { fromGenerated } from '../../../src/tools/schema/from-generated.js';
+import { writeParameters } from '../../../src/tools/schema/write-schema.js';
+
+/** The arguments' schema of a described method with one parameter, `value`, as discovery would offer it. */
+export function offeredSchema(method: MethodDraft | undefined): JsonSchema {
+  const [parameter] = method?.parameters ?? [];
+  const definitions = Object.fromEntries(
+    [...(method?.definitions ?? [])].map(([name, schema]) => [name, loaded(schema)]),
+  );
+  const described = fromGenerated(loaded(parameter?.schema ?? {}), definitions);
+  const written = writeParameters({ properties: [{ name: 'value', ...described, required: true }] });
+  if (!written.ok) throw new Error(JSON.stringify(written.faults));
+  return written.schema;
+}
+
+/** What the printed file would be once it is loaded: `Date` is the class, not its name. */
+function loaded(node: unknown): DescribedSchema {
+  if (node instanceof CodeReference) return globalThis[node.name as keyof typeof globalThis];
+  if (Array.isArray(node)) return node.map(loaded) as unknown as DescribedSchema;
+  if (typeof node !== 'object' || node === null) return node as unknown as DescribedSchema;
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, loaded(value)]));
+}

@@ -1,0 +1,278 @@
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { defineTool, ToolRegistry } from 'toolwright';
+import { describeClasses } from '../../../src/dev/typegen/analysis/describe-classes.js';
+import type { WrittenSchema } from '../../../src/dev/typegen/types/type-walk.js';
+import { type SchemaTest, schemaTest } from '../../../src/tools/checking/schema-test.js';
+import { closeCompilers, compilerOf, VERSIONS } from './compilers.js';
+import { offeredSchema } from './offered-schema.js';
+import { type SmallProject, smallProject, WITH_PLATFORM } from './small-project.js';
+
+afterAll(closeCompilers);
+
+type Version = (typeof VERSIONS)[number];
+
+/** What is generated for the first tool of a project. */
+async function describedTool({ folder }: SmallProject, version: Version = '7.0') {
+  const view = (await compilerOf(version)).open(join(folder, 'tsconfig.json'));
+  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const [draft] = describeClasses(scan);
+  expect(scan.faults).toEqual([]);
+  return draft?.tools?.[0];
+}
+
+/** What is generated for a parameter of this type; each member of `Given` is one of its properties. */
+async function schemaOf(declarations: string, version?: Version) {
+  const text = `import { Tool } from 'toolwright';\n${declarations}\nexport class Tools { @Tool() run(value: Given) {} }`;
+  using project = smallProject({ 'src/tools.ts': text }, declarations.includes('URL') ? WITH_PLATFORM : {});
+  const tool = await describedTool(project, version);
+  const schema = tool?.parameters[0]?.schema ?? {};
+  const fits: SchemaTest = (value) => schemaTest(offeredSchema(tool))({ value });
+  return { schema, fits, properties: schema.properties as Readonly<Record<string, WrittenSchema>> };
+}
+
+describe('keys of a template literal type', () => {
+  test('stand beside properties of other names', async () => {
+    const { fits } = await schemaOf(
+      'interface Given { id: string; "a.b"?: number; [key: `x-${string}`]: unknown }',
+    );
+    expect(fits({ id: 'a' })).toBe(true);
+    expect(fits({ id: 'a', 'a.b': 1, 'x-size': 2 })).toBe(true);
+    expect(fits({ id: 'a', other: 1 })).toBe(false);
+    expect(fits({ id: 'a', a_b: 1 })).toBe(false);
+  });
+
+  test.each(VERSIONS)('may be of several such types, with TypeScript %s in one order', async (version) => {
+    const { schema, fits } = await schemaOf(
+      'interface Given { [key: `y-${number}`]: string; [key: `x-${string}`]: number }',
+      version,
+    );
+    expect(fits({ 'x-a': 1, 'y-2': 'b' })).toBe(true);
+    expect(fits({ 'y-b': 'b' })).toBe(false);
+    expect(fits({ 'x-a': true })).toBe(false);
+    expect(schema.additionalProperties).toEqual({ anyOf: [{ type: 'number' }, { type: 'string' }] });
+  });
+
+  test('are named to a model that sends another one', async () => {
+    using project = smallProject({
+      'src/tools.ts':
+        "import { Tool } from 'toolwright';\nexport class Tools { @Tool() run(value: { [key: `x-${string}`]: number }) {} }",
+    });
+    const parameters = offeredSchema(await describedTool(project));
+    const tool = defineTool({ name: 'run', description: 'Runs', parameters, execute: () => 'done' });
+    const { content } = await new ToolRegistry()
+      .register(tool)
+      .call({ name: 'run', arguments: { value: { 'x-a': 1, 'y-rate': 2 } } });
+    expect(content).toContain('value.y-rate: this key must match pattern "^x-');
+  });
+
+  test('are any keys where the type takes any', async () => {
+    const { schema } = await schemaOf('interface Given { [key: `x-${string}`]: 1; [key: string]: number }');
+    expect(schema).toEqual({ type: 'object', additionalProperties: { type: 'number' } });
+  });
+});
+
+test('@integer says that numbers are whole wherever they stand in the value', async () => {
+  const { properties } = await schemaOf(`interface Given {
+    /** @integer */ or: number | null;
+    /** @integer */ text: number | string;
+    /** @integer */ list: (number | null)[] | null;
+    /** @integer */ record: Record<string, number>;
+    /** @integer */ other: Record<string, unknown>;
+  }`);
+  expect(properties).toEqual({
+    or: { type: ['integer', 'null'] },
+    text: { anyOf: [{ type: 'integer' }, { type: 'string' }] },
+    list: { type: ['array', 'null'], items: { type: ['integer', 'null'] } },
+    record: { type: 'object', additionalProperties: { type: 'integer' } },
+    other: { type: 'object', additionalProperties: true },
+  });
+});
+
+describe('tags of a parameter in the comment of its method', () => {
+  test.each([
+    ['in a comment of one line', '/** Find. @param size How many @minimum 1 @integer */'],
+    ['behind its words', '/** Find.\n * @param size How many @minimum 1 @integer\n */'],
+    ['on a line under it', '/** Find.\n * @param size How many\n *   @minimum 1\n *   @integer\n */'],
+    [
+      'on lines of their own after it',
+      '/** Find.\n * @param size How many\n * @integer\n *\n * @minimum 1 */',
+    ],
+    [
+      'beside others',
+      '/** Find. @param other Which @maxLength 5 @param size How many @minimum 1 @integer */',
+    ],
+    [
+      'before its result',
+      '/** Find. @param size How many @minimum 1 @integer @returns a thing @deprecated */',
+    ],
+  ])('%s are the parameter’s', async (_, comment) => {
+    const { tool, warnings } = await commented(comment);
+    expect(warnings).toEqual([]);
+    expect(tool?.description).toMatch(/^Find\./);
+    expect(tool?.parameters[0]?.schema).toEqual({ type: 'integer', description: 'How many', minimum: 1 });
+  });
+
+  test.each([
+    ['/** Find. @minimum 1 */', 'minimum'],
+    ['/** Find.\n * @default 5\n * @param size How many */', 'default'],
+    ['/** Find.\n * @param size How many\n * @returns a number\n * @pattern x */', 'pattern'],
+  ])('%s: one of no parameter is told', async (comment, name) => {
+    const { warnings } = await commented(comment);
+    expect(warnings).toMatchObject([
+      { where: 'Tools.run', problem: `its comment has a @${name} that belongs to no parameter` },
+    ]);
+  });
+
+  /** What is generated for a method with this comment. */
+  async function commented(comment: string) {
+    const text = `import { Tool } from 'toolwright';\nexport class Tools {\n${comment}\n@Tool() run(size: number, other: string) {} }`;
+    using project = smallProject({ 'src/tools.ts': text });
+    const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
+    const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+    const [draft] = describeClasses(scan);
+    return { tool: draft?.tools?.[0], warnings: scan.warnings };
+  }
+});
+
+describe('@default', () => {
+  test('is a value that the property can have', async () => {
+    const rows = [
+      ['number', '5', 5],
+      ['number', '`-0.5`', -0.5],
+      ['string', '5', '5'],
+      ['string', '1.0', '1.0'],
+      ['string', 'true', 'true'],
+      ['string', 'plain words', 'plain words'],
+      ['string', '"quoted"', 'quoted'],
+      ['boolean', 'false', false],
+      ['string | null', 'null', null],
+      ['number | string', '5', 5],
+      ['"a" | "b"', "'a'", 'a'],
+      ['1 | "1"', '1', 1],
+      ['string[]', '["a"]', ['a']],
+      ['{ a?: number }', '{}', {}],
+      ['Date', '2030-01-01', '2030-01-01'],
+      ['URL', 'https://example.com/', 'https://example.com/'],
+      ['unknown', 'plain words', 'plain words'],
+    ] as const;
+    const properties = await defaulted(rows);
+    const found = rows.map(([type, said], index) => [type, said, properties[index]?.default]);
+    expect(found).toEqual(rows);
+    expect(properties.filter((one) => 'description' in one)).toEqual([]);
+  });
+
+  test('of no such value is told to the model in words', async () => {
+    const rows = [
+      ['number', 'the current year'],
+      ['number', '"5"'],
+      ['boolean', 'yes'],
+      ['Date', 'now'],
+      ['URL', 'the home page'],
+      ['"a" | "b"', 'c'],
+      ['5', '6'],
+      ['string[]', 'none'],
+      ['number | null', 'as many as there are'],
+      ['Line', 'one line'],
+    ] as const;
+    const properties = await defaulted(rows, 'How it is. ');
+    expect(properties.map(({ description }) => description)).toEqual(
+      rows.map(([, said]) => `How it is.\n\nDefault: ${said}`),
+    );
+    expect(properties.filter((one) => 'default' in one)).toEqual([]);
+  });
+
+  test('of a part of a parameter makes that part optional', async () => {
+    using project = smallProject({
+      'src/tools.ts': `import { Tool } from 'toolwright';
+        export class Tools {
+          /** @param page.size How many. @default 20
+           * @param page.from The first. */
+          @Tool() run(page: { size: number; from: number }) {}
+        }`,
+    });
+    const tool = await describedTool(project);
+    expect(tool?.parameters[0]?.schema).toEqual({
+      type: 'object',
+      properties: {
+        size: { type: 'number', description: 'How many.', default: 20 },
+        from: { type: 'number', description: 'The first.' },
+      },
+      required: ['from'],
+    });
+  });
+
+  test('of nothing says nothing', async () => {
+    const properties = await defaulted([
+      ['string', 'undefined'],
+      ['string', ''],
+    ]);
+    expect(properties).toEqual([{ type: 'string' }, { type: 'string' }]);
+  });
+});
+
+describe('the default of a destructured property', () => {
+  test.each(VERSIONS)('is the default of that property, TypeScript %s', async (version) => {
+    using project = smallProject({
+      'src/tools.ts': `import { Args, Tool } from 'toolwright';
+        const SIZE = 20 as const;
+        interface Given {
+          text: string;
+          limit?: number;
+          /** @default 1 */ order: 'up' | 'down';
+          page: { size: number; from: string; deep?: { a: number } };
+          at: number;
+          tags?: string[];
+          'other-name': boolean;
+        }
+        export class Tools {
+          @Tool() run(@Args() {
+            text, limit = 10, order: way = 'up', page: { size = SIZE, deep: { a = 1 } = {} } = { from: 'start' },
+            at = Date.now(), tags = [], 'other-name': other = true, ...rest
+          }: Given) {}
+        }`,
+    });
+    const tool = await describedTool(project, version);
+    expect(tool?.parameters[0]?.schema).toEqual({
+      type: 'object',
+      properties: {
+        text: { type: 'string' },
+        limit: { type: 'number', default: 10 },
+        order: { type: 'string', enum: ['up', 'down'], description: 'Default: 1', default: 'up' },
+        page: {
+          type: 'object',
+          properties: {
+            size: { type: 'number', default: 20 },
+            from: { type: 'string' },
+            deep: {
+              type: 'object',
+              properties: { a: { type: 'number', default: 1 } },
+              required: [],
+              default: {},
+            },
+          },
+          required: ['from'],
+          default: { from: 'start' },
+        },
+        at: { type: 'number' },
+        tags: { type: 'array', items: { type: 'string' }, default: [] },
+        'other-name': { type: 'boolean', default: true },
+      },
+      required: ['text'],
+    });
+  });
+});
+
+/** What is generated for properties of these types with these words behind `@default`. */
+async function defaulted(
+  rows: readonly (readonly [type: string, said: string, ...rest: unknown[]])[],
+  words = '',
+): Promise<readonly WrittenSchema[]> {
+  const members = rows.map(
+    ([type, said], index) => `/** ${words}@default ${said} */ it${index}?: ${type};\n`,
+  );
+  const { properties } = await schemaOf(
+    `export class Line { sku!: string }\ninterface Given {\n${members.join('')}}`,
+  );
+  return Object.values(properties);
+}

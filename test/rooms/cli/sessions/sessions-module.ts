@@ -1,1 +1,0 @@
-export { AgentSessions } from '../../../../src/cli/agent-sessions.js';

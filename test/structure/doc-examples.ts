@@ -1,0 +1,117 @@
+import { dirname, join, relative } from 'node:path';
+import { doors, publicNames } from './doors.js';
+import { ROOT, readText } from './repository.js';
+import { readSource, type SourceFile } from './source-tree.js';
+import { parseTypeScript } from './syntax.js';
+
+/** A block of code out of a docstring or a page. */
+export interface DocExample {
+  readonly path: string;
+  readonly line: number;
+  readonly code: string;
+}
+
+const NAMES = 'test/structure/example-names.ts';
+
+/** The `ts` blocks in all docstrings of a file, without the stars before the lines. */
+export function docExamples({ path, text }: SourceFile): DocExample[] {
+  return [...text.matchAll(/^[ \t]*\/\*\*[\s\S]*?\*\//gm)].flatMap((comment) =>
+    [...comment[0].matchAll(/```ts\n([\s\S]*?)```/g)].map((block) => ({
+      path,
+      line: text.slice(0, comment.index + block.index).split('\n').length + 1,
+      code: (block[1] ?? '').replace(/^[ \t]*\*[ ]?/gm, '').trimEnd(),
+    })),
+  );
+}
+
+/** The `ts` blocks of a page of the manual. */
+export function pageExamples(path: string, text: string): DocExample[] {
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(({ index, 1: code = '' }) => ({
+    path,
+    line: text.slice(0, index).split('\n').length + 1,
+    code: code.trimEnd(),
+  }));
+}
+
+/** A file that the compiler can check: the example with the imports that it takes for granted. */
+export function completeExample(example: DocExample, folder: string): string {
+  const code = asModule(example.code.replaceAll('{ … }', '{}'));
+  const taken = new Set(declaredIn(code));
+  const imports = sourcesOfNames(example, folder).flatMap(({ from, names }) => {
+    const used = names.filter((name) => !taken.has(name) && new RegExp(`\\b${name}\\b`).test(code));
+    for (const name of used) taken.add(name);
+    return used.length === 0 ? [] : [`import { ${used.join(', ')} } from '${from}';`];
+  });
+  return `${imports.join(' ')} ${code}\nexport {};\n`;
+}
+
+interface NameSource {
+  readonly from: string;
+  readonly names: readonly string[];
+}
+
+/** Where names come from, the nearest first: the example's own file, the package, the application around it. */
+function sourcesOfNames({ path }: DocExample, folder: string): readonly NameSource[] {
+  const local = (file: string) => ({ from: specifier(folder, file), names: exportsOf(file) });
+  return [...(path.endsWith('.ts') ? [local(path)] : []), ...entries(), local(NAMES)];
+}
+
+let known: readonly NameSource[] | undefined;
+
+function entries(): readonly NameSource[] {
+  known ??= doors().map((door) => ({
+    from: door.name,
+    names: [...new Set(publicNames(door).map(({ name }) => name))].filter((name) => name !== 'default'),
+  }));
+  return known;
+}
+
+const read = new Map<string, readonly string[]>();
+
+function exportsOf(file: string): readonly string[] {
+  const names = read.get(file) ?? [
+    ...new Set(readSource(file, readText(file)).exports.names.map(({ name }) => name)),
+  ];
+  read.set(file, names);
+  return names;
+}
+
+function specifier(folder: string, file: string): string {
+  return join(
+    relative(join(ROOT, folder), ROOT),
+    dirname(file),
+    file.split('/').at(-1)?.replace(/\.ts$/, '.js') ?? '',
+  );
+}
+
+/** Examples of methods stand alone in a docstring; the compiler wants a class around them. */
+function asModule(code: string): string {
+  return parses(code) ? code : `abstract class Example extends ExampleToolset { ${code}\n}`;
+}
+
+function parses(code: string): boolean {
+  try {
+    parseTypeScript(code);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function declaredIn(code: string): string[] {
+  const declared = code.matchAll(
+    /\b(?:const|let|class|function|interface|type|enum)\s+(?:\{([^}]*)\}|(\w+))/g,
+  );
+  const imported = code.matchAll(/\bimport\s+(?:type\s+)?\{([^}]*)\}/g);
+  return [...declared, ...imported].flatMap(([, several = '', one = '']) => [
+    one,
+    ...several.split(',').map(
+      (name) =>
+        name
+          .split(/:| as /)
+          .at(-1)
+          ?.replace('type ', '')
+          .trim() ?? '',
+    ),
+  ]);
+}

@@ -1,0 +1,129 @@
+import { expect, test } from '@jest/globals';
+import { readManifest } from './repository.js';
+import { packageImports, readSource, sourceTree } from './source-tree.js';
+
+/** The one place that knows a third-party package. */
+const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
+  'class-validator': /^src\/tools\/(validators|dto)\//,
+  'class-transformer': /^src\/tools\/(validators|dto)\//,
+  tsyringe: /^src\/tools\/(discovery\/containers|tsyringe)\//,
+  acorn: /^src\/tools\/discovery\//,
+  'expr-eval-fork': /^src\/toolbox\/builtin\//,
+  'jsonc-parser': /^src\/dev\/cli\//,
+  openai: /^src\/models\/openai\//,
+  '@modelcontextprotocol/server': /^src\/surfaces\/mcp\//,
+  '@modelcontextprotocol/client': /^src\/surfaces\/mcp\/client\//,
+  '@modelcontextprotocol/node': /^src\/surfaces\/mcp\/server\//,
+  '@ai-sdk/provider': /^src\/models\/ai-sdk\//,
+  '@opentelemetry/api': /^src\/observe\/opentelemetry\//,
+  bullmq: /^src\/durable\/bullmq\//,
+  'pg-boss': /^src\/durable\/pg-boss\//,
+  pg: /^src\/durable\/postgres\//,
+  'just-bash': /^src\/toolbox\/virtual-shell\//,
+  unbash: /^src\/toolbox\/shell\//,
+  croner: /^src\/run\/schedules\//,
+  diff: /^src\/toolbox\/files\//,
+  yaml: /^src\/toolbox\/skills\//,
+  'ipaddr.js': /^src\/toolbox\/network\//,
+  '@mdream/js': /^src\/toolbox\/web\//,
+  ignore: /^src\/toolbox\/files\//,
+  winston: /^src\/observe\/winston\//,
+  typescript: /^src\/dev\/typegen\/compiler\//,
+  '@nestjs/common': /^src\/surfaces\/nestjs\//,
+  '@nestjs/core': /^src\/surfaces\/nestjs\//,
+  rxjs: /^src\/surfaces\/nestjs\//,
+  // Whichever door is opened first has to bring it: the classes behind it are decorated when they load.
+  'reflect-metadata': /^(src|decorators)\/(.+\/)?index\.ts$/,
+};
+
+/** Application code declares DTOs and injects as any user would. */
+const OPEN_TO_EXAMPLES = new Set([
+  'class-validator',
+  'class-transformer',
+  'tsyringe',
+  '@nestjs/common',
+  '@nestjs/core',
+  'rxjs',
+  'zod',
+  '@sinclair/typebox',
+  '@modelcontextprotocol/client',
+  'pg',
+  'esbuild',
+]);
+
+/** The files whose job is to load what they are told. */
+const LOADERS_BY_NAME = [
+  // The module whose tools are listed; the compiler of the user's project.
+  'src/dev/cli/open-module.ts',
+  'src/dev/typegen/compiler/load-compiler.ts',
+];
+
+test('a third-party package is imported by its doorkeeper only', () => {
+  const strangers = sourceTree().flatMap((file) =>
+    packageImports(file)
+      .filter((name) => !mayImport(file.path, name))
+      .map((name) => `${file.path} imports ${name}`),
+  );
+  expect(strangers).toEqual([]);
+});
+
+test('every package that the sources import is declared for users', () => {
+  const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = readManifest();
+  const undeclared = sourceTree().flatMap((file) => {
+    const declared = { ...dependencies, ...peerDependencies };
+    const known = file.path.startsWith('examples/') ? { ...declared, ...devDependencies } : declared;
+    return packageImports(file).filter((name) => !Object.hasOwn(known, name));
+  });
+  expect([...new Set(undeclared)]).toEqual([]);
+});
+
+test('every dependency and peer dependency is imported somewhere in the package', () => {
+  const { dependencies = {}, peerDependencies = {} } = readManifest();
+  const imported = new Set(sourceTree().flatMap(packageImports));
+  const unused = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !imported.has(name));
+  expect(unused).toEqual([]);
+});
+
+test('bundlers are told to keep every door that loads reflect-metadata', () => {
+  const { sideEffects } = readManifest();
+  const doors = sourceTree().filter((file) => packageImports(file).includes('reflect-metadata'));
+  const kept = doors.map(({ path }) => `./dist/${path.replace(/\.ts$/, '.js')}`);
+  // What several doors share may land in a chunk; what makes room for the metadata comes before them.
+  const others = [
+    './dist/chunks/*.js',
+    './dist/src/tools/dto/index.js',
+    './dist/src/core/metadata/extensible-reflect.js',
+  ];
+  expect([...sideEffects].sort()).toEqual([...kept, ...others].sort());
+});
+
+test('modules whose name is computed are loaded in one known file only', () => {
+  const computed = sourceTree().filter(({ imports }) =>
+    imports.some(({ specifier }) => specifier === undefined),
+  );
+  expect(computed.map(({ path }) => path)).toEqual(LOADERS_BY_NAME);
+});
+
+test('every way to name a module is seen', () => {
+  const text = `
+    import a from 'a';
+    import type { B } from 'b/deep';
+    export { c } from '@scope/c/deep';
+    type D = import('d').D;
+    const e = await import('e');
+    const load = createRequire(import.meta.url);
+    const f = load('f').default;
+    const g = load.resolve('g');
+    const h = require('h') as H;
+    const i = createRequire(import.meta.url)('i');
+    const j = loadedCopies('j');
+    import k = require('k');
+  `;
+  const names = packageImports(readSource('src/run/loop/x.ts', text));
+  expect(names.sort()).toEqual(['@scope/c', 'a', 'b', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k']);
+});
+
+function mayImport(path: string, name: string): boolean {
+  if (path.startsWith('examples/') && OPEN_TO_EXAMPLES.has(name)) return true;
+  return DOORKEEPERS[name]?.test(path) ?? false;
+}
