@@ -2,7 +2,6 @@
 // npm run measure:stores [-- <number of runs>]; the database is that of the tests.
 import pg from 'pg';
 import { PostgresRunStore } from '../../dist/src/durable/postgres/index.js';
-import { runStatements } from '../../dist/src/durable/postgres/run-statements.js';
 import findServices from '../services/find-services.mjs';
 import stopServices from '../services/stop-services.mjs';
 
@@ -140,35 +139,48 @@ async function claimOne(index) {
   await store.release({ runId, claim: `c${index}` });
 }
 
+/** The plans of what the store sends: each statement is sent once, and then explained with the same values. */
 async function showPlans() {
-  const sql = runStatements(schema);
   const planned = { version: 3, status: 'running', runId: 'planned', revision: 0 };
-  await store.begin({ runId: 'planned', claim: 'plan', leaseMs: DAY }, planned);
-  const plans = {
-    claimable: [suspended[0]],
-    hold: [suspended[0], 'plan', 1000, await versionOf(suspended[0])],
-    lost: [1],
-    expired: [true, 100],
-    append: ['planned', 'plan', '00000000-0000-0000-0000-000000000000', '[]'],
-    read: [suspended[0]],
-    list: [...place, 101],
-    listByStatus: [...place, 101, 'suspended'],
-    removeOlderThan: [29 * DAY, 1000],
+  const claim = { runId: 'planned', claim: 'plan' };
+  await store.begin({ ...claim, leaseMs: DAY }, planned);
+  const asked = {
+    claim: () => claimOne(0),
+    claimLost: () => store.claimLost({ claim: 'plan', leaseMs: DAY }),
+    append: () => store.append(claim, []),
+    read: () => store.read(suspended[0]),
+    list: () => store.list({ after: middle() }),
+    'list by status': () => store.list({ after: middle(), status: 'suspended' }),
+    removeOlderThan: () => store.removeOlderThan(29 * DAY),
   };
-  for (const [name, values] of Object.entries(plans)) {
-    await pool.query('BEGIN');
-    const text = `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) ${sql[name].text}`;
-    const { rows } = await pool.query({ text, values });
-    await pool.query('ROLLBACK');
-    console.log(`${name}:\n${rows.map((row) => `  ${row['QUERY PLAN']}`).join('\n')}\n`);
+  for (const [name, ask] of Object.entries(asked)) {
+    const sent = await statementsOf(ask);
+    for (const { text, values } of sent.filter(({ text }) =>
+      /^\s*(SELECT|UPDATE|INSERT|DELETE|WITH)/i.test(text),
+    )) {
+      await pool.query('BEGIN');
+      const { rows } = await pool.query({ text: `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) ${text}`, values });
+      await pool.query('ROLLBACK');
+      console.log(`${name}:\n${rows.map((row) => `  ${row['QUERY PLAN']}`).join('\n')}\n`);
+    }
   }
 }
 
-async function versionOf(runId) {
-  const { rows } = await pool.query(`SELECT xmin::text AS version FROM ${schema}.runs WHERE run_id = $1`, [
-    runId,
-  ]);
-  return rows[0].version;
+/** The statements that are sent while something is asked. */
+async function statementsOf(ask) {
+  const sent = [];
+  const { query } = pg.Client.prototype;
+  pg.Client.prototype.query = function (statement, values, ...others) {
+    const { text = statement, values: given = values } = Object(statement);
+    sent.push({ text: String(text), values: given });
+    return query.call(this, statement, values, ...others);
+  };
+  try {
+    await ask();
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+  return sent;
 }
 
 async function timeOf(work) {
