@@ -144,7 +144,7 @@ function inCommonJs(text) {
 
 /**
  * `var X = class _X` (or `X2`): the bundler renames what a class calls itself, and frameworks tell people that name.
- * Its `keepNames` would mend it with a call for each function, also for those that a call of a tool makes.
+ * Its `keepNames` would repair it with a call for each function, also for those that a call of a tool makes.
  */
 function withClassNames(text) {
   const renamed = text.matchAll(/\bvar (\w+)=(?:\w+=)?class (_\1|\1\d+)\b/g);

@@ -124,7 +124,7 @@ describe('the assistant with a model behind Chat Completions', () => {
   });
 });
 
-describe('what the user can mend is one line and a non-zero exit code', () => {
+describe('what the user can repair is one line and a non-zero exit code', () => {
   test('a server that cannot be reached', async () => {
     const environment = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_API_KEY: 'k' };
     const { exitCode, stdout, stderr } = await run({ args: ['Hello'], environment });

@@ -167,7 +167,7 @@ describe('a deliberate difference', () => {
     expect(new Set(CASES.map(([name]) => name))).toEqual(new Set(DTO_DIFFERENCES.map(({ name }) => name)));
   });
 
-  test('about null and single values is mended away where types are mended', async () => {
+  test('about null and single values is repaired away where types are repaired', async () => {
     expect(await caller(Maybe, true)({ n: null })).toStrictEqual({ accepted: true, instance: new Maybe() });
     const tagged = Object.assign(new Tags(), { tags: ['a'] });
     expect(await caller(Tags, true)({ tags: 'a' })).toStrictEqual({ accepted: true, instance: tagged });

@@ -26,7 +26,8 @@ export const DTO_DIFFERENCES = [
   },
   {
     name: 'null for an optional property',
-    reason: 'taken for absence where mending is on, and refused where arguments are taken as they were sent',
+    reason:
+      'taken for absence where repairing is on, and refused where arguments are taken as they were sent',
   },
   { name: 'single value for a list', reason: 'rules with `each` alone take it; the declared type is a list' },
   { name: 'name of a numeric enum member', reason: 'the reverse mapping is no value of the enum' },

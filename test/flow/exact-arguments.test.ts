@@ -115,7 +115,7 @@ describe('an integer of more digits than a number keeps', () => {
     expect(args).toEqual({ id: DIGITS });
   });
 
-  test('is refused by a tool that takes nothing mended, with the reason', async () => {
+  test('is refused by a tool that takes nothing repaired, with the reason', async () => {
     const told = await given(`{"id":${DIGITS}}`, { type: 'string' }, { repair: false });
     expect(told).toContain('an integer has more digits than a number keeps; send it as text');
   });

@@ -41,7 +41,7 @@ describe('output, of a model without a format for replies', () => {
     expect(run.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'tool']);
   });
 
-  test('an answer that does not fit is told to the model, which mends it', async () => {
+  test('an answer that does not fit is told to the model, which repairs it', async () => {
     const provider = script(calls({ place: 'Bern' }), calls(answer));
     const run = await runToolLoop({ provider, model: 'm', output: schema }, hello);
     expect(run).toMatchObject({ status: 'completed', output: answer });

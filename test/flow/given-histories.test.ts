@@ -21,7 +21,7 @@ function setup() {
 }
 
 interface Refusal {
-  readonly history: 'mend' | 'refuse' | undefined;
+  readonly history: 'repair' | 'refuse' | undefined;
   readonly problem: string;
 }
 
@@ -71,7 +71,7 @@ describe('runToolLoop', () => {
       "messages[0] has the key 'toolCalls'",
     ],
   ])('refuses a history with %s before anything is asked', async (_what, messages, problem) => {
-    for (const history of ['mend', 'refuse', undefined] as const)
+    for (const history of ['repair', 'refuse', undefined] as const)
       await expectRefused(messages as Message[], { history, problem });
   });
 
@@ -137,9 +137,9 @@ describe('runToolLoop', () => {
     expect(given).toHaveLength(5);
     expect(warned).toEqual([
       [
-        'A history that was given was mended',
+        'A history that was given was repaired',
         {
-          mends: [
+          repairs: [
             "messages[3]: the answer to 'c1' was moved to its place after messages[1]",
             "messages[1]: the call 'c2' of 'look' had no answer, and got one",
           ],
@@ -173,15 +173,15 @@ describe('runToolLoop', () => {
       [calling('c1', 'c1_2'), answer('c1'), { ...answer('c1_2'), content: 'second' }],
       "messages[0]: the second call 'c1' was named 'c1_2'",
     ],
-  ])('mends a history: %s, and says so in the log once', async (_what, given, mended, note) => {
+  ])('repairs a history: %s, and says so in the log once', async (_what, given, repaired, note) => {
     const { config, provider, warned } = setup();
     const run = await runToolLoop(config, given as Message[]);
-    expect(provider.requests[0]?.messages).toEqual(mended);
-    expect(run.messages.slice(0, -1)).toEqual(mended);
-    expect(warned).toEqual([['A history that was given was mended', { mends: [note] }]]);
+    expect(provider.requests[0]?.messages).toEqual(repaired);
+    expect(run.messages.slice(0, -1)).toEqual(repaired);
+    expect(warned).toEqual([['A history that was given was repaired', { repairs: [note] }]]);
   });
 
-  test('mends a late answer to the call that had none, and not to an earlier one of the same id', async () => {
+  test('repairs a late answer to the call that had none, and not to an earlier one of the same id', async () => {
     const { config, provider } = setup();
     const given = [calling('c1'), user, calling('c1'), answer('c1'), user, answer('c1')] as Message[];
     await runToolLoop(config, given);
@@ -189,7 +189,7 @@ describe('runToolLoop', () => {
     expect(provider.requests[0]?.messages).toHaveLength(6);
   });
 
-  test.each(['mend', 'refuse'] as const)(
+  test.each(['repair', 'refuse'] as const)(
     'with history: %p takes a valid history as it is',
     async (history) => {
       const { config, provider, warned } = setup();
@@ -209,7 +209,7 @@ describe('runToolLoop', () => {
   );
 
   test.each([
-    ['mend', 0],
+    ['repair', 0],
     ['refuse', 1],
   ] as const)(
     'with history: %p asks with a history that strict servers take, or refuses it',
@@ -242,7 +242,7 @@ describe('runToolLoop', () => {
   );
 });
 
-test('Conversation has a valid history from the beginning, and says what was mended', async () => {
+test('Conversation has a valid history from the beginning, and says what was repaired', async () => {
   const { config, warned } = setup();
   const conversation = new Conversation({ ...config, messages: [user, calling('c1')] as Message[] });
   expect(historyFaults(conversation.messages)).toEqual([]);

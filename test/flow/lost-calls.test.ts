@@ -266,7 +266,7 @@ describe('a call that had begun has the same key under a version that reads its 
     ['a parameter has a default by now', { after: DEFAULTED }],
     ['a parameter has another default by now', { before: { urgent: { default: true } }, after: DEFAULTED }],
     ['a parameter has lost its default', { before: DEFAULTED }],
-    ['a type is mended by now', { before: { urgent: {} }, after: COERCED, args: sent }],
+    ['a type is repaired by now', { before: { urgent: {} }, after: COERCED, args: sent }],
     ['a hook had rewritten what was sent', { before: rewriting('bob') }],
     ['a hook rewrites what was sent in another way', { before: rewriting('bob'), after: rewriting('cid') }],
     ['it had been approved', { before: approved, after: { ...approved, ...DEFAULTED }, approval: {} }],

@@ -234,7 +234,7 @@ const config: Required<ToolLoopConfig> = {
   output: { type: 'object', properties: { answer: { type: 'string' } } },
   providerRetries: 1,
   fallback: [provider, { provider, model: 'n' }],
-  history: 'mend',
+  history: 'repair',
   deferAbove: 10_000,
   toolEmbedder: { embed: async (texts) => texts.map(() => [1]) },
   compactHistory: (messages) => messages,

@@ -1,5 +1,5 @@
 import {
-  ANYTHING,
+  ANY_VALUE,
   FUNCTION,
   LIST,
   objectOf,
@@ -78,7 +78,7 @@ export const SCOPE_RULES: RulesOf<CallScope> = {
   chatId: TEXT,
   conversationId: TEXT,
   callId: TEXT,
-  owner: protecting({ ...ANYTHING, fix: "JSON that says who it is: { user: 'u1' }" }),
+  owner: protecting({ ...ANY_VALUE, fix: "JSON that says who it is: { user: 'u1' }" }),
   messages: LIST,
   signal: SIGNAL,
   onUpdate: FUNCTION,
@@ -121,7 +121,7 @@ export interface CallRecord {
   readonly rawArguments: unknown;
   /** After the check, in JSON form; absent where there was nothing usable. */
   readonly arguments?: JsonObject;
-  /** What had to be mended before the arguments could be used. */
+  /** What had to be repaired before the arguments could be used. */
   readonly repairs: readonly string[];
   /** Paths of keys that the schema does not know and that were taken away. */
   readonly removed: readonly string[];
@@ -223,7 +223,7 @@ export interface PendingCall {
   readonly callId: string;
   readonly kind: PendingKind;
   readonly tool: string;
-  /** As the tool would get them: checked, mended, defaults filled in; JSON. */
+  /** As the tool would get them: checked, repaired, defaults filled in; JSON. */
   readonly arguments: JsonObject;
   /** Of a question: its text. Of an outcome: what is known of the call. Of an approval: why a policy asks. */
   readonly message?: string;

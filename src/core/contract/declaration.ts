@@ -107,7 +107,7 @@ export interface ToolBehaviour {
   readonly execution?: 'server' | 'client';
   /** `false`: arguments that needed repair are refused; default `true`, for `destructive` tools `false`. */
   readonly repair?: boolean;
-  /** `false`: types are not mended, so that the text `"5"` is no number; default `true`. */
+  /** `false`: types are not repaired, so that the text `"5"` is no number; default `true`. */
   readonly coerce?: boolean;
   /** Characters of a result that the model sees at most; the rest is in `details` (default: the registry's). */
   readonly maxResultChars?: number;

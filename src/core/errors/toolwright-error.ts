@@ -108,7 +108,7 @@ export const ERROR_TABLE = {
   ToolRefused: {
     code: 512,
     happened: 'A policy did not allow a call, or threw.',
-    remedy: 'Nothing, if that was meant: the model is told the reason. Otherwise mend the policy.',
+    remedy: 'Nothing, if that was meant: the model is told the reason. Otherwise fix the policy.',
   },
   InvalidResult: {
     code: 513,
@@ -209,12 +209,12 @@ export const ERROR_TABLE = {
   RequestRefused: {
     code: 536,
     happened: 'A hook did not let a request be made or its reply be used, or it failed.',
-    remedy: 'Nothing, if that was meant. Otherwise mend the hook: `cause` is what it threw.',
+    remedy: 'Nothing, if that was meant. Otherwise fix the hook: `cause` is what it threw.',
   },
   ResultWithheld: {
     code: 537,
     happened: 'A hook did not let the result of a call be seen, or it failed. The tool may have run.',
-    remedy: 'Nothing, if that was meant. Otherwise mend the hook; the log has what it threw.',
+    remedy: 'Nothing, if that was meant. Otherwise fix the hook; the log has what it threw.',
   },
   BudgetSpent: {
     code: 538,

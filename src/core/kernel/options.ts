@@ -250,7 +250,7 @@ export interface OptionFault {
   readonly fix: string;
 }
 
-export const ANYTHING: OptionRule = { accepts: () => true, fix: '…', schema: {} };
+export const ANY_VALUE: OptionRule = { accepts: () => true, fix: '…', schema: {} };
 export const BOOLEAN: OptionRule = ofType('boolean', 'true or false');
 export const TEXT: OptionRule = ofType('string', 'a string');
 /** A text that says something. */

@@ -14,7 +14,7 @@ import type { AsyncTool, ContextualTool, ToolDefinition } from '../contract/tool
 import type { AuthorFault } from '../errors/author-fault.js';
 import { isRecord } from '../kernel/json.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   COUNT,
   either,
@@ -199,8 +199,8 @@ const TOOL = optionTable<ToolOptions>(
   {
     name: TEXT,
     description: TEXT,
-    parameters: ANYTHING,
-    output: ANYTHING,
+    parameters: ANY_VALUE,
+    output: ANY_VALUE,
     reconcile: METHOD_NAME,
     compensate: METHOD_NAME,
     touches: METHOD_NAME,
@@ -211,12 +211,12 @@ const TOOL = optionTable<ToolOptions>(
 );
 
 const DEFINITION: RulesOf<ToolDefinition> = {
-  name: ANYTHING,
+  name: ANY_VALUE,
   description: TEXT,
   execute: FUNCTION,
-  toolset: ANYTHING,
-  parameters: ANYTHING,
-  output: ANYTHING,
+  toolset: ANY_VALUE,
+  parameters: ANY_VALUE,
+  output: ANY_VALUE,
   ...BEHAVIOUR,
   hydrate: FUNCTION,
   observesSignal: BOOLEAN,
@@ -224,12 +224,12 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   isOutputInferred: BOOLEAN,
   returnsContent: BOOLEAN,
   fillsDefaults: BOOLEAN,
-  checkedAs: ANYTHING,
+  checkedAs: ANY_VALUE,
   reconcile: FUNCTION,
   compensate: FUNCTION,
   touches: FUNCTION,
   preview: FUNCTION,
-  container: ANYTHING,
+  container: ANY_VALUE,
 };
 
 /** A definition may be given again, changed: `defineTool({ ...tool, name })`. */
@@ -246,18 +246,18 @@ export function givenOptions<Options extends object>(given: Options): Options {
 }
 
 /** What every tool has is checked by who takes it. */
-const MEMBERS = { name: ANYTHING, description: ANYTHING, parameters: ANYTHING, execute: ANYTHING };
+const MEMBERS = { name: ANY_VALUE, description: ANY_VALUE, parameters: ANY_VALUE, execute: ANY_VALUE };
 
 const AGENT_TOOL = optionTable<
   Omit<ToolOptions, 'reconcile' | 'compensate' | 'touches' | 'preview'> &
     typeof MEMBERS & { readonly label: string }
->('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANYTHING, ...BEHAVIOUR }, MEANT);
+>('agentTool', { ...MEMBERS, description: TEXT, label: TEXT, output: ANY_VALUE, ...BEHAVIOUR }, MEANT);
 
 const HAND_WRITTEN = optionTable<ToolDefinition & ContextualTool & AsyncTool>('a tool', {
   ...DEFINITION,
   ...MEMBERS,
-  setContext: ANYTHING,
-  setCallback: ANYTHING,
+  setContext: ANY_VALUE,
+  setCallback: ANY_VALUE,
 });
 
 const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {

@@ -30,7 +30,7 @@ import type { PermissionMode, PermissionRule, Permissions } from '../../toolbox/
 import { PERMISSIONS_OPTIONS } from '../../toolbox/permissions/permissions.js';
 import { AgentSessions, stateFolder } from './agent-sessions.js';
 import { ChatPrinter } from './chat-printer.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
 /** The conversation of a user on a terminal. */
@@ -41,7 +41,7 @@ interface AgentTalkParts {
   readonly registry: ToolRegistry;
   readonly permissions: Permissions;
   readonly files: JournaledFileSystem;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
   readonly printer: ChatPrinter;
   readonly lines: TerminalLines;
   /** Whether a user can answer; otherwise every line is a prompt, and approvals are refused. */
@@ -75,9 +75,9 @@ export class AgentTalk {
 
   /** Talks until there is nothing more to be said; gives the exit code. */
   async talk(): Promise<number> {
-    const { lines, surroundings, id } = this.#parts;
+    const { lines, environment, id } = this.#parts;
     const unfollow = lines.onInterrupt(() => this.#interrupt());
-    surroundings.error(
+    environment.error(
       `toolwright: session ${id}; /help lists the commands, /exit or end of input ends; Ctrl-C aborts a turn\n`,
     );
     const showing = this.#showAll();
@@ -160,7 +160,7 @@ export class AgentTalk {
     const view = await this.#parts.conversations.snapshot(this.#parts.id);
     if (view === undefined) return;
     const said = view.messages.filter(({ role }) => role === 'user').length;
-    this.#parts.surroundings.error(`toolwright: ${said} turns so far\n`);
+    this.#parts.environment.error(`toolwright: ${said} turns so far\n`);
     if (view.status !== 'idle') await this.#turn(async () => {});
   }
 
@@ -214,14 +214,14 @@ export class AgentTalk {
 
   /** Answers the pending calls; without an answer they are refused. */
   async #answer({ pending }: ConversationView): Promise<void> {
-    const { conversations, id, lines, printer, surroundings, isAnswered } = this.#parts;
+    const { conversations, id, lines, printer, environment, isAnswered } = this.#parts;
     for (const { callId } of pending) this.#asked.add(callId);
     const leaving = new AbortController();
     const answers = isAnswered
       ? await askAll(pending, {
           ask: (question) => lines.ask(question, this.#untilAborted(leaving.signal)),
           printer,
-          surroundings,
+          environment,
           scopeNames: {
             conversation: '[a]lways in this session',
             user: 'always for this [u]ser in this folder',
@@ -269,39 +269,39 @@ export class AgentTalk {
   }
 
   #tell(text: string): void {
-    this.#parts.surroundings.error(`toolwright: ${visibleLine(text)}\n`);
+    this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
   }
 
   /** Lists the commands. */
   help(): void {
     for (const [name, { about }] of Object.entries(COMMANDS))
-      this.#parts.surroundings.out(`/${name.padEnd(12)} ${about}\n`);
-    this.#parts.surroundings.out(`/${'exit'.padEnd(12)} ends; the session can be continued\n`);
+      this.#parts.environment.out(`/${name.padEnd(12)} ${about}\n`);
+    this.#parts.environment.out(`/${'exit'.padEnd(12)} ends; the session can be continued\n`);
   }
 
   /** Lists the tools. */
   tools(): void {
-    const { registry, surroundings } = this.#parts;
-    for (const summary of registry.getSummaries()) surroundings.out(`${visibleLine(summary)}\n`);
+    const { registry, environment } = this.#parts;
+    for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
   }
 
   /** What the session has spent so far. */
   cost(): void {
     const { turns, calls, inputTokens, outputTokens } = this.#spent;
-    const { model, surroundings } = this.#parts;
+    const { model, environment } = this.#parts;
     const cost = this.#cost === undefined ? `no price is known for ${model}` : `$${this.#cost.toFixed(4)}`;
-    surroundings.out(
+    environment.out(
       `${turns} turns, ${calls} calls, ${inputTokens} tokens in, ${outputTokens} out: ${visibleLine(cost)}\n`,
     );
   }
 
   /** Takes the last change of files back. */
   async undo([word]: readonly string[]): Promise<void> {
-    const { files, surroundings } = this.#parts;
+    const { files, environment } = this.#parts;
     if (word === 'list') {
       const changes = files.changes();
-      if (changes.length === 0) surroundings.out('nothing was changed\n');
-      for (const { at, about } of changes) surroundings.out(`${at} ${visibleLine(about)}\n`);
+      if (changes.length === 0) environment.out('nothing was changed\n');
+      for (const { at, about } of changes) environment.out(`${at} ${visibleLine(about)}\n`);
       return;
     }
     if (word === 'skip') {
@@ -329,23 +329,23 @@ export class AgentTalk {
     const { id, folder, sessions } = this.#parts;
     const known = sessions.read(id);
     sessions.note({ id, folder, title: known?.title ?? '', undone: [...(known?.undone ?? []), about] });
-    surroundings.out(`undone: ${visibleLine(about)}\n`);
+    environment.out(`undone: ${visibleLine(about)}\n`);
   }
 
   /** The yeses that stand, and how they are taken back. */
   yes([word, id]: readonly string[]): void {
-    const { permissions, surroundings } = this.#parts;
+    const { permissions, environment } = this.#parts;
     if (word === 'revoke') {
       const isGone = id !== undefined && permissions.revoke(id);
       this.#tell(isGone ? `${id} stands no more` : '/yes revoke <id>: one of those that /yes lists');
       return;
     }
     const yeses = permissions.remembered();
-    if (yeses.length === 0) surroundings.out('no yes stands\n');
+    if (yeses.length === 0) environment.out('no yes stands\n');
     for (const { id: name, rule, scope } of yeses) {
       const { decision: _, ...about } = rule;
       const whose = 'session' in scope ? `in session ${scope.session}` : `for ${scope.user}`;
-      surroundings.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
+      environment.out(`${name} ${visibleLine(`${JSON.stringify(about)} ${whose}`)}\n`);
     }
   }
 }
@@ -384,23 +384,23 @@ type AgentArguments = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>[
 
 /** `toolwright agent [folder]`: an assistant on the terminal over a folder. */
 export const agentCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
     if (positionals.length > 1) throw new UserFault('agent takes one folder: toolwright agent src/shop');
     const sessions = new AgentSessions((sentence) =>
-      surroundings.error(`toolwright: ${visibleLine(sentence)}\n`),
+      environment.error(`toolwright: ${visibleLine(sentence)}\n`),
     );
     if (values.sessions) {
-      listSessions(sessions, surroundings);
+      listSessions(sessions, environment);
       return 0;
     }
     try {
-      const config = readConfig(values.config, surroundings);
-      const folder = folderOf(positionals[0], { config, surroundings });
+      const config = readConfig(values.config, environment);
+      const folder = folderOf(positionals[0], { config, environment });
       const id = sessionOf(values, { sessions, folder });
       const close = sessions.open(id, folder);
       try {
-        return await talk(values, { id, folder, config, sessions, surroundings });
+        return await talk(values, { id, folder, config, sessions, environment });
       } finally {
         close();
       }
@@ -416,7 +416,7 @@ export const agentCommand: Command = {
 /** What the command line says, then the file, whose paths begin where it stands. */
 function folderOf(
   named: string | undefined,
-  { config, surroundings }: { readonly config: NamedConfig; readonly surroundings: CommandSurroundings },
+  { config, environment }: { readonly config: NamedConfig; readonly environment: CommandEnvironment },
 ): string {
   const { folder } = config.options;
   if (folder !== undefined && typeof folder !== 'string')
@@ -424,7 +424,7 @@ function folderOf(
   const path =
     named === undefined && folder !== undefined
       ? resolve(config.folder, folder)
-      : resolve(surroundings.folder, named ?? '.');
+      : resolve(environment.folder, named ?? '.');
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new UserFault(`there is no folder ${path}`, 1);
   return realpathSync.native(path);
@@ -435,7 +435,7 @@ interface SessionPlace {
   readonly folder: string;
 }
 
-function listSessions(sessions: AgentSessions, { out }: CommandSurroundings): void {
+function listSessions(sessions: AgentSessions, { out }: CommandEnvironment): void {
   for (const { id, folder, used, title } of sessions.list())
     out(`${id}  ${used.slice(0, 16).replace('T', ' ')}  ${visibleLine(folder)}  ${visibleLine(title)}\n`);
 }
@@ -455,16 +455,16 @@ function sessionOf(
 interface Talk extends SessionPlace {
   readonly id: string;
   readonly config: NamedConfig;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
 async function talk(values: AgentArguments, given: Talk): Promise<number> {
-  const { id, folder, config, sessions, surroundings } = given;
+  const { id, folder, config, sessions, environment } = given;
   const place = sessions.placeOf(id);
   const { provider, model } = modelOf(values, config.options);
   const { toolboxes: open, files } = openFiles(config, { folder, journal: join(place, 'journal') });
   const toolboxes = inSandbox(open, values.sandbox);
-  const isAnswered = values.interactive ?? isWatched(surroundings);
+  const isAnswered = values.interactive ?? isWatched(environment);
   await using agent = await createAgent({
     ...(config.path === undefined ? {} : { configFile: config.path }),
     provider,
@@ -483,19 +483,19 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
       takesTurns: true,
     },
   } as AgentOptions);
-  const printer = new ChatPrinter(surroundings);
+  const printer = new ChatPrinter(environment);
   return await new AgentTalk({
-    ...{ id, model, files, surroundings, printer, sessions, folder },
+    ...{ id, model, files, environment, printer, sessions, folder },
     conversations: await agent.conversations(),
     registry: agent.registry,
     permissions: agent.permissions,
-    lines: new TerminalLines(surroundings, printer),
+    lines: new TerminalLines(environment, printer),
     isAnswered,
   }).talk();
 }
 
 /** Whether there is a user: input from a file or a pipe answers no questions. */
-function isWatched({ input = process.stdin }: CommandSurroundings): boolean {
+function isWatched({ input = process.stdin }: CommandEnvironment): boolean {
   return (input as { readonly isTTY?: boolean }).isTTY === true;
 }
 
@@ -506,7 +506,7 @@ interface NamedConfig {
   readonly folder: string;
 }
 
-function readConfig(name: string | undefined, { folder }: CommandSurroundings): NamedConfig {
+function readConfig(name: string | undefined, { folder }: CommandEnvironment): NamedConfig {
   if (name === undefined) return { options: {}, folder };
   const { options, faults, path } = readConfigFile(resolve(folder, name));
   // The command line may name these, and nothing may be put in the place of what is wrong.

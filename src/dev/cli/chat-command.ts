@@ -8,7 +8,7 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
 import { ChatPrinter } from './chat-printer.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
@@ -22,19 +22,19 @@ type ChatOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['va
 
 /** `toolwright chat <module>`: a conversation over the tools of a module, on the terminal. */
 export const chatCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('chat takes one module: toolwright chat dist/tools.js');
     const data = readData(values.data);
-    const module = await openTools(name, surroundings);
+    const module = await openTools(name, environment);
     try {
       const registry = registryOfModule(module.exports);
       if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
       const config = { ...(await modelOf(name, module, values)), tools: registry };
       const scope = await scopeOf(module, data);
-      await new TerminalChat({ config, scope, registry, surroundings }).talk();
+      await new TerminalChat({ config, scope, registry, environment }).talk();
       return 0;
     } finally {
       await module.close();
@@ -42,7 +42,7 @@ export const chatCommand: Command = {
   },
 };
 
-async function openTools(name: string, { folder }: CommandSurroundings): Promise<OpenModule> {
+async function openTools(name: string, { folder }: CommandEnvironment): Promise<OpenModule> {
   try {
     return await openModule(name, folder);
   } catch (fault) {
@@ -97,7 +97,7 @@ interface ChatParts {
   readonly config: ConversationConfig;
   readonly scope: CallScope;
   readonly registry: ToolRegistry;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
 /** Lines in, text out: one turn after the other. */
@@ -109,18 +109,18 @@ class TerminalChat {
   #isInTurn = false;
 
   constructor(parts: ChatParts) {
-    const { config, scope, surroundings } = parts;
+    const { config, scope, environment } = parts;
     this.#parts = parts;
-    this.#printer = new ChatPrinter(surroundings);
+    this.#printer = new ChatPrinter(environment);
     this.#conversation = new Conversation({ ...config, scope });
     this.#conversation.subscribe((event) =>
       this.#printer.show(event.type === 'call-end' ? { ...event, status: event.record.status } : event),
     );
-    this.#lines = new TerminalLines(surroundings, this.#printer);
+    this.#lines = new TerminalLines(environment, this.#printer);
   }
 
   async talk(): Promise<void> {
-    const { error } = this.#parts.surroundings;
+    const { error } = this.#parts.environment;
     const unfollow = this.#lines.onInterrupt(() => this.#interrupt());
     error('toolwright: /tools lists the tools, /exit or end of input ends; Ctrl-C aborts a turn\n');
     try {
@@ -147,8 +147,8 @@ class TerminalChat {
   }
 
   #listTools(): void {
-    const { registry, surroundings } = this.#parts;
-    for (const summary of registry.getSummaries()) surroundings.out(`${visibleLine(summary)}\n`);
+    const { registry, environment } = this.#parts;
+    for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
   }
 
   async #turn(text: string): Promise<void> {
@@ -159,7 +159,7 @@ class TerminalChat {
         const answers = await askAll(this.#conversation.pending, {
           ask: (question) => this.#lines.ask(question, this.#untilTurnEnds()),
           printer: this.#printer,
-          surroundings: this.#parts.surroundings,
+          environment: this.#parts.environment,
         });
         // Nobody is there to answer, or the turn was aborted meanwhile.
         if (answers === undefined) {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
-import type { CommandSurroundings } from './command.js';
+import type { CommandEnvironment } from './command.js';
 
 const WIDTH = 20;
 const LONGEST_LINE = 200;
@@ -38,14 +38,14 @@ type ShownEvent =
  * Nothing that a model or a tool says can move the cursor or hide.
  */
 export class ChatPrinter {
-  readonly #surroundings: CommandSurroundings;
+  readonly #environment: CommandEnvironment;
   /** The text of the reply has not ended its line. */
   #isInText = false;
   #hasBar = false;
   readonly #told = new Map<string, number>();
 
-  constructor(surroundings: CommandSurroundings) {
-    this.#surroundings = surroundings;
+  constructor(environment: CommandEnvironment) {
+    this.#environment = environment;
   }
 
   /** What is not shown may be given, too. */
@@ -54,7 +54,7 @@ export class ChatPrinter {
     switch (event.type) {
       case 'text-delta':
         this.#clearBar();
-        this.#surroundings.out(visibleText(event.text));
+        this.#environment.out(visibleText(event.text));
         this.#isInText = !event.text.endsWith('\n');
         return;
       case 'call-start':
@@ -69,7 +69,7 @@ export class ChatPrinter {
         return;
       case 'user-message':
         this.settle();
-        this.#surroundings.out(`${visibleText(event.text)}\n`);
+        this.#environment.out(`${visibleText(event.text)}\n`);
         return;
       default:
     }
@@ -92,8 +92,8 @@ export class ChatPrinter {
   describe(text: string): void {
     this.settle();
     const lines = text.replace(/\n$/, '').split('\n').map(visibleLine);
-    const shown = hasColours(this.#surroundings) ? colouredDifference(lines) : lines;
-    this.#surroundings.error(shown.map((line) => `  ${line}\n`).join(''));
+    const shown = hasColours(this.#environment) ? colouredDifference(lines) : lines;
+    this.#environment.error(shown.map((line) => `  ${line}\n`).join(''));
   }
 
   end({ status, error }: { readonly status: string; readonly error?: { readonly message: string } }): void {
@@ -108,14 +108,14 @@ export class ChatPrinter {
   /** Whatever stands on the line is over. */
   settle(): void {
     this.#clearBar();
-    if (this.#isInText) this.#surroundings.out('\n');
+    if (this.#isInText) this.#environment.out('\n');
     this.#isInText = false;
   }
 
   #line(text: string, longest = LONGEST_LINE): void {
     this.settle();
     const line = visibleLine(text);
-    this.#surroundings.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
+    this.#environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
   }
 
   /** What a command writes, and a list of tasks, as the lines that they are. */
@@ -144,9 +144,9 @@ export class ChatPrinter {
     const percent = Math.round(part * 100);
     const full = Math.round(part * WIDTH);
     const bar = `  ${visibleLine(tool)} [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${percent} %`;
-    if (this.#surroundings.isTerminal) {
+    if (this.#environment.isTerminal) {
       if (this.#isInText) this.settle();
-      this.#surroundings.error(`\r\u001b[K${bar}`);
+      this.#environment.error(`\r\u001b[K${bar}`);
       this.#hasBar = true;
       return;
     }
@@ -157,7 +157,7 @@ export class ChatPrinter {
   }
 
   #clearBar(): void {
-    if (this.#hasBar) this.#surroundings.error('\r\u001b[K');
+    if (this.#hasBar) this.#environment.error('\r\u001b[K');
     this.#hasBar = false;
   }
 }
@@ -181,7 +181,7 @@ function jsonLine(value: unknown): string {
 }
 
 /** Whether colours are seen and wanted (https://no-color.org). */
-export function hasColours({ isTerminal }: Pick<CommandSurroundings, 'isTerminal'>): boolean {
+export function hasColours({ isTerminal }: Pick<CommandEnvironment, 'isTerminal'>): boolean {
   return isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
 

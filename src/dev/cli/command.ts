@@ -1,5 +1,5 @@
 /** What a command sees of the world around it. */
-export interface CommandSurroundings {
+export interface CommandEnvironment {
   /** Paths on the command line are relative to it. */
   readonly folder: string;
   out(text: string): void;
@@ -16,7 +16,7 @@ export interface CommandSurroundings {
 /** A subcommand, loaded only when it is called. */
 export interface Command {
   /** The exit code: 0, or 1 where something is wrong with what was looked at. */
-  run(args: readonly string[], surroundings: CommandSurroundings): Promise<number>;
+  run(args: readonly string[], environment: CommandEnvironment): Promise<number>;
 }
 
 /** A mistake of whoever typed the command: one line, and the exit code 2; or 1 where the files are at fault. */

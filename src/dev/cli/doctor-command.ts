@@ -15,7 +15,7 @@ import type { ToolLoopConfig } from '../../run/loop/options.js';
 import type { Compiler } from '../typegen/compiler/compiler-view.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { generate } from '../typegen/generate.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import {
   counted,
   type GenerateTarget,
@@ -40,24 +40,24 @@ type DoctorOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['
 
 /** `toolwright doctor`: looks whether what the package needs is there, a line for each check. */
 export const doctorCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values } = parseArgs({ args: [...args], options: OPTIONS });
     let exitCode = 0;
-    for await (const { state, text } of examine(values, surroundings)) {
-      surroundings.out(`${state.padEnd('problem'.length)}  ${visibleLine(text.replace(/\s*\n\s*/g, ' '))}\n`);
+    for await (const { state, text } of examine(values, environment)) {
+      environment.out(`${state.padEnd('problem'.length)}  ${visibleLine(text.replace(/\s*\n\s*/g, ' '))}\n`);
       if (state === 'problem') exitCode = 1;
     }
     return exitCode;
   },
 };
 
-async function* examine(values: DoctorOptions, surroundings: CommandSurroundings): AsyncGenerator<Diagnosis> {
-  const { folder } = surroundings;
+async function* examine(values: DoctorOptions, environment: CommandEnvironment): AsyncGenerator<Diagnosis> {
+  const { folder } = environment;
   yield examineNode();
   yield* examineProject(values, folder);
   yield* examinePeers(folder);
   const tools = yield* examineModule(values.module, folder);
-  if (values.store !== undefined) yield* examineStore(values.store, { tools, surroundings });
+  if (values.store !== undefined) yield* examineStore(values.store, { tools, environment });
 }
 
 function ok(text: string): Diagnosis {
@@ -214,12 +214,12 @@ interface NamedTools {
 
 interface StorePlace {
   readonly tools: NamedTools | undefined;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
-async function* examineStore(name: string, { tools, surroundings }: StorePlace): AsyncGenerator<Diagnosis> {
+async function* examineStore(name: string, { tools, environment }: StorePlace): AsyncGenerator<Diagnosis> {
   try {
-    const store = await openStore(name, surroundings);
+    const store = await openStore(name, environment);
     try {
       yield ok('--store can be reached, and its tables are those of this version');
       yield* examineJobs(store.jobs, tools);

@@ -12,7 +12,7 @@ import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   FILLED_TEXT,
   LIST,
@@ -28,7 +28,7 @@ import { type Completion, type CompletionBlock, complete } from '../../run/loop/
 import { historyFaults } from '../../run/loop/given-history.js';
 import { type Checker, createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 
 /** A call that is expected; of its arguments those that are named, each by a value or a matcher. */
@@ -185,7 +185,7 @@ const MATCHERS = [
   ['$oneOf', optionTable<{ $oneOf: unknown[] }>('a matcher', { $oneOf: required(LIST) })],
 ] as const;
 const NO_MATCHER = optionTable<Record<'$any' | '$absent' | '$regex' | '$oneOf', unknown>>('a matcher', {
-  ...{ $any: ANYTHING, $absent: ANYTHING, $regex: ANYTHING, $oneOf: ANYTHING },
+  ...{ $any: ANY_VALUE, $absent: ANY_VALUE, $regex: ANY_VALUE, $oneOf: ANY_VALUE },
 });
 
 /** Whether an expected value is a matcher. */
@@ -278,18 +278,18 @@ function shown(value: unknown): string {
 
 /** `toolwright eval <module> <cases>`: whether a model chooses the right tools with the right arguments. */
 export const evalCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const options = readOptions(args);
     try {
-      const module = await openModule(options.module, surroundings.folder);
+      const module = await openModule(options.module, environment.folder);
       try {
-        return await evaluate(options, module.exports, surroundings);
+        return await evaluate(options, module.exports, environment);
       } finally {
         await module.close();
       }
     } catch (fault) {
       if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-      surroundings.error(`${fault.message}\n`);
+      environment.error(`${fault.message}\n`);
       return 1;
     }
   },
@@ -346,9 +346,9 @@ function beside(cases: string, what: string): string {
 async function evaluate(
   options: EvalOptions,
   exports: OpenModule['exports'],
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Promise<number> {
-  const { folder } = surroundings;
+  const { folder } = environment;
   const registry = registryOfModule(exports);
   if (registry === undefined) throw new UserFault(`${options.module} exports ${NO_TOOLS}`, 1);
   const cases = readCases({ file: options.cases, folder, names: registry.list() });
@@ -356,18 +356,18 @@ async function evaluate(
   const isNeeded = options.baseline !== undefined && !options.accept;
   const baseline = readBaseline(baselineName, { folder, isNeeded });
   const model = modelOf(options, exports);
-  const ask = await createAsk(options, { exports, registry, model, signal: surroundings.signal });
-  const run = { model, cases: await runCases(cases, { ...options, ask, surroundings }) };
+  const ask = await createAsk(options, { exports, registry, model, signal: environment.signal });
+  const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
 
   const comparison = compareRuns(baseline, run);
-  printRun(run, comparison, surroundings);
+  printRun(run, comparison, environment);
   writeJson(resolve(folder, options.out), { ...run, share: shareOf(run) });
   const isUnanswered = run.cases.some(({ unanswered }) => unanswered > 0);
   const isWorse = comparison.worse.length > 0 && !options.accept;
   if (!isWorse && !isUnanswered) writeJson(resolve(folder, baselineName), baselineOf(run));
   const isBelow = shareOf(run) < options.min;
   if (isBelow)
-    surroundings.error(`toolwright: ${percent(shareOf(run))} passed, less than --min ${options.min}\n`);
+    environment.error(`toolwright: ${percent(shareOf(run))} passed, less than --min ${options.min}\n`);
   return isWorse || isUnanswered || isBelow ? 1 : 0;
 }
 
@@ -473,7 +473,7 @@ function ratio({ passed, runs }: CaseCount): string {
 }
 
 /** A table of the tools, what differed in each case that failed, and how that differs from the baseline. */
-function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandSurroundings): void {
+function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvironment): void {
   const byTool = Map.groupBy(run.cases, ({ tool }) => tool);
   const row = (name: string, cases: readonly CaseResult[]): readonly string[] => {
     const passed = cases.filter(hasPassed).length;
@@ -596,13 +596,13 @@ async function loadOpenAI() {
 
 interface Running extends Pick<AskOptions, 'runs' | 'concurrency'> {
   readonly ask: Ask;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
 /** All runs of all cases, so many at a time. */
 async function runCases(
   cases: readonly EvalCase[],
-  { runs, concurrency, ask, surroundings }: Running,
+  { runs, concurrency, ask, environment }: Running,
 ): Promise<readonly CaseResult[]> {
   const tallies = cases.map((asked) => ({
     asked,
@@ -619,11 +619,11 @@ async function runCases(
       if (isUnanswered) tally.unanswered++;
       tally.difference ??= difference;
       done++;
-      if (surroundings.isTerminal) surroundings.error(`\r${done} of ${cases.length * runs}`);
+      if (environment.isTerminal) environment.error(`\r${done} of ${cases.length * runs}`);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));
-  if (surroundings.isTerminal) surroundings.error('\n');
+  if (environment.isTerminal) environment.error('\n');
   return tallies.map(({ asked, ...tally }) => {
     const tool = asked.calls.map((call) => call.tool).join(' + ') || '(no tool)';
     return { id: asked.id, tool, runs, ...tally };

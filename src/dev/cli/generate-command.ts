@@ -17,7 +17,7 @@ import { type Compiler, type CompilerView, mappedFolders } from '../typegen/comp
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Generated, generate } from '../typegen/generate.js';
 import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-file.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { unifiedDiff } from './unified-diff.js';
 
 /** Of which project a file is generated, and where it goes. */
@@ -38,16 +38,16 @@ interface GenerateOptions extends GenerateTarget {
 
 /** `toolwright generate`: reads the project's types and writes, or checks, the generated file. */
 export const generateCommand: Command = {
-  async run(args, surroundings) {
-    const options = readOptions(args, surroundings);
+  async run(args, environment) {
+    const options = readOptions(args, environment);
     const loaded = await loadCompiler(dirname(options.project));
     if (!loaded.ok) throw new UserFault(loaded.problem, 1);
     const { compiler } = loaded;
     try {
-      if (!options.watch) return generateOnce(compiler, options, surroundings).exitCode;
+      if (!options.watch) return generateOnce(compiler, options, environment).exitCode;
       await watchProject(dirname(options.project), {
-        signal: surroundings.signal,
-        onChange: () => generateAgain(compiler, options, surroundings),
+        signal: environment.signal,
+        onChange: () => generateAgain(compiler, options, environment),
       });
       return 0;
     } finally {
@@ -60,17 +60,17 @@ export const generateCommand: Command = {
 function generateAgain(
   compiler: Compiler,
   options: GenerateOptions,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Watched {
   try {
-    return generateOnce(compiler, options, surroundings);
+    return generateOnce(compiler, options, environment);
   } catch (error) {
-    surroundings.error(`toolwright: ${error instanceof Error ? error.message : String(error)}\n`);
+    environment.error(`toolwright: ${error instanceof Error ? error.message : String(error)}\n`);
     return { libraries: [] };
   }
 }
 
-function readOptions(args: readonly string[], { folder }: CommandSurroundings): GenerateOptions {
+function readOptions(args: readonly string[], { folder }: CommandEnvironment): GenerateOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -130,10 +130,10 @@ interface Outcome extends Watched {
 function generateOnce(
   compiler: Compiler,
   options: GenerateOptions,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Outcome {
   const { project, outFile, ending, check, strict } = options;
-  const { folder, error, isTerminal } = surroundings;
+  const { folder, error, isTerminal } = environment;
   if (isTerminal) error('reading the types …\r');
   const view = compiler.open(project);
   if (isTerminal) error('\u001b[2K');
@@ -161,7 +161,7 @@ function generateOnce(
     return { exitCode: 1, libraries };
   }
   return {
-    exitCode: check ? checkGeneratedFile(generated, surroundings) : write(generated, surroundings),
+    exitCode: check ? checkGeneratedFile(generated, environment) : write(generated, environment),
     outFile: generated.outFile,
     libraries,
   };
@@ -172,7 +172,7 @@ function outerLibraries({ folder, options }: CompilerView): readonly string[] {
   return mappedFolders(options).filter((path) => !`${path}/`.startsWith(`${folder}/`) && existsSync(path));
 }
 
-function write(generated: Generated, { folder, out }: CommandSurroundings): 0 {
+function write(generated: Generated, { folder, out }: CommandEnvironment): 0 {
   const isChanged = writeGeneratedFile(generated, folder);
   const path = shownPath(generated.outFile, folder);
   const count = `${counted(generated.toolsets, 'toolset')}, ${counted(generated.tools, 'tool')}`;
@@ -295,10 +295,7 @@ function replaceFile(path: string, text: string): void {
 }
 
 /** For CI: 1 and the difference where the file is not what would be generated now. */
-function checkGeneratedFile(
-  { outFile, text }: Generated,
-  { folder, out, error }: CommandSurroundings,
-): 0 | 1 {
+function checkGeneratedFile({ outFile, text }: Generated, { folder, out, error }: CommandEnvironment): 0 | 1 {
   const path = shownPath(outFile, folder);
   const before = readIfThere(outFile);
   if (before === text) return 0;

@@ -48,7 +48,7 @@ export function generateFlags({ project, out, importEnding, strict }: GeneratePr
 export async function generateProject(options: GenerateProjectOptions, folder: string): Promise<string> {
   const { generateCommand } = await import('./generate-command.js');
   let said = '';
-  const surroundings = {
+  const environment = {
     folder,
     out: () => {},
     error: (text: string) => {
@@ -57,7 +57,7 @@ export async function generateProject(options: GenerateProjectOptions, folder: s
     isTerminal: false,
   };
   try {
-    const exitCode = await generateCommand.run(generateFlags(options), surroundings);
+    const exitCode = await generateCommand.run(generateFlags(options), environment);
     if (exitCode === 0) return said.trimEnd();
   } catch (error) {
     if (!(error instanceof UserFault)) throw error;

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findNodeAtLocation, type JSONPath, type Node, parse, parseTree } from 'jsonc-parser';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { generateProject } from './generate-project.js';
 import { unifiedDiff } from './unified-diff.js';
 
@@ -128,9 +128,9 @@ function print(value: unknown): string {
 
 /** `toolwright init`: writes the lines that keep the generated file current in the project of the folder. */
 export const initCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     parseArgs({ args: [...args], options: {} });
-    const { folder, out } = surroundings;
+    const { folder, out } = environment;
     const project = await readProject(folder);
     const { edits, notes } = planInit(project);
     for (const edit of edits) {
@@ -139,7 +139,7 @@ export const initCommand: Command = {
     }
     if (edits.length === 0) out('nothing to write: this project is set up\n');
     for (const note of notes) out(`\n${note}\n`);
-    await generateFirst(project.tsconfig, surroundings);
+    await generateFirst(project.tsconfig, environment);
     return 0;
   },
 };
@@ -151,7 +151,7 @@ function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
 }
 
 /** A program that imports the file must find one. */
-async function generateFirst(tsconfig: string, { folder, out, error }: CommandSurroundings): Promise<void> {
+async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
   try {
     const warnings = await generateProject({ project: tsconfig }, folder);
     if (warnings !== '') error(`${warnings}\n`);

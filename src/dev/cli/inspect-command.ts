@@ -5,7 +5,7 @@ import { RUN_STORE } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
 import { personOf } from './runs-command.js';
@@ -24,17 +24,17 @@ type InspectOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>[
 
 /** `toolwright inspect <module>`: a page on the tools of a module, until it is stopped. */
 export const inspectCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('inspect takes one module: toolwright inspect dist/tools.js');
     if (values.port !== undefined && !/^\d{1,5}$/.test(values.port))
       throw new UserFault(`--port is a number from 0 to 65535, not '${values.port}'`);
-    const ended = endAsked(surroundings);
-    const opened = await begin(name, values, surroundings);
-    surroundings.out(`${opened.url}\n`);
-    surroundings.error(`toolwright: ${opened.count} tools of ${name}: open the address above; Ctrl-C ends\n`);
+    const ended = endAsked(environment);
+    const opened = await begin(name, values, environment);
+    environment.out(`${opened.url}\n`);
+    environment.error(`toolwright: ${opened.count} tools of ${name}: open the address above; Ctrl-C ends\n`);
     await ended;
     await opened.close();
     return 0;
@@ -47,12 +47,8 @@ interface Opened {
   close(): Promise<void>;
 }
 
-async function begin(
-  name: string,
-  values: InspectOptions,
-  surroundings: CommandSurroundings,
-): Promise<Opened> {
-  const { folder } = surroundings;
+async function begin(name: string, values: InspectOptions, environment: CommandEnvironment): Promise<Opened> {
+  const { folder } = environment;
   const ends: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
     for (const end of ends.splice(0).reverse()) await end();
@@ -62,7 +58,7 @@ async function begin(
     ends.push(() => module.close());
     const registry = registryOfModule(module.exports);
     if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-    const store = values.store === undefined ? undefined : await openStore(values.store, surroundings);
+    const store = values.store === undefined ? undefined : await openStore(values.store, environment);
     if (store !== undefined) ends.push(() => store.close());
     const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
     ends.push(() => inspector.close());

@@ -13,7 +13,7 @@ import {
   type ToolsetPlan,
 } from '../../tools/discovery/plan-toolset.js';
 import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
 
 /**
@@ -21,7 +21,7 @@ import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-mo
  * `--strict` what becomes of their schemas for providers with strict tools.
  */
 export const listCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { positionals, values } = parseArgs({
       args: [...args],
       options: { strict: { type: 'boolean' } },
@@ -30,35 +30,35 @@ export const listCommand: Command = {
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('list takes one module: toolwright list dist/main.js');
-    const module = await openModule(name, surroundings.folder);
+    const module = await openModule(name, environment.folder);
     try {
       const found = toolsOfModule(module.exports);
       if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
-      return print(listTools(found), values.strict ? printStrict : printTools, surroundings);
+      return print(listTools(found), values.strict ? printStrict : printTools, environment);
     } finally {
       await module.close();
     }
   },
 };
 
-type ToolPrinter = (tools: readonly ListedTool[], surroundings: CommandSurroundings) => void;
+type ToolPrinter = (tools: readonly ListedTool[], environment: CommandEnvironment) => void;
 
 function print(
   { tools, faults, warnings }: ToolListing,
   printAll: ToolPrinter,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): 0 | 1 {
-  printToolsets(tools, surroundings);
+  printToolsets(tools, environment);
   for (const { where, problem, fix } of warnings)
-    surroundings.error(`warning: ${where}: ${problem} (${fix})\n`);
-  printAll(tools, surroundings);
+    environment.error(`warning: ${where}: ${problem} (${fix})\n`);
+  printAll(tools, environment);
   if (faults.length === 0) return 0;
-  surroundings.error(`${new ToolDeclarationError(faults).message}\n`);
+  environment.error(`${new ToolDeclarationError(faults).message}\n`);
   return 1;
 }
 
 /** The toolsets that say what they are about. */
-function printToolsets(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+function printToolsets(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
   const toolsets = toolsetsOf(tools);
   for (const { title, tools } of toolsets)
     out(`${titleText(title)} (${tools.map(({ name }) => name).join(', ')})\n`);
@@ -68,7 +68,7 @@ function printToolsets(tools: readonly ListedTool[], { out }: CommandSurrounding
 /** A token of English and JSON is about four characters for all models of today. */
 const CHARACTERS_PER_TOKEN = 4;
 
-function printTools(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+function printTools(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
   const rows = tools.map(({ name, method, origins, characters }) => [
     name,
     method,
@@ -87,7 +87,7 @@ function tokensOf(characters: number): number {
 }
 
 /** What becomes of each schema under `strict: true`: a row for each tool, then what is different in it. */
-function printStrict(tools: readonly ListedTool[], { out }: CommandSurroundings): void {
+function printStrict(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
   const forms = tools.map(({ name, parameters }) => ({ name, form: strictSchema(parameters) }));
   const rows = forms.map(({ name, form }) =>
     form.isStrict

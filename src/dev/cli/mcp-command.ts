@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { packageManifest } from './package-manifest.js';
 
@@ -19,22 +19,22 @@ interface McpOptions {
  * goes.
  */
 export const mcpCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const options = readOptions(args);
     const output = keepStandardOutput();
     const { createMcpServer } = await loadBridge();
-    const opened = await openTools(options, surroundings);
+    const opened = await openTools(options, environment);
     if (opened === undefined) return 1;
     const { registry } = opened;
     const mcp = createMcpServer(registry, {
       name: options.name,
       version: packageManifest().version,
-      onError: (error) => surroundings.error(`toolwright: ${String(error)}\n`),
+      onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
     });
     const connection = mcp.stdio({ output });
-    surroundings.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
+    environment.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
     const end = () => void connection.close();
-    surroundings.signal?.addEventListener('abort', end);
+    environment.signal?.addEventListener('abort', end);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
     await connection.closed;
     await mcp.close();
@@ -107,14 +107,14 @@ interface OpenTools extends Pick<OpenModule, 'close'> {
 
 async function openTools(
   options: McpOptions,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Promise<OpenTools | undefined> {
   try {
-    const { exports, close } = await openModule(options.module, surroundings.folder);
+    const { exports, close } = await openModule(options.module, environment.folder);
     return { registry: filteredRegistry(exports, options), close };
   } catch (fault) {
     if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-    surroundings.error(`${fault.message}\n`);
+    environment.error(`${fault.message}\n`);
     return undefined;
   }
 }

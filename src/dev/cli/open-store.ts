@@ -12,7 +12,7 @@ import { serverAddress } from '../../core/kernel/server-address.js';
 import type { PostgresOptions } from '../../durable/postgres/index.js';
 import { SqliteRunStore } from '../../durable/stores/index.js';
 import { checkRunsFile } from '../../durable/stores/sqlite-driver.js';
-import { type CommandSurroundings, UserFault } from './command.js';
+import { type CommandEnvironment, UserFault } from './command.js';
 
 /** A store that the user named. */
 export interface OpenStore extends CheckpointStore {
@@ -32,7 +32,7 @@ type StoreUser = 'operator' | 'worker';
 /** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file. */
 export async function openStore(
   name: string | undefined,
-  { folder, error: say }: Pick<CommandSurroundings, 'folder' | 'error'>,
+  { folder, error: say }: Pick<CommandEnvironment, 'folder' | 'error'>,
   user: StoreUser = 'operator',
 ): Promise<OpenStore> {
   if (name === undefined || name === '')

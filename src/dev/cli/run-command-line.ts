@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { visibleText } from '../../core/kernel/visible-text.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { packageManifest } from './package-manifest.js';
 
 interface ListedCommand {
@@ -119,28 +119,28 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
  */
 export async function runCommandLine(
   args: readonly string[],
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Promise<number> {
   const [name, ...rest] = args;
   const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   try {
-    if (name === undefined || name.startsWith('-')) return answerFlags(args, surroundings);
+    if (name === undefined || name.startsWith('-')) return answerFlags(args, environment);
     if (command === undefined)
       throw new UserFault(`there is no command '${name}'; toolwright --help lists them`);
     if (rest.includes('--help') || rest.includes('-h')) {
-      surroundings.out(ownHelp(command));
+      environment.out(ownHelp(command));
       return 0;
     }
-    return await (await command.load()).run(rest, surroundings);
+    return await (await command.load()).run(rest, environment);
   } catch (error) {
     const fault = userFault(error, command?.usage ?? '--help');
     if (fault === undefined) throw error;
-    surroundings.error(`toolwright: ${visibleText(fault.message)}\n`);
+    environment.error(`toolwright: ${visibleText(fault.message)}\n`);
     return fault.exitCode;
   }
 }
 
-function answerFlags(args: readonly string[], { out, error }: CommandSurroundings): number {
+function answerFlags(args: readonly string[], { out, error }: CommandEnvironment): number {
   const { values } = parseArgs({
     args: [...args],
     options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },

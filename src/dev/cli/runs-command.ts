@@ -23,7 +23,7 @@ import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
 import { recoverRuns } from '../../run/loop/recover-runs.js';
 import { answerStoredRun, cancelRun } from '../../run/loop/stored-run.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
@@ -52,7 +52,7 @@ interface AnswerCall {
   readonly run: KeptRun;
   readonly options: AnswerOptions;
   readonly say: (line: string) => void;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
 /** `toolwright runs answer`: of several answers to a question, the first is taken, and the others get an error. */
@@ -244,7 +244,7 @@ interface CheckingModule extends Pick<OpenModule, 'close'> {
 }
 
 /** That with the config of the runs, or the application that they are of. */
-async function checkingModule({ options, surroundings }: AnswerCall): Promise<CheckingModule | undefined> {
+async function checkingModule({ options, environment }: AnswerCall): Promise<CheckingModule | undefined> {
   const { approve, arguments: edited, remember, module: named } = options;
   if (named !== undefined && !approve && !options['not-done'])
     throw new UserFault('--module goes with --approve and --not-done');
@@ -254,7 +254,7 @@ async function checkingModule({ options, surroundings }: AnswerCall): Promise<Ch
     throw new UserFault(
       `${option} checked by the tool: --module dist/worker.js, which exports the config of the runs, or a NestJS module`,
     );
-  const { exports, nestModule, close } = await openModule(named, surroundings.folder, 'operator');
+  const { exports, nestModule, close } = await openModule(named, environment.folder, 'operator');
   if (nestModule === undefined) return { tools: configOfModule(named, exports).tools, close };
   return { tools: registryOfModule(exports), close };
 }
@@ -316,7 +316,7 @@ interface RunsCall {
   readonly named: string;
   /** Writes one line: what models, clients and tools have written cannot end it, and a terminal obeys none of it. */
   readonly say: (line: string) => void;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
 }
 
 const OPTIONS = {
@@ -360,7 +360,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
 
 /** `toolwright runs`: what an operator does with the runs of a store, its standing approvals and its schedules. */
 export const runsCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values: options, positionals } = parseArgs({
       args: [...args],
       options: OPTIONS,
@@ -377,10 +377,10 @@ export const runsCommand: Command = {
       throw new UserFault(
         `${part.to} is missing: toolwright runs ${name} <${part.to.split(' ').at(-1)}> --store …`,
       );
-    const store = await openStore(options.store, surroundings);
-    const say = (line: string) => surroundings.out(`${visibleLine(line)}\n`);
+    const store = await openStore(options.store, environment);
+    const say = (line: string) => environment.out(`${visibleLine(line)}\n`);
     try {
-      return await part.run({ store, options, named, say, surroundings });
+      return await part.run({ store, options, named, say, environment });
     } catch (error) {
       // What the store or the run refuses is the answer to what was asked.
       const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
@@ -415,7 +415,7 @@ function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] 
 
 const STATUSES: readonly string[] = ['running', 'suspended', 'ended'];
 
-async function listRuns({ store, options, say, surroundings }: RunsCall): Promise<number> {
+async function listRuns({ store, options, say, environment }: RunsCall): Promise<number> {
   const { status, after, limit = '50', json } = options;
   if (status !== undefined && !STATUSES.includes(status))
     throw new UserFault(`--status is ${STATUSES.join(', ')}, not '${status}'`);
@@ -436,7 +436,7 @@ async function listRuns({ store, options, say, surroundings }: RunsCall): Promis
     ]);
     sayTable(say, [['run', 'status', 'changed', ''], ...rows]);
   }
-  if (next !== undefined) surroundings.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
+  if (next !== undefined) environment.error(`toolwright: more with --after '${visibleLine(next)}'\n`);
   return 0;
 }
 
@@ -568,11 +568,11 @@ async function cancel({ store, named: runId, options, say }: RunsCall): Promise<
 
 const UNKNOWN: readonly string[] = ['ask', 'error', 'rerun'];
 
-async function recover({ store, named, options, say, surroundings }: RunsCall): Promise<number> {
+async function recover({ store, named, options, say, environment }: RunsCall): Promise<number> {
   const onUnknown = options['on-unknown'] ?? 'ask';
   if (!UNKNOWN.includes(onUnknown))
     throw new UserFault(`--on-unknown is ${UNKNOWN.join(', ')}, not '${onUnknown}'`);
-  const module = await openModule(named, surroundings.folder, 'operator');
+  const module = await openModule(named, environment.folder, 'operator');
   try {
     const { recovery = { config: configOfModule(named, module.exports) } } = module;
     const recovered = await recoverRuns({ store, ...recovery, onUnknown: onUnknown as 'ask' });

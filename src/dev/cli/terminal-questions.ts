@@ -4,11 +4,11 @@ import type { RememberScope } from '../../core/contract/standing-approvals.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 import type { ChatPrinter } from './chat-printer.js';
-import type { CommandSurroundings } from './command.js';
+import type { CommandEnvironment } from './command.js';
 
 /** Input from the terminal, line by line, and the questions to its user. */
 export class TerminalLines {
-  readonly #surroundings: CommandSurroundings;
+  readonly #environment: CommandEnvironment;
   readonly #printer: ChatPrinter;
   readonly #lines: Interface;
   readonly #next: AsyncIterator<string>;
@@ -18,11 +18,11 @@ export class TerminalLines {
   /** Ctrl-D, or the end of the input: lines that were written before are still read. */
   #isClosed = false;
 
-  constructor(surroundings: CommandSurroundings, printer: ChatPrinter) {
-    const { input = process.stdin } = surroundings;
+  constructor(environment: CommandEnvironment, printer: ChatPrinter) {
+    const { input = process.stdin } = environment;
     // Piped input is not echoed, even on a terminal.
-    const isTerminal = surroundings.isTerminal && (input !== process.stdin || process.stdin.isTTY);
-    this.#surroundings = { ...surroundings, isTerminal };
+    const isTerminal = environment.isTerminal && (input !== process.stdin || process.stdin.isTTY);
+    this.#environment = { ...environment, isTerminal };
     this.#printer = printer;
     this.#lines = createInterface({
       input,
@@ -56,13 +56,13 @@ export class TerminalLines {
     this.#prompt = undefined;
     if (read === undefined) return undefined;
     this.#reading = undefined;
-    if (!this.#surroundings.isTerminal) this.#surroundings.error('\n');
+    if (!this.#environment.isTerminal) this.#environment.error('\n');
     return read.done ? undefined : visibleText(read.value);
   }
 
   /** Asks again what was asked before something else was shown. */
   askAgain(): void {
-    if (this.#prompt !== undefined && this.#surroundings.isTerminal && !this.#isClosed)
+    if (this.#prompt !== undefined && this.#environment.isTerminal && !this.#isClosed)
       this.#lines.prompt(true);
   }
 
@@ -71,11 +71,11 @@ export class TerminalLines {
   }
 
   #show(question: string): void {
-    if (this.#surroundings.isTerminal) {
+    if (this.#environment.isTerminal) {
       if (this.#isClosed) return;
       this.#lines.setPrompt(question);
       this.#lines.prompt();
-    } else this.#surroundings.error(question);
+    } else this.#environment.error(question);
   }
 }
 
@@ -86,7 +86,7 @@ type Ask = (question: string) => Promise<string | undefined>;
 interface Asking {
   readonly ask: Ask;
   readonly printer: ChatPrinter;
-  readonly surroundings: CommandSurroundings;
+  readonly environment: CommandEnvironment;
   /** The scope of a standing approval, as it is shown here. */
   readonly scopeNames?: Partial<Record<RememberScope, string>>;
 }
@@ -132,7 +132,7 @@ async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer 
   const isNo = /^n/i.test(key ?? '');
   // "no idea" does not run it again.
   if (key === undefined || (isNo && words !== '')) {
-    asking.surroundings.error('toolwright: that is none of y, n and r\n');
+    asking.environment.error('toolwright: that is none of y, n and r\n');
     return askOutcome(pending, asking);
   }
   if (isNo) return { id, outcome: 'not-done' };
@@ -174,7 +174,7 @@ async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer
   if (written === undefined) return undefined;
   const args = valueIn(written);
   if (isRecord(args)) return { id, approved: true, arguments: args };
-  asking.surroundings.error('toolwright: that is no JSON object\n');
+  asking.environment.error('toolwright: that is no JSON object\n');
   return askApproval(pending, asking);
 }
 

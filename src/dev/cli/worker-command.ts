@@ -29,7 +29,7 @@ import { RunRecovery } from '../../run/conversation/run-recovery.js';
 import { BackgroundJobs } from '../../run/jobs/background-jobs.js';
 import { jobWork, type RunJobsOptions } from '../../run/jobs/run-jobs.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
-import { type Command, type CommandSurroundings, UserFault } from './command.js';
+import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 
@@ -45,7 +45,7 @@ const KEEP_ALIVE_MS = 2 ** 30;
 
 /** `toolwright worker <module>`: does waiting work until it is stopped. */
 export const workerCommand: Command = {
-  async run(args, surroundings) {
+  async run(args, environment) {
     const { values, positionals } = parseArgs({
       args: [...args],
       options: { store: { type: 'string' } },
@@ -55,18 +55,18 @@ export const workerCommand: Command = {
     if (name === undefined || second !== undefined)
       throw new UserFault('worker takes one module: toolwright worker dist/app.module.js');
     const over = new AbortController();
-    const { signal = over.signal } = surroundings;
+    const { signal = over.signal } = environment;
     // Before anything that takes long: turns are under way as soon as it begins.
     const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
     try {
-      const { what, drain } = await beginWork({ name, store: values.store }, surroundings);
-      surroundings.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
-      surroundings.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
+      const { what, drain } = await beginWork({ name, store: values.store }, environment);
+      environment.error(`toolwright: worker of ${name}: ${what.join(', ')}\n`);
+      environment.error(`toolwright: ${await ended}: no new work, what is under way is waited for\n`);
       await drain();
     } finally {
       over.abort();
     }
-    surroundings.error('toolwright: drained\n');
+    environment.error('toolwright: drained\n');
     return 0;
   },
 };
@@ -74,7 +74,7 @@ export const workerCommand: Command = {
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** What asked for the end; until then the process stays. A second signal ends it at once. */
-export async function endAsked({ signal }: Pick<CommandSurroundings, 'signal'>): Promise<string> {
+export async function endAsked({ signal }: Pick<CommandEnvironment, 'signal'>): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   let hear = (_: string): void => {};
   try {
@@ -95,13 +95,13 @@ interface NamedModule {
   readonly store: string | undefined;
 }
 
-async function beginWork(named: NamedModule, surroundings: CommandSurroundings): Promise<Work> {
+async function beginWork(named: NamedModule, environment: CommandEnvironment): Promise<Work> {
   const { name, store } = named;
   try {
-    const module = await openModule(name, surroundings.folder);
-    if (module.work === undefined) return await workOfModule(module, named, surroundings);
+    const module = await openModule(name, environment.folder);
+    if (module.work === undefined) return await workOfModule(module, named, environment);
     if (store === undefined)
-      return await workOfApplication(name, { ...module, work: module.work }, surroundings);
+      return await workOfApplication(name, { ...module, work: module.work }, environment);
     await module.close();
   } catch (error) {
     if (!ToolwrightError.is(error)) throw error;
@@ -113,9 +113,9 @@ async function beginWork(named: NamedModule, surroundings: CommandSurroundings):
 async function workOfApplication(
   name: string,
   { work, close }: Required<Pick<OpenModule, 'work' | 'close'>>,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Promise<Work> {
-  const what = work(loggerOf(surroundings));
+  const what = work(loggerOf(environment));
   if (what.length > 0) return { what, drain: close };
   await close();
   throw new UserFault(`${name} keeps nothing for a worker: ToolwrightModule.forRoot({ store })`, 1);
@@ -165,7 +165,7 @@ function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports 
 }
 
 /** Writes warnings and errors, in one line each. */
-function loggerOf({ error }: CommandSurroundings): Logger {
+function loggerOf({ error }: CommandEnvironment): Logger {
   const write = (message: string, fields: LogFields = {}): void =>
     error(`toolwright: ${visibleLine([message, ...detailsIn(fields, message)].join(': '))}\n`);
   const isLevelEnabled = (level: string) => level === 'warn' || level === 'error';
@@ -183,19 +183,19 @@ function detailsIn({ tool, callId, runId, reason, faults, told, error }: LogFiel
 async function workOfModule(
   { exports: given }: OpenModule,
   { name, store: named }: NamedModule,
-  surroundings: CommandSurroundings,
+  environment: CommandEnvironment,
 ): Promise<Work> {
   const exports = exportsOf(name, given);
   const { conversations: own } = exports;
   if (own !== undefined && exports.config === undefined)
     return { what: ['conversations'], drain: () => own.close() };
   const config = configOfModule(name, given);
-  const { logger = config.logger ?? loggerOf(surroundings) } = exports;
+  const { logger = config.logger ?? loggerOf(environment) } = exports;
   const tools = registryOf(config.tools ?? registryOfModule(given) ?? []);
   const opened =
     named === undefined && exports.store !== undefined
       ? undefined
-      : await openStore(named, surroundings, 'worker');
+      : await openStore(named, environment, 'worker');
   const store = opened ?? exports.store;
   const parts = { exports, config, store, logger, tools };
   const conversations = own ?? openConversations(parts);

@@ -16,7 +16,7 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { unlessAborted } from '../../core/kernel/async.js';
-import { ANYTHING, listOf, objectOf, optionTable } from '../../core/kernel/options.js';
+import { ANY_VALUE, listOf, objectOf, optionTable } from '../../core/kernel/options.js';
 
 /** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
 export interface ScriptedCall {
@@ -43,7 +43,7 @@ export type ScriptedStep =
 
 /** What a model says may be anything, for a test of what becomes of it; where it says it is to be right. */
 const CALL = objectOf<ScriptedCall>(
-  { id: ANYTHING, name: ANYTHING, arguments: ANYTHING },
+  { id: ANY_VALUE, name: ANY_VALUE, arguments: ANY_VALUE },
   {
     fix: "{ name: 'find_orders', arguments: { … } }",
     meant: {
@@ -57,11 +57,11 @@ const CALL = objectOf<ScriptedCall>(
 const REPLY = optionTable<ScriptedReply>(
   'a scripted reply',
   {
-    content: ANYTHING,
+    content: ANY_VALUE,
     toolCalls: listOf(CALL, "[{ name: 'find_orders', arguments: { … } }]"),
-    finishReason: ANYTHING,
-    usage: ANYTHING,
-    attachments: ANYTHING,
+    finishReason: ANY_VALUE,
+    usage: ANY_VALUE,
+    attachments: ANY_VALUE,
   },
   { tool_calls: 'toolCalls: [{ name, arguments }]', text: "content: '…'" },
 );

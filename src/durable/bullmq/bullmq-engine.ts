@@ -27,7 +27,7 @@ import { invalidOptions, refuseOptions } from '../../core/errors/author-fault.js
 import { closeWithin, unlessAborted } from '../../core/kernel/async.js';
 import { isPlainObject, isRecord } from '../../core/kernel/json.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   FILLED_TEXT,
   FUNCTION,
   LIST,
@@ -88,7 +88,7 @@ const HOST = protecting(FILLED_TEXT);
 
 /** They are refused only where they are misspelt: a newer driver may have more. */
 function taken(names: string): Readonly<Record<string, OptionRule>> {
-  return Object.fromEntries(names.split(' ').map((name) => [name, ANYTHING]));
+  return Object.fromEntries(names.split(' ').map((name) => [name, ANY_VALUE]));
 }
 
 const PASSWORD = { pass: 'password: …', passwd: 'password: …' };

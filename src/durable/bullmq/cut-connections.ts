@@ -29,7 +29,7 @@ export const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
 /** Tells all engines of a queue, through the event stream of a queue without jobs. */
 export class BrokerNews {
   readonly #place: NewsPlace;
-  readonly #listeners = new Set<{ readonly hear: Listener }>();
+  readonly #listeners = new Set<{ readonly receive: Listener }>();
   #producer: Producer | undefined;
   #events: Promise<Events> | undefined;
   /** Perhaps not ready yet. */
@@ -46,8 +46,8 @@ export class BrokerNews {
   }
 
   /** Resolves when what is published from now on will be heard. */
-  async subscribe(hear: Listener): Promise<() => Promise<void>> {
-    const subscription = { hear };
+  async subscribe(receive: Listener): Promise<() => Promise<void>> {
+    const subscription = { receive };
     this.#listeners.add(subscription);
     this.#events ??= this.#listen();
     try {
@@ -86,7 +86,7 @@ export class BrokerNews {
     let isHeard = false;
     this.#on(events, (event, text) => {
       if (event === 'hello') isHeard ||= text === nonce;
-      else this.#hear(JSON.parse(text) as BrokerWord);
+      else this.#receive(JSON.parse(text) as BrokerWord);
     });
     try {
       await unlessAborted(events.waitUntilReady(), signal);
@@ -107,15 +107,16 @@ export class BrokerNews {
     }
   }
 
-  #on(events: Events, hear: (event: string, text: string) => void): void {
+  #on(events: Events, receive: (event: string, text: string) => void): void {
     const own = events as unknown as {
       on(event: string, listener: (fields: { word: string }) => void): void;
     };
-    for (const event of ['hello', 'news']) own.on(event, ({ word }) => hear(event, word));
+    for (const event of ['hello', 'news']) own.on(event, ({ word }) => receive(event, word));
   }
 
-  #hear(word: BrokerWord): void {
-    for (const { hear } of [...this.#listeners]) callListener(() => hear(word), this.#place.onError as never);
+  #receive(word: BrokerWord): void {
+    for (const { receive } of [...this.#listeners])
+      callListener(() => receive(word), this.#place.onError as never);
   }
 
   async #tell(eventName: string, word: string): Promise<void> {
@@ -183,7 +184,7 @@ export function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unkn
     const { connection } = backend as {
       readonly connection?: { readonly pool?: Pool; pgModule?: ClientModule };
     };
-    if (connection?.pool !== undefined) hear(connection.pool);
+    if (connection?.pool !== undefined) watchPool(connection.pool);
     if (connection?.pgModule !== undefined)
       connection.pgModule = { Client: outlivingClient(connection.pgModule) };
     return backend;
@@ -199,7 +200,7 @@ function outlivingClient({ Client }: ClientModule): ClientModule['Client'] {
   };
 }
 
-function hear(pool: Pool): void {
+function watchPool(pool: Pool): void {
   if (heardPools.has(pool)) return;
   heardPools.add(pool);
   pool.on('acquire', (client) => {

@@ -52,7 +52,7 @@ class BossNews {
   readonly #queue: BossQueue;
   readonly #channel: string;
   readonly #onError: (error: unknown) => void;
-  readonly #listeners = new Set<{ readonly hear: Listener }>();
+  readonly #listeners = new Set<{ readonly receive: Listener }>();
   /** The word that is arriving. */
   #arriving: { readonly id: string; readonly parts: string[] } | undefined;
   #listening: Promise<ListenHandle> | undefined;
@@ -100,8 +100,8 @@ class BossNews {
     }
   }
 
-  async subscribe(hear: Listener): Promise<() => Promise<void>> {
-    const subscription = { hear };
+  async subscribe(receive: Listener): Promise<() => Promise<void>> {
+    const subscription = { receive };
     this.#listeners.add(subscription);
     this.#listening ??= this.#listen();
     try {
@@ -128,13 +128,13 @@ class BossNews {
       throw new Error('The database of this pg-boss cannot LISTEN; let pg-boss have a pool of its own.');
     return database.listen(
       this.#channel,
-      (payload) => this.#hear(payload),
+      (payload) => this.#receive(payload),
       () => this.#tell({ type: 'wake' }),
     );
   }
 
   /** Notifications of one transaction come one after the other: what is not whole by then, a lost connection cut. */
-  #hear(payload: string): void {
+  #receive(payload: string): void {
     const [, id = '', index = '0', count = '1', part = ''] =
       /^([^/]*)\/(\d+)\/(\d+)\/(.*)$/s.exec(payload) ?? [];
     const { parts } = this.#arriving?.id === id ? this.#arriving : { parts: [] };
@@ -145,7 +145,7 @@ class BossNews {
   }
 
   #tell(word: BossWord): void {
-    for (const { hear } of [...this.#listeners]) callListener(() => hear(word), this.#onError);
+    for (const { receive } of [...this.#listeners]) callListener(() => receive(word), this.#onError);
   }
 }
 

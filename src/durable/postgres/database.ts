@@ -32,7 +32,7 @@ const LONGEST_LISTENING_PAUSE_MS = 5_000;
 
 /** Who listens. */
 interface Hearer {
-  readonly hear: (payload: string) => void;
+  readonly receive: (payload: string) => void;
   /** There was no connection, and is one again: something may not have been heard. */
   readonly miss: () => void;
 }
@@ -44,7 +44,7 @@ interface Hearer {
 export class Listener {
   readonly #database: { connect(): Promise<PostgresClient> };
   readonly #channel: string;
-  readonly #hearers = new Set<Hearer>();
+  readonly #listeners = new Set<Hearer>();
   #connection: Promise<PostgresClient | undefined> | undefined;
   #pauseMs = FIRST_LISTENING_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -56,11 +56,11 @@ export class Listener {
   }
 
   add(hearer: Hearer): () => void {
-    this.#hearers.add(hearer);
+    this.#listeners.add(hearer);
     this.#connection ??= this.#connect();
     return () => {
-      this.#hearers.delete(hearer);
-      if (this.#hearers.size === 0) void this.#disconnect();
+      this.#listeners.delete(hearer);
+      if (this.#listeners.size === 0) void this.#disconnect();
     };
   }
 
@@ -81,13 +81,13 @@ export class Listener {
     try {
       client = await this.#database.connect();
       client.on('notification', ({ channel, payload = '' }) => {
-        if (channel === this.#channel) for (const { hear } of [...this.#hearers]) hear(payload);
+        if (channel === this.#channel) for (const { receive } of [...this.#listeners]) receive(payload);
       });
       client.on('error', lose);
       await client.query({ text: `LISTEN "${this.#channel}"` });
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
       // Those who began to listen before this moment, too.
-      for (const { miss } of [...this.#hearers]) miss();
+      for (const { miss } of [...this.#listeners]) miss();
       return client;
     } catch {
       lose();
@@ -98,7 +98,7 @@ export class Listener {
   /** The connection was lost, or there was none. */
   #reconnect(): void {
     this.#connection = undefined;
-    if (this.#isClosed || this.#hearers.size === 0) return;
+    if (this.#isClosed || this.#listeners.size === 0) return;
     // The process stays, as it does with a connection.
     this.#timer = setTimeout(() => {
       this.#connection ??= this.#connect();
@@ -331,28 +331,28 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
   return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
 }
 
-const heardClients = new WeakSet<PostgresClient>();
-const heardPools = new WeakSet<PostgresPool>();
+const watchedClients = new WeakSet<PostgresClient>();
+const watchedPools = new WeakSet<PostgresPool>();
 
 /** A dedicated connection. Its statements report its loss; an `error` event without a listener would end the process. */
 export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
-  hearPool(pool);
+  watchPool(pool);
   const client = await pool.connect();
-  hear(client);
+  watchClient(client);
   return client;
 }
 
 /** It may be lost before whoever asked for it has it: the server's last words may come with those that make it ready. */
-function hearPool(pool: PostgresPool): void {
-  const { on } = pool as { readonly on?: (event: 'acquire', listener: typeof hear) => void };
-  if (on === undefined || heardPools.has(pool)) return;
-  heardPools.add(pool);
-  on.call(pool, 'acquire', hear);
+function watchPool(pool: PostgresPool): void {
+  const { on } = pool as { readonly on?: (event: 'acquire', listener: typeof watchClient) => void };
+  if (on === undefined || watchedPools.has(pool)) return;
+  watchedPools.add(pool);
+  on.call(pool, 'acquire', watchClient);
 }
 
-function hear(client: PostgresClient): void {
-  if (!heardClients.has(client)) client.on('error', () => {});
-  heardClients.add(client);
+function watchClient(client: PostgresClient): void {
+  if (!watchedClients.has(client)) client.on('error', () => {});
+  watchedClients.add(client);
 }
 
 /** Classes of the server's own codes, and codes of Node: shut down, starting, no connection, no connection left. */
@@ -536,7 +536,7 @@ export class Database implements SqlDriver {
 
   watch(listener: (news: ConversationNews) => void): () => void {
     return this.#listener.add({
-      hear: (payload) => {
+      receive: (payload) => {
         const space = payload.indexOf(' ');
         const about = payload.slice(0, space) as 'inbox' | 'events';
         listener({ conversationId: payload.slice(space + 1), about });

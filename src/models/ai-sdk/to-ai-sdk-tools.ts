@@ -55,7 +55,7 @@ export interface AiSdkTool {
   readonly toModelOutput: (of: ModelOutputOf) => LanguageModelV4ToolResultOutput;
 }
 
-/** JSON Schema that the AI SDK hands on as it is. It checks nothing: the registry does, which knows how to mend. */
+/** JSON Schema that the AI SDK hands on as it is. It checks nothing: the registry does, which knows how to repair. */
 export interface AiSdkSchema {
   readonly jsonSchema: JsonSchema;
   readonly '~standard': {

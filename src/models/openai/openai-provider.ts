@@ -11,7 +11,7 @@ import {
 import { checkArguments, checkOptions, InvalidOptionsError } from '../../core/errors/author-fault.js';
 import {
   ADDRESS,
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   either,
   FUNCTION,
@@ -379,7 +379,7 @@ const PROVIDER_OPTIONS = optionTable<OpenAIProviderOptions>(
     defaultHeaders: CLIENT_HEADERS,
     defaultQuery: secret(RECORD),
     fetch: FUNCTION,
-    fetchOptions: ANYTHING,
+    fetchOptions: ANY_VALUE,
     logLevel: oneOf('off', 'error', 'warn', 'info', 'debug'),
     logger: LOGGER,
     dangerouslyAllowBrowser: BOOLEAN,

@@ -64,7 +64,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     if (this.span.isRecording()) this.span.setAttributes(mcpAttributes(facts));
   }
 
-  protected conclude(end: TracedCallEnd, seconds: number): SpanFailure | undefined {
+  protected settle(end: TracedCallEnd, seconds: number): SpanFailure | undefined {
     const { status, cost } = end;
     const { tool } = this.#call;
     if (cost && tool !== undefined)
@@ -124,7 +124,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
 /** What the caller of an unknown tool is answered with, in JSON-RPC. */
 const INVALID_PARAMS = '-32602';
 
-/** Repairs may tell values; where something was mended tells enough. */
+/** Repairs may tell values; where something was repaired tells enough. */
 function placeOf(repair: string): string {
   return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
 }
@@ -187,7 +187,7 @@ class TaskSpan extends OpenSpan<ToolResult> {
     this.#tool = tool;
   }
 
-  protected conclude(result: ToolResult, seconds: number): SpanFailure | undefined {
+  protected settle(result: ToolResult, seconds: number): SpanFailure | undefined {
     const failure = result.isError ? { type: typeOfResult(result) } : undefined;
     const error = failure === undefined ? {} : { [COMMON.errorType]: failure.type };
     const about = { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: this.#tool, ...error };
@@ -232,7 +232,7 @@ class MessageSpan extends OpenSpan<TracedMessageEnd> {
     this.#message = message;
   }
 
-  protected conclude({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
+  protected settle({ error, isToolError }: TracedMessageEnd, seconds: number): SpanFailure | undefined {
     const type = error === undefined ? undefined : typeOfMcpError(error);
     const failure = isToolError ? { type: 'tool_error' } : type === undefined ? undefined : { type };
     if (error !== undefined && /^-\d+$/.test(type ?? '')) this.span.setAttribute(MCP.statusCode, type ?? '');
@@ -359,7 +359,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     this.#lastPart = now;
   }
 
-  protected conclude(end: TracedRequestEnd, seconds: number): SpanFailure | undefined {
+  protected settle(end: TracedRequestEnd, seconds: number): SpanFailure | undefined {
     const failure = failureOf(end);
     const { inferenceDuration, timeToFirstChunk } = this.recorder.instruments;
     const attributes = this.#metricAttributes;
@@ -644,7 +644,7 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
     return this.#last;
   }
 
-  protected conclude(end: TracedRunEnd, seconds: number): SpanFailure | undefined {
+  protected settle(end: TracedRunEnd, seconds: number): SpanFailure | undefined {
     const { status, error, requests, calls, cost } = end;
     const failure = error === undefined ? undefined : { type: typeOfError(named(error)) };
     const { agentDuration, agentRequests, agentCalls, agentCost } = this.recorder.instruments;

@@ -183,7 +183,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
   end(end: End): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const failure = this.conclude(end, (performance.now() - this.#since) / 1000);
+    const failure = this.settle(end, (performance.now() - this.#since) / 1000);
     if (failure !== undefined && this.span.isRecording()) {
       const { type, message, event } = failure;
       this.span.setAttribute(COMMON.errorType, type);
@@ -203,7 +203,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
   }
 
   /** Records how it ended, and says why where that is a failure. */
-  protected abstract conclude(end: End, seconds: number): SpanFailure | undefined;
+  protected abstract settle(end: End, seconds: number): SpanFailure | undefined;
 }
 
 /** A link to work elsewhere; none where its place is not one. */

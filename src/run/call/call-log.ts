@@ -57,7 +57,8 @@ export class CallLog {
   /** What was changed about the arguments before they fitted. */
   repaired(repairs: readonly string[], removed: readonly string[]): void {
     if (removed.length > 0) this.#write('info', 'Unknown arguments removed', { removed });
-    if (repairs.length > 0) this.#write('info', 'Tool arguments mended', { count: repairs.length, repairs });
+    if (repairs.length > 0)
+      this.#write('info', 'Tool arguments repaired', { count: repairs.length, repairs });
   }
 
   /** However the call ended. */

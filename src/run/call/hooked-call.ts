@@ -21,7 +21,7 @@ const WORDS: Readonly<Record<HookMoment, readonly string[]>> = {
 };
 
 /** What a hook said, as far as it is something. */
-export interface SaidWord {
+export interface HookAnswer {
   readonly arguments?: JsonObject;
   readonly faults?: readonly ArgumentFault[];
   readonly result?: ToolResult;
@@ -31,7 +31,7 @@ export interface SaidWord {
   readonly note?: unknown;
 }
 
-const NOTHING: SaidWord = {};
+const NO_ANSWER: HookAnswer = {};
 
 /** What the loop's own hooks may say in `beforeRun`: the call is not made now, and will be when its run goes on. */
 export class HeldCall {
@@ -40,7 +40,7 @@ export class HeldCall {
 }
 
 /** What one hook said, or what keeps the call from going on. */
-interface Asked extends SaidWord {
+interface Asked extends HookAnswer {
   readonly block?: Block;
 }
 
@@ -62,8 +62,8 @@ export function hooksWith(hooks: readonly Hooks[], moment: HookMoment): readonly
  *
  * @throws TypeError for what a hook cannot have meant.
  */
-export function wordOf(moment: HookMoment, said: unknown): SaidWord {
-  if (said === undefined || said === null) return NOTHING;
+export function answerOf(moment: HookMoment, said: unknown): HookAnswer {
+  if (said === undefined || said === null) return NO_ANSWER;
   const known = WORDS[moment];
   if (!isRecord(said)) throw new TypeError(`${moment} said ${typeof said}, and not { ${known.join(', ')} }`);
   const unknown = Object.keys(said).filter((key) => !known.includes(key));
@@ -201,7 +201,7 @@ export class HookedCallLife implements CallHooks {
     const { status, original } = end;
     let result = original;
     const seen = (): EndedCall => Object.assign(this.#seen(), end, { result });
-    const rewrite = (named: NamedHook, moment: HookMoment, { result: given }: SaidWord): void => {
+    const rewrite = (named: NamedHook, moment: HookMoment, { result: given }: HookAnswer): void => {
       if (given === undefined) return;
       this.#note(named, { did: 'rewrote', in: moment });
       result = given;
@@ -247,7 +247,7 @@ export class HookedCallLife implements CallHooks {
     const isBefore = moment === 'beforeCall' || moment === 'beforeRun';
     const read = (answer: unknown): Asked => {
       if (answer instanceof HeldCall) return { block: { type: 'held' } };
-      const said = wordOf(moment, answer);
+      const said = answerOf(moment, answer);
       if (said.note !== undefined)
         this.#note(named, { did: 'noted', in: moment, note: plainJson(said.note) });
       if (said.refuse === undefined) return said;
@@ -263,7 +263,7 @@ export class HookedCallLife implements CallHooks {
     };
     try {
       const answer = ask(named.hook);
-      if (answer === undefined) return NOTHING;
+      if (answer === undefined) return NO_ANSWER;
       if (!isThenable(answer)) return read(answer);
       // After a call, hooks are waited for even if the run was aborted.
       const limits = { signal: isBefore ? scope.signal : undefined, timeoutMs: environment.toolTimeoutMs };

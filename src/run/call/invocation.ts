@@ -111,7 +111,7 @@ export interface CallEnvironment {
   /** Hears of completions; with it, tools may answer now and complete later. */
   readonly onAsyncResult?: AsyncCallback;
   /** Runs last on what started work completes with, in the async context of the call. */
-  readonly judgeCompletion?: (tool: string, result: ToolResult) => ToolResult;
+  readonly finalizeCompletion?: (tool: string, result: ToolResult) => ToolResult;
   /** What the work that tools start goes through; default: one without a limit. */
   readonly tasks?: TaskQueue;
   /** The records of calls carry the keys of their effects. */
@@ -203,7 +203,7 @@ export interface InvokeOptions
   extends Pick<
     CallEnvironment,
     | ('logger' | 'telemetry' | 'toolTimeoutMs' | 'maxResultChars' | 'answerWithinMs' | 'onUnknown')
-    | ('onAsyncResult' | 'judgeCompletion' | 'tasks' | 'jobs' | 'awaitsJobs' | 'followUntil')
+    | ('onAsyncResult' | 'finalizeCompletion' | 'tasks' | 'jobs' | 'awaitsJobs' | 'followUntil')
     | ('recordsKeys' | 'innerWaits' | 'standing')
   > {
   readonly attempt?: number;

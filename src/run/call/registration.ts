@@ -8,7 +8,11 @@ import { isRecord } from '../../core/kernel/json.js';
 import { FILLED_TEXT, listOf, optionTable, protecting, type RulesOf } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
 import { behaviourFaults } from '../../core/metadata/tool-option-faults.js';
-import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../../tools/checking/given-schema.js';
+import {
+  authorSchemaFaults,
+  describeSchemaFault,
+  schemaWarnings,
+} from '../../tools/checking/given-schema.js';
 import { adaptAgentTool, illegalName, isFinishedTool, TOOL_NAME } from '../../tools/discovery/define-tool.js';
 import { objectFaults, textInputFaults } from '../../tools/discovery/tool-schemas.js';
 import { isStandardSchema, unloadedParts } from '../../tools/schema/schema-source.js';
@@ -124,14 +128,14 @@ export function readTool(registered: RegisteredTool): ReadTool {
   const tool = offered as ToolDefinition;
   const open = isFactory ? () => adaptAgentTool(registered()) as ToolDefinition : () => tool;
   // Frozen ones were made by discovery, `defineTool` or a bridge, which have had their say.
-  const doubts = Object.isFrozen(tool) ? [] : doubtsAbout(tool);
+  const doubts = Object.isFrozen(tool) ? [] : warningsFor(tool);
   return { name: tool.name, entry: { open, offered: tool }, doubts };
 }
 
-function doubtsAbout({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
+function warningsFor({ name, description, parameters, output }: ToolDefinition): readonly AuthorFault[] {
   const where = placeOf(name);
   const doubts = Object.entries({ parameters, output }).flatMap(([what, schema]) =>
-    schema ? schemaDoubts(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
+    schema ? schemaWarnings(schema, 'author').map((doubt) => describeSchemaFault(doubt, what)) : [],
   );
   return [
     ...(description?.trim() ? [] : [undescribed(where, 'a `description` that says what it does, and when')]),

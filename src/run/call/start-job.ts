@@ -104,7 +104,7 @@ export class JobTask implements CallWork {
       (update) => this.#queue.report(id, update),
       (result) => {
         unlisten();
-        const known = judged(this.#call, result, this.#inContextOfCall);
+        const known = finalized(this.#call, result, this.#inContextOfCall);
         this.#queue.end(id, known, () => handOver(this.#call, known, this.#inContextOfCall));
       },
     );
@@ -131,11 +131,11 @@ export class JobTask implements CallWork {
 type InContext = <Value>(run: () => Value) => Value;
 
 /** What a run makes of the completion of started work, in the async context of its call. */
-export function judged({ tool, environment }: Call, result: ToolResult, inContext: InContext): ToolResult {
-  const { judgeCompletion, describeError } = environment;
-  if (judgeCompletion === undefined) return result;
+export function finalized({ tool, environment }: Call, result: ToolResult, inContext: InContext): ToolResult {
+  const { finalizeCompletion, describeError } = environment;
+  if (finalizeCompletion === undefined) return result;
   try {
-    return inContext(() => judgeCompletion(tool.name, result));
+    return inContext(() => finalizeCompletion(tool.name, result));
   } catch (error) {
     return writeFailure(tool.name, error, describeError);
   }

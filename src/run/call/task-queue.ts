@@ -69,7 +69,7 @@ export class TaskQueue {
   readonly #entries = new Map<string, Entry>();
   /** Those who wait, by whose turns they take; the first line is the next one to be served. */
   readonly #lines = new Map<string, Set<Entry>>();
-  readonly #listeners = new Set<{ readonly hear: TaskListener }>();
+  readonly #listeners = new Set<{ readonly receive: TaskListener }>();
   #idlers: (() => void)[] = [];
   #running = 0;
   #isServing = false;
@@ -96,7 +96,7 @@ export class TaskQueue {
   /** Tells a listener of every task from now on; what it returns ends that. */
   subscribe(listener: TaskListener): () => void {
     checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
-    const subscription = { hear: listener };
+    const subscription = { receive: listener };
     this.#listeners.add(subscription);
     return () => {
       this.#listeners.delete(subscription);
@@ -224,9 +224,9 @@ export class TaskQueue {
   }
 
   #tell(entry: Entry, event: TaskEvent): void {
-    for (const { hear } of [...this.#listeners])
+    for (const { receive } of [...this.#listeners])
       callListener(
-        () => hear(event),
+        () => receive(event),
         (error) => entry.work.call.log.failed('A listener for tasks threw', error),
       );
   }

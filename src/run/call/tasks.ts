@@ -12,7 +12,7 @@ import { cancelledResult } from './job-dispatch.js';
 import { runWork, settled, settleWork, type WorkOf } from './result-form.js';
 import { failedResult, writeFailure } from './result-text.js';
 import { cancelDeadline, type Deadline, startDeadline } from './run-body.js';
-import { handOver, judged } from './start-job.js';
+import { finalized, handOver } from './start-job.js';
 import { TaskQueue } from './task-queue.js';
 
 /** The task whose work runs here, so that work which it starts is known to be a part of it. */
@@ -105,7 +105,7 @@ export class CallTask implements CallWork {
     if (this.#id === undefined && status === 'success' && result.async && isAsync(this.#call.tool)) {
       // It completes through its callback, or has done so already.
       this.#enter();
-      if (this.isSettled) this.#letGo();
+      if (this.isSettled) this.#release();
       else this.#begun();
     }
     if (this.#id === undefined) return end;
@@ -129,7 +129,7 @@ export class CallTask implements CallWork {
     }
     // Answered for good: a tool keeps its callback, and must not complete with it what was aborted long ago.
     this.#state = 'discarded';
-    this.#letGo();
+    this.#release();
     this.#trace?.end(result);
     if (this.#id !== undefined) this.#queue.end(this.#id, result, () => {});
   }
@@ -215,7 +215,7 @@ export class CallTask implements CallWork {
   }
 
   #complete(end: BodyOutcome): void {
-    this.#settle(() => judged(this.#call, this.#write(end), this.#inContextOfCall));
+    this.#settle(() => finalized(this.#call, this.#write(end), this.#inContextOfCall));
   }
 
   #settle(write: () => ToolResult): void {
@@ -228,7 +228,7 @@ export class CallTask implements CallWork {
     this.#completion = write();
     this.#trace?.end(this.#completion);
     if (this.#isAcknowledged) this.#deliver();
-    this.#letGo();
+    this.#release();
   }
 
   /** What was thrown or returned may throw again when it is looked at, and the call completes all the same. */
@@ -246,7 +246,7 @@ export class CallTask implements CallWork {
   }
 
   /** Nothing is waited for any more: neither the limit, nor an abort, nor a slot in the queue. */
-  #letGo(): void {
+  #release(): void {
     if (this.#deadline !== undefined) cancelDeadline(this.#deadline);
     this.#unfollow?.();
     if (this.#id !== undefined) this.#queue.settle(this.#id);

@@ -12,7 +12,7 @@ import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments } from '../../core/errors/author-fault.js';
 import { canonicalJson, copyOfJson, isRecord, plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   mistakenNames,
   type OptionRule,
@@ -217,13 +217,13 @@ const ANSWER = optionTable<
   'an answer',
   {
     id: TEXT,
-    result: ANYTHING,
+    result: ANY_VALUE,
     approved: BOOLEAN,
     reason: TEXT,
-    value: ANYTHING,
+    value: ANY_VALUE,
     outcome: oneOf('done', 'not-done'),
-    arguments: ANYTHING,
-    remember: ANYTHING,
+    arguments: ANY_VALUE,
+    remember: ANY_VALUE,
   },
   { answeredBy: '{ answeredBy } beside the scope, in the last argument of the resume' },
 );

@@ -64,7 +64,7 @@ export class Conversation {
   #closed: ConversationSnapshot | undefined;
 
   constructor(config: ConversationConfig) {
-    const care = config?.history === 'refuse' ? 'refuse' : 'mend';
+    const care = config?.history === 'refuse' ? 'refuse' : 'repair';
     refuseOptions([
       ...invalidOptions(config, CONVERSATION_OPTIONS),
       ...ownerFaults(config?.scope),

@@ -59,7 +59,7 @@ export class MemoryJobEngine implements JobEngine {
   readonly #ended = new Set<string>();
   readonly #dead = new Map<string, DeadJob>();
   readonly #workers = new Set<Worker>();
-  readonly #listeners = new Set<{ readonly hear: JobNewsListener }>();
+  readonly #listeners = new Set<{ readonly receive: JobNewsListener }>();
 
   async enqueue(job: Job, options: JobOptions = {}): Promise<void> {
     const { id } = job;
@@ -103,15 +103,15 @@ export class MemoryJobEngine implements JobEngine {
 
   async publish(news: JobNews): Promise<void> {
     const text = JSON.stringify(news);
-    for (const { hear } of [...this.#listeners])
+    for (const { receive } of [...this.#listeners])
       callListener(
-        () => hear(JSON.parse(text) as JobNews),
+        () => receive(JSON.parse(text) as JobNews),
         () => {},
       );
   }
 
   async subscribe(listener: JobNewsListener): Promise<() => Promise<void>> {
-    const subscription = { hear: listener };
+    const subscription = { receive: listener };
     this.#listeners.add(subscription);
     return async () => void this.#listeners.delete(subscription);
   }

@@ -7,7 +7,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   COUNT,
   FILLED_TEXT,
   FUNCTION,
@@ -68,13 +68,13 @@ const RULES = {
   description: required(FILLED_TEXT),
   ...Object.fromEntries(LOOP_OPTIONS.map((option) => [option, LOOP_RULES[option]])),
   systemPrompt: TEXT,
-  parameters: ANYTHING,
+  parameters: ANY_VALUE,
   prompt: FUNCTION,
   earlier: FUNCTION,
   maxDepth: COUNT,
   timeoutMs: MILLISECONDS,
-  approval: ANYTHING,
-  annotations: ANYTHING,
+  approval: ANY_VALUE,
+  annotations: ANY_VALUE,
 } as RulesOf<AgentAsToolOptions>;
 
 const OPTIONS = optionTable<AgentAsToolOptions>('agentAsTool', RULES, {

@@ -368,7 +368,7 @@ function callOptionsOf(
   return {
     toolTimeoutMs,
     innerWaits: childWaits,
-    ...(onAsyncResult ? { onAsyncResult, judgeCompletion: finalizeCompletion } : {}),
+    ...(onAsyncResult ? { onAsyncResult, finalizeCompletion: finalizeCompletion } : {}),
     ...(tasks ? { tasks } : {}),
     ...(logger ? { logger } : {}),
     ...(telemetry ? { telemetry } : {}),

@@ -11,7 +11,7 @@ import { misspeltName } from '../../core/kernel/nearest-name.js';
 import { SafeLog } from '../call/log.js';
 
 /** What happens to an invalid history that a run is given: it is repaired with a note in the log, or refused. */
-export type HistoryCare = 'mend' | 'refuse';
+export type HistoryCare = 'repair' | 'refuse';
 
 const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool']);
 
@@ -28,7 +28,7 @@ type FaultKind = 'unclear' | 'odd' | 'open';
 
 /** Which faults count: those that cannot be repaired, those that no run of this framework leaves, or all. */
 const COUNTED = {
-  mend: ['unclear'],
+  repair: ['unclear'],
   state: ['unclear', 'odd'],
   refuse: ['unclear', 'odd', 'open'],
 } as const satisfies Record<HistoryCare | 'state', readonly FaultKind[]>;
@@ -145,7 +145,7 @@ function callsOf({ tool_calls: calls }: Readonly<Record<string, unknown>>): read
 /** A history without faults, and the repairs: one line each, with its place. */
 export interface RepairedHistory {
   readonly messages: Message[];
-  readonly mends: readonly string[];
+  readonly repairs: readonly string[];
 }
 
 /** A call of a message, under the id that it has in the end, and its answer. */
@@ -169,7 +169,7 @@ interface Entry {
 type FindAnswer = (call: MessageToolCall, message: AssistantMessage) => ToolMessage | undefined;
 
 /**
- * A history as strict servers take it, out of one that is clear (`historyFaults(messages, 'mend')`): answers in
+ * A history as strict servers take it, out of one that is clear (`historyFaults(messages, 'repair')`): answers in
  * the order of their calls, one for each call. A late answer goes to its call, and what answers nothing is left
  * out. A call that nobody answered, as after a crash, may have been done or not: that is what it is answered with.
  */
@@ -177,20 +177,20 @@ export function repairHistory(
   history: readonly Message[],
   findAnswer: FindAnswer = interrupted,
 ): RepairedHistory {
-  const mends: string[] = [];
+  const repairs: string[] = [];
   const entries: Entry[] = [];
   /** By the ids that the history has; of a later message with the same ids, those. */
   const slotsOf = new Map<string, CallSlot[]>();
   for (const [index, message] of history.entries()) {
     if (message.role === 'tool') {
-      placeAnswer(message, slotsOf.get(message.tool_call_id), { index, last: entries.at(-1), mends });
+      placeAnswer(message, slotsOf.get(message.tool_call_id), { index, last: entries.at(-1), repairs });
       continue;
     }
     const entry: Entry = { message, index, slots: [], answered: -1 };
     entries.push(entry);
     if (message.role !== 'assistant' || !message.tool_calls?.length) continue;
     const calls = message.tool_calls;
-    const here = Map.groupBy(slotsIn(calls, entry, mends), ({ position }) => calls[position]?.id ?? '');
+    const here = Map.groupBy(slotsIn(calls, entry, repairs), ({ position }) => calls[position]?.id ?? '');
     for (const [id, slots] of here) slotsOf.set(id, slots);
   }
   const messages: Message[] = [];
@@ -205,7 +205,7 @@ export function repairHistory(
       slot.answer = findAnswer(call, message);
       const what =
         slot.answer === undefined ? 'was left out, because it has no answer' : 'had no answer, and got one';
-      mends.push(`messages[${index}]: the call '${call.id}' of '${call.function.name}' ${what}`);
+      repairs.push(`messages[${index}]: the call '${call.id}' of '${call.function.name}' ${what}`);
     }
     const answered = slots.filter(({ answer }) => answer !== undefined);
     const spoken = withCalls(
@@ -214,11 +214,11 @@ export function repairHistory(
     );
     if (spoken !== undefined) messages.push(spoken, ...answered.map(({ answer }) => answer as ToolMessage));
   }
-  return { messages, mends };
+  return { messages, repairs };
 }
 
 /** The calls of a message; the second one of the same id gets another. */
-function slotsIn(calls: readonly MessageToolCall[], entry: Entry, mends: string[]): readonly CallSlot[] {
+function slotsIn(calls: readonly MessageToolCall[], entry: Entry, repairs: string[]): readonly CallSlot[] {
   const ids = new Set(calls.map(({ id }) => id));
   const seen = new Set<string>();
   for (const [position, given] of calls.entries()) {
@@ -228,7 +228,7 @@ function slotsIn(calls: readonly MessageToolCall[], entry: Entry, mends: string[
       while (ids.has(`${given.id}_${number}`)) number += 1;
       call = { ...given, id: `${given.id}_${number}` };
       ids.add(call.id);
-      mends.push(`messages[${entry.index}]: the second call '${given.id}' was named '${call.id}'`);
+      repairs.push(`messages[${entry.index}]: the second call '${given.id}' was named '${call.id}'`);
     }
     seen.add(given.id);
     entry.slots.push({ call, entry, position });
@@ -243,21 +243,21 @@ function placeAnswer(
   {
     index,
     last,
-    mends,
-  }: { readonly index: number; readonly last: Entry | undefined; readonly mends: string[] },
+    repairs,
+  }: { readonly index: number; readonly last: Entry | undefined; readonly repairs: string[] },
 ): void {
   const { tool_call_id: id } = message;
   const slot = slots?.find(({ answer }) => answer === undefined);
   const place = `messages[${index}]`;
   if (slot === undefined) {
     const what = slots === undefined ? 'which no message before it calls' : 'which is answered already';
-    mends.push(`${place}: an answer to '${id}' was left out, ${what}`);
+    repairs.push(`${place}: an answer to '${id}' was left out, ${what}`);
     return;
   }
   const { entry, call, position } = slot;
   slot.answer = call.id === id ? message : { ...message, tool_call_id: call.id };
   if (entry !== last || position < entry.answered)
-    mends.push(`${place}: the answer to '${id}' was moved to its place after messages[${entry.index}]`);
+    repairs.push(`${place}: the answer to '${id}' was moved to its place after messages[${entry.index}]`);
   entry.answered = Math.max(entry.answered, position);
 }
 
@@ -273,8 +273,8 @@ export function givenHistory(history: GivenHistory, logger: Logger | undefined):
   const given = history.messages;
   if (history.isShared) return given as Message[];
   if (given.every(({ role }) => role !== 'assistant' && role !== 'tool')) return [...given];
-  const { messages, mends } = repairHistory(given);
-  if (mends.length > 0) new SafeLog(logger).warn('A history that was given was mended', { mends });
+  const { messages, repairs } = repairHistory(given);
+  if (repairs.length > 0) new SafeLog(logger).warn('A history that was given was repaired', { repairs });
   return messages;
 }
 

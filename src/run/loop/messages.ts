@@ -193,10 +193,10 @@ export class SentMessages {
   }
 
   /** A compacted history had to be repaired: reported once, not before each request. */
-  tellMends(mends: readonly string[]): void {
-    if (mends.length === 0 || this.#isToldOfMends) return;
+  reportRepairs(repairs: readonly string[]): void {
+    if (repairs.length === 0 || this.#isToldOfMends) return;
     this.#isToldOfMends = true;
-    new SafeLog(this.#logger).warn('What compactHistory returned was mended', { mends });
+    new SafeLog(this.#logger).warn('What compactHistory returned was repaired', { repairs });
   }
 
   #forRequest(message: Message): Message {

@@ -174,7 +174,7 @@ export const LOOP_RULES: RulesOf<ToolLoopConfig> = {
   deferAbove: LIMIT,
   toolEmbedder: withMethods(['embed'], '{ embed: async (texts) => vectors }'),
   fallback: listOf(either(PROVIDER, TARGET), `[${FALLBACK}]`),
-  history: oneOf('mend', 'refuse'),
+  history: oneOf('repair', 'refuse'),
   output: {
     accepts: (value) => typeof value === 'function' || isRecord(value),
     schema: { type: 'object' },
@@ -312,7 +312,7 @@ function isUnchanged(config: ToolLoopConfig): boolean {
  * @throws InvalidOptionsError (521): a run cannot begin with a mistake of its author.
  */
 export function checkRun({ config, scope, messages }: GivenRun): void {
-  const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'mend');
+  const history = historyFaults(messages, config?.history === 'refuse' ? 'refuse' : 'repair');
   const isKnown = isUnchanged(config);
   const lease = isKnown ? [] : leaseFaults(config);
   const isRight = isKnown || (areRight(config, RUN_CONFIG) && lease.length === 0);

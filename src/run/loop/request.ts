@@ -14,7 +14,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { unlessAborted } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, plainJson } from '../../core/kernel/json.js';
-import { hooksWith, type NamedHook, type SaidWord, wordOf } from '../call/hooked-call.js';
+import { answerOf, type HookAnswer, hooksWith, type NamedHook } from '../call/hooked-call.js';
 import { SafeLog } from '../call/log.js';
 import { KNOWN_SECRETS } from '../call/redact.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -36,7 +36,7 @@ import type { ProviderTarget, ToolLoopConfig } from './options.js';
 import { compactedHistory, type StepSettings, settingsOf } from './step-settings.js';
 
 /** What a hook returned, or the reply that ends the request instead. */
-type Asked = { readonly said: SaidWord } | { readonly said?: undefined; readonly reply: Reply };
+type Asked = { readonly said: HookAnswer } | { readonly said?: undefined; readonly reply: Reply };
 
 export class RequestHooks {
   readonly #before: readonly NamedHook[];
@@ -150,7 +150,7 @@ export class RequestHooks {
   ): Promise<Asked> {
     try {
       const asked = ask(hook);
-      const said = wordOf(moment, signal === undefined ? await asked : await unlessAborted(asked, signal));
+      const said = answerOf(moment, signal === undefined ? await asked : await unlessAborted(asked, signal));
       const { request, response, note, refuse } = said;
       if (request !== undefined && !(isRecord(request) && Array.isArray(request.messages)))
         throw new TypeError('`request` has no messages');
@@ -289,8 +289,8 @@ async function prepareRequest(run: LoopRun): Promise<StepSettings | undefined> {
     const given = [...messages];
     const compacted = await compactHistory(given, { ...known, model: asked });
     if (keptFrom.get(compacted) === given) return { ...settings, messages: compacted };
-    const { messages: carried, mends } = compactedHistory(compacted, messages);
-    run.sent.tellMends(mends);
+    const { messages: carried, repairs } = compactedHistory(compacted, messages);
+    run.sent.reportRepairs(repairs);
     return { ...settings, messages: carried };
   } catch (error) {
     // What was to be prepared was interrupted with the run.

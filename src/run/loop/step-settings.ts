@@ -95,7 +95,7 @@ export async function settingsOf(
   const { messages } = settings;
   refuseOptions([
     ...optionFaults(settings, STEP_SETTINGS).map((fault) => ({ where: STEP_SETTINGS.of, ...fault })),
-    ...(Array.isArray(messages) ? historyFaults(messages, 'mend') : []),
+    ...(Array.isArray(messages) ? historyFaults(messages, 'repair') : []),
   ]);
   return messages === undefined ? settings : { ...settings, messages: repairHistory(messages).messages };
 }
@@ -117,7 +117,7 @@ export type CompactHistory = (
  */
 export function compactedHistory(returned: readonly Message[], history: readonly Message[]): RepairedHistory {
   const where = 'what compactHistory returns';
-  refuseOptions(historyFaults(returned, 'mend').map((fault) => ({ ...fault, where })));
+  refuseOptions(historyFaults(returned, 'repair').map((fault) => ({ ...fault, where })));
   return repairHistory(returned, (call, message) => answerIn(history, message, call));
 }
 

@@ -32,7 +32,7 @@ export type ScannedPiece =
   | { readonly kind: 'calls'; readonly calls: readonly DraftCall[] };
 
 /** What stands before calls and may make them an example. */
-interface CallSurroundings {
+interface CallContextText {
   /** Nothing but white space stands before them in their line. */
   readonly startsLine: boolean;
   readonly isFenced: boolean;
@@ -52,13 +52,13 @@ const FENCE = '```';
 const MARKS = /```|[\n`"“”«»]/g;
 
 /** Follows a text as it is decided, in one pass, and remembers where in it calls would stand. */
-class SurroundingsReader {
+class ContextReader {
   #startsLine = true;
   #isFenced = false;
   #quotation: string | undefined;
   #quote: string | undefined;
 
-  get now(): CallSurroundings {
+  get now(): CallContextText {
     return {
       startsLine: this.#startsLine,
       isFenced: this.#isFenced,
@@ -98,7 +98,7 @@ interface KeptPiece {
 }
 
 /** What makes calls an example, depending on what follows. */
-interface CallPlace extends CallSurroundings, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
+interface CallPlace extends CallContextText, Pick<CallsReading, 'looksLikeProse' | 'mustEnd'> {}
 
 const FORMATS = formatsByOpener(ALL_FORMATS);
 const LITERALS = createLiteralIndex(
@@ -126,7 +126,7 @@ export class CallScanner {
   /** Nothing but white space and reasoning came so far. */
   #isBlankSoFar = true;
   #reasoning: ReasoningMark | undefined;
-  #surroundings = new SurroundingsReader();
+  #surroundings = new ContextReader();
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
@@ -227,7 +227,7 @@ export class CallScanner {
     }
     this.#reasoning = undefined;
     this.#addText(text);
-    this.#surroundings = new SurroundingsReader();
+    this.#surroundings = new ContextReader();
   }
 
   /** Gives the text up to `from`; keeps the rest. */

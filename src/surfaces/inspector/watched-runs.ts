@@ -91,7 +91,7 @@ export class WatchedRuns {
   begin(run: LoopRun): (event: LoopEvent) => void {
     const seen = this.#seen(run);
     return (event) => {
-      this.#hear(seen, event);
+      this.#receive(seen, event);
       if (event.type === 'text-delta') this.#feed.write({ runId: seen.runId, text: event.text });
       else if (event.type !== 'call-input-delta') this.#feed.tell('runs');
       if (event.type === 'run-end') {
@@ -120,7 +120,7 @@ export class WatchedRuns {
     return seen;
   }
 
-  #hear(seen: SeenRun, event: LoopEvent): void {
+  #receive(seen: SeenRun, event: LoopEvent): void {
     const now = Date.now();
     switch (event.type) {
       case 'text-delta':

@@ -16,7 +16,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   COUNT,
   COUNT_LIMIT,
@@ -208,7 +208,7 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModul
   useFactory: FUNCTION,
   inject: LIST,
   useClass: FUNCTION,
-  useExisting: ANYTHING,
+  useExisting: ANY_VALUE,
 });
 
 /**
@@ -346,7 +346,7 @@ const MEANT = {
 
 export const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService', RULES, MEANT);
 
-const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, answeredBy: ANYTHING }, MEANT);
+const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, answeredBy: ANY_VALUE }, MEANT);
 
 /** Who answers, apart from what the run brings along. */
 export function readAnswerOptions(

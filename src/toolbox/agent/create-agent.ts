@@ -46,7 +46,7 @@ import {
 import { type AgentStore, openAgentStore, openProvider, openTelemetryOf, readNamed } from './open-parts.js';
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
 
-interface ToolboxSurroundings {
+interface ToolboxDeps {
   /** Where named toolboxes work, absolute. */
   readonly folder: string;
   /** Where the paths in their settings begin, absolute. */
@@ -69,7 +69,7 @@ interface ToolboxSurroundings {
  */
 async function openToolbox(
   toolbox: Toolbox,
-  around: ToolboxSurroundings,
+  around: ToolboxDeps,
 ): Promise<{ readonly tools: ToolRegistry; readonly close?: NamedTools['close'] }> {
   if (toolbox instanceof ToolRegistry) return { tools: checked(toolbox) };
   const faults = ofAnotherCopy(ToolRegistry)(toolbox, 'it');
@@ -97,7 +97,7 @@ function checked(registry: ToolRegistry): ToolRegistry {
   return registry;
 }
 
-function ownTools(toolbox: Toolbox, { container, logger }: ToolboxSurroundings): readonly RegisteredTool[] {
+function ownTools(toolbox: Toolbox, { container, logger }: ToolboxDeps): readonly RegisteredTool[] {
   const given = { ...(container && { container }), ...(logger && { logger }) };
   if (isToolset(toolbox)) return discoverTools({ ...given, toolsets: [toolbox] });
   const maker: unknown = typeof toolbox === 'object' && toolbox !== null ? toolbox.constructor : undefined;
@@ -126,7 +126,7 @@ function isToolset(value: unknown): value is ClassType {
 /** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
 async function openToolboxes(
   toolboxes: readonly PlacedToolbox[],
-  { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxSurroundings },
+  { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxDeps },
 ): Promise<{ readonly tools: ToolRegistry; readonly closers: readonly (() => Promise<void>)[] }> {
   const tools = new ToolRegistry();
   const closers: (() => Promise<void>)[] = [];
@@ -176,7 +176,7 @@ interface NamedTools {
   readonly close?: (() => Promise<void>) | undefined;
 }
 
-type Open<Settings> = (settings: Settings, around: ToolboxSurroundings) => Promise<NamedTools>;
+type Open<Settings> = (settings: Settings, around: ToolboxDeps) => Promise<NamedTools>;
 
 const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[Name]> } = {
   async files(settings, { folder, base }) {
@@ -324,7 +324,7 @@ interface OpenOthers {
 /** Opens the toolboxes of other agents. They are under the policy of the agent and within its hooks, whoever asks them. */
 async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
-  around: ToolboxSurroundings,
+  around: ToolboxDeps,
   faults: AgentFaults,
 ): Promise<OpenOthers> {
   if (!isRecord(others)) return { agents: others, closers: [] };
@@ -485,7 +485,7 @@ async function openPermissions({
   });
 }
 
-interface ToolboxParts extends Pick<ToolboxSurroundings, 'provider' | 'policy' | 'permissions' | 'store'> {
+interface ToolboxParts extends Pick<ToolboxDeps, 'provider' | 'policy' | 'permissions' | 'store'> {
   readonly opened: Closers;
 }
 
@@ -510,7 +510,7 @@ async function addToolboxes(
   const container = faults.has('container') ? undefined : options.container;
   const logger = faults.has('logger') ? undefined : options.logger;
   const hooks = faults.has('hooks') ? undefined : options.hooks;
-  const around = (at: string): ToolboxSurroundings => {
+  const around = (at: string): ToolboxDeps => {
     return { ...parts, folder, base: baseOf(at), container, logger, model, hooks };
   };
   const { tools, closers } = await openToolboxes(all, { faults, around });

@@ -96,7 +96,7 @@ export function readDocument(document: JsonObject): ReadDocument {
 
 function noObject(where: string, given: unknown): AuthorFault {
   const what = given === null ? 'null' : Array.isArray(given) ? 'a list' : `a ${typeof given}`;
-  return { where, problem: `it is ${what}, and no object`, fix: 'mend the document, or leave it out' };
+  return { where, problem: `it is ${what}, and no object`, fix: 'fix the document, or leave it out' };
 }
 
 function serverIn({ servers }: JsonObject): string | undefined {
@@ -161,7 +161,7 @@ class DocumentReader {
     for (const given of lists.flatMap((list) => (Array.isArray(list) ? list : []))) {
       const parameter = this.follow(given);
       if (!isRecord(parameter) || typeof parameter.name !== 'string' || !PLACES.has(parameter.in)) {
-        this.#fault(where, 'it has a parameter without `name` and `in`', 'mend the document');
+        this.#fault(where, 'it has a parameter without `name` and `in`', 'fix the document');
         continue;
       }
       const read = readParameter(parameter, parameter.name, parameter.in as ParameterPlace);
@@ -268,7 +268,7 @@ export function deadEnd(document: JsonObject, reference: string): AuthorFault | 
     next = found.$ref;
   }
   const ring = [...seen, next].join(' → ');
-  return { where: reference, problem: `it leads only to references: ${ring}`, fix: 'mend the document' };
+  return { where: reference, problem: `it leads only to references: ${ring}`, fix: 'fix the document' };
 }
 
 /** What a reference within a document names: a JSON Pointer (RFC 6901) behind `#`. */

@@ -8,7 +8,7 @@ import { boundFaults, boundsTest, closedSchema, OPEN_KEYWORDS } from './closed-s
 import { parseExactJson } from './exact-json.js';
 import { describeErrors, type ValueFault } from './faults.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
-import type { SchemaError } from './interpreter/judge.js';
+import type { SchemaError } from './interpreter/validator.js';
 import { readArguments } from './read-arguments.js';
 import { schemaFaults } from './schema-faults.js';
 import {
@@ -40,7 +40,7 @@ interface TidyNotes {
 /** How far tidying may go. */
 interface TidyOptions {
   /** Mend types and drop `null`; only after plain validation failed. */
-  readonly mend: boolean;
+  readonly repair: boolean;
   /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
   readonly extra: 'unnamed' | 'unknown' | 'none';
 }
@@ -51,8 +51,8 @@ type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) => Json
 /** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
 function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
   const shapeOf = shapesOf(schema, defaultsOf);
-  return (args, { mend, extra }, notes) => {
-    const walk: Walk = { mend, extra, notes, shapeOf, root: schema };
+  return (args, { repair, extra }, notes) => {
+    const walk: Walk = { repair, extra, notes, shapeOf, root: schema };
     return tidyObject(shapeOf(schema), args, new Place(walk));
   };
 }
@@ -93,25 +93,25 @@ class Place {
 }
 
 function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
-  if (!place.walk.mend && (typeof value !== 'object' || value === null)) return value;
+  if (!place.walk.repair && (typeof value !== 'object' || value === null)) return value;
   const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
   if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
-  const mended = place.walk.mend ? mend(shape, value, place) : value;
+  const repaired = place.walk.repair ? repair(shape, value, place) : value;
   // What is now an object may show by its tag which branch it was meant for.
-  if (mended !== value && shape.anyOf.length > 0) return tidyValue(shape, mended, place);
-  if (Array.isArray(mended)) return shape.items ? tidyArray(shape.items(), mended, place) : mended;
-  if (typeof mended !== 'object' || mended === null) return mended;
-  return tidyObject(shape, mended as JsonObject, place);
+  if (repaired !== value && shape.anyOf.length > 0) return tidyValue(shape, repaired, place);
+  if (Array.isArray(repaired)) return shape.items ? tidyArray(shape.items(), repaired, place) : repaired;
+  if (typeof repaired !== 'object' || repaired === null) return repaired;
+  return tidyObject(shape, repaired as JsonObject, place);
 }
 
-function mend(shape: Shape, value: unknown, place: Place): unknown {
-  const mended = digitsOf(value, shape.schema) ?? coerceValue(value, shape.types);
-  if (mended === value) return value;
+function repair(shape: Shape, value: unknown, place: Place): unknown {
+  const repaired = digitsOf(value, shape.schema) ?? coerceValue(value, shape.types);
+  if (repaired === value) return value;
   const { notes } = place.walk;
   const { path } = place;
   notes.coerced.push(path);
-  if (Array.isArray(mended) && mended[0] === value) notes.wrapped.push(path);
-  return mended;
+  if (Array.isArray(repaired) && repaired[0] === value) notes.wrapped.push(path);
+  return repaired;
 }
 
 function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
@@ -185,7 +185,7 @@ function isAbsent(of: {
   readonly walk: Walk;
 }): boolean {
   if (of.value === undefined) return true;
-  if (of.value !== null || !of.walk.mend || of.shape.required.has(of.key)) return false;
+  if (of.value !== null || !of.walk.repair || of.shape.required.has(of.key)) return false;
   return !acceptsNull(of.child(), of.walk);
 }
 
@@ -461,7 +461,7 @@ interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
 /** Arguments that are valid apart from unknown keys, found without collecting errors. */
 function trim(args: JsonObject, { accept, tidy, refuseExtra }: TrimOptions): Checked | undefined {
   const notes = noNotes();
-  const value = tidy(args, { mend: false, extra: 'unnamed' }, notes);
+  const value = tidy(args, { repair: false, extra: 'unnamed' }, notes);
   const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
   if (value === args || !isMeant || accept(value) === undefined) return undefined;
   return { ok: true, value, ...changes(notes) };
@@ -487,18 +487,18 @@ function thoroughCheck(
   const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
     const notes = noNotes();
     const value = tidy(args, how, notes);
-    return { value, notes, errors: value === args && !how.mend ? undefined : validate(value) };
+    return { value, notes, errors: value === args && !how.repair ? undefined : validate(value) };
   };
   return (args) => {
     const errors = validate(args);
     if (errors !== undefined && asSent)
       return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
-    const fitting = errors === undefined ? tidied(args, { mend: false, extra: 'unnamed' }) : undefined;
+    const fitting = errors === undefined ? tidied(args, { repair: false, extra: 'unnamed' }) : undefined;
     const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
     // What fits only as it was sent stays so.
     if (isFitting && fitting.errors !== undefined)
       return { ok: true, value: args, removed: NONE, coerced: NONE };
-    const outcome = isFitting ? fitting : mended((how) => tidied(args, how));
+    const outcome = isFitting ? fitting : repaired((how) => tidied(args, how));
     const { value, notes } = outcome;
     const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
     const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
@@ -516,14 +516,14 @@ interface Tidied {
 }
 
 /** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
-function mended(tidied: (how: TidyOptions) => Tidied): Tidied {
-  const first = tidied({ mend: true, extra: 'unnamed' });
+function repaired(tidied: (how: TidyOptions) => Tidied): Tidied {
+  const first = tidied({ repair: true, extra: 'unnamed' });
   if (first.errors === undefined) return first;
   const others: TidyOptions['extra'][] = [];
   if (first.notes.spared.length > 0) others.push('unknown');
   if (first.notes.removed.length > 0) others.push('none');
   for (const extra of others) {
-    const other = tidied({ mend: true, extra });
+    const other = tidied({ repair: true, extra });
     if (other.errors === undefined) return other;
   }
   return first;

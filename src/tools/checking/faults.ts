@@ -4,7 +4,7 @@ import { keyOfStep } from '../../core/kernel/json.js';
 import { nearestName } from '../../core/kernel/nearest-name.js';
 import { losesDigits } from './exact-json.js';
 import { formatTest, patternOf } from './formats.js';
-import { MAX_ERRORS, type SchemaError } from './interpreter/judge.js';
+import { MAX_ERRORS, type SchemaError } from './interpreter/validator.js';
 import {
   branchTypes,
   isOfType,

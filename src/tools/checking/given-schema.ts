@@ -5,7 +5,7 @@ import { nodeUtil } from '../../core/kernel/node-module.js';
 import { allSchemas, eachSubschema, isSchemaNode, KEYWORDS, mapSubschemas } from '../schema/keywords.js';
 import { KNOWN_FORMATS } from './formats.js';
 import { fitsSchema } from './interpreter/interpret-schema.js';
-import { judgesItselfAgain, referredSchema } from './interpreter/whole-schema.js';
+import { referredSchema, validatesItselfAgain } from './interpreter/whole-schema.js';
 import { patternGrowth } from './patterns.js';
 import {
   type KeywordPlace,
@@ -100,7 +100,7 @@ const WORDS: ReadonlySet<string> = new Set(['default', 'description', 'title', '
 
 /**
  * Whether a value fits a schema of a few plain keywords, as nearly all with defaults are; nothing where that is for
- * the interpreter to say, whose judges take longer to make than they are used.
+ * the interpreter to say, whose validators take longer to make than they are used.
  */
 function plainVerdict(value: unknown, schema: JsonSchema): boolean | undefined {
   if (typeof value === 'object') return undefined;
@@ -127,7 +127,7 @@ type Writer = 'author' | 'library';
  * What works in a schema of an author and is probably not meant: patterns that never end, formats that nobody
  * knows, and defaults that are not filled in, because their own schema rejects them.
  */
-export function schemaDoubts(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
+export function schemaWarnings(schema: JsonSchema, writer: Writer): readonly SchemaFault[] {
   const { textual } = readSchema(schema);
   const slow = textual.flatMap(slowPatterns);
   return writer === 'library'
@@ -241,7 +241,7 @@ function problemOf(schema: JsonSchema): string | undefined {
   if (allSchemas(schema).size > MOST_PARTS) return `has more than ${MOST_PARTS} parts`;
   const [fault] = schemaFaults(schema);
   if (fault !== undefined) return `is malformed: ${fault.path} ${fault.problem}`.slice(0, 500);
-  if (judgesItselfAgain(schema)) return 'refers to itself without getting anywhere';
+  if (validatesItselfAgain(schema)) return 'refers to itself without getting anywhere';
   return unfolded(schema, { root: schema, known: new Map() }) > MOST_UNFOLDED
     ? `unfolds to more than ${MOST_UNFOLDED} parts`
     : undefined;
@@ -259,7 +259,7 @@ function unfolded(schema: JsonSchema, of: Unfolding): number {
   of.known.set(schema, 1);
   let parts = 1;
   eachSubschema(schema, ({ node, keyword }) => {
-    if (isSchemaNode(node) && keyword.judges !== undefined) parts += unfolded(node, of);
+    if (isSchemaNode(node) && keyword.validates !== undefined) parts += unfolded(node, of);
   });
   const target = referredSchema(schema, of.root);
   if (target !== undefined) parts += unfolded(target, of);
@@ -278,7 +278,7 @@ function unsafePatterns(root: JsonSchema): ReadonlySet<string> {
   );
 }
 
-/** Who is judged by a pattern's schema is not known without the pattern: what is said of all others falls too. */
+/** Who is validated by a pattern's schema is not known without the pattern: what is said of all others falls too. */
 function without(schema: JsonSchema, left: ReadonlySet<string>): JsonSchema {
   const { pattern, patternProperties, additionalProperties, unevaluatedProperties, ...others } =
     mapSubschemas(schema, (part) => without(part, left));

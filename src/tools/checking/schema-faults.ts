@@ -182,12 +182,12 @@ class SchemaReading {
   }
 }
 
-/** What of a schema judges anything: not definitions that nothing refers to, nor `then` without `if`. */
+/** What of a schema validates anything: not definitions that nothing refers to, nor `then` without `if`. */
 function usedParts(root: JsonSchema): ReadonlySet<JsonSchema> {
   const used = new Set<JsonSchema>([root]);
   for (const schema of used) {
     eachSubschema(schema, ({ node, name, keyword }) => {
-      if (isSchemaNode(node) && keyword.judges !== undefined && !isIdle(name, schema)) used.add(node);
+      if (isSchemaNode(node) && keyword.validates !== undefined && !isIdle(name, schema)) used.add(node);
     });
     const target =
       typeof schema.$ref === 'string' ? findReference(schema.$ref, { root, from: schema }) : undefined;
@@ -260,9 +260,9 @@ interface KeywordRule {
 
 const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
 
-const ANYTHING: KeywordRule = { accepts: () => true, what: 'anything' };
+const ANY_VALUE: KeywordRule = { accepts: () => true, what: 'anything' };
 
-/** By what a keyword takes. Of schemas only the holder is judged here. */
+/** By what a keyword takes. Of schemas only the holder is validated here. */
 const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
   'a schema': { accepts: isSchema, what: 'a schema: an object, true or false' },
   'a list of schemas': { accepts: isFilled, what: 'a list of schemas' },
@@ -273,7 +273,7 @@ const KEYWORD_RULES: Readonly<Record<KeywordValue, KeywordRule>> = {
     what: 'a schema, or a list of schemas in draft 7',
   },
   'schemas or lists of names, by name': { accepts: isRecord, what: 'an object of schemas or lists of names' },
-  anything: ANYTHING,
+  anything: ANY_VALUE,
   'a list': { accepts: Array.isArray, what: 'a list' },
   'a list of values': { accepts: isFilled, what: 'a list of at least one value' },
   text: { accepts: (value) => typeof value === 'string', what: 'a string' },

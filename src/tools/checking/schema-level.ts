@@ -41,12 +41,14 @@ export class SchemaLevel {
     return this.#otherNames.has(key) || this.#patterns.some((pattern) => pattern.test(key));
   }
 
-  /** The level of a member: what is not named is judged as any other, be it a key or an index. */
+  /** The level of a member: what is not named is validated as any other, be it a key or an index. */
   below(step: string): SchemaLevel {
     const name = this.positions.has(step) ? `property ${step}` : 'other';
     const known = this.#below.get(name);
     if (known !== undefined) return known;
-    const schemas = this.#schemas.flatMap((schema) => partsThat(schema, (part) => judgesMember(part, step)));
+    const schemas = this.#schemas.flatMap((schema) =>
+      partsThat(schema, (part) => validatesMember(part, step)),
+    );
     const level = new SchemaLevel(schemas, this.#root);
     this.#below.set(name, level);
     return level;
@@ -68,14 +70,14 @@ function sameValue(starts: readonly JsonSchema[], root: JsonSchema): ReadonlySet
   const found = new Set(starts);
   for (const schema of found) {
     if (typeof schema.$ref === 'string') found.add(resolveReference(schema, root));
-    for (const part of partsThat(schema, ({ keyword }) => keyword.judges === 'value')) found.add(part);
+    for (const part of partsThat(schema, ({ keyword }) => keyword.validates === 'value')) found.add(part);
   }
   return found;
 }
 
-function judgesMember({ keyword, name, key }: Subschema, member: string): boolean {
+function validatesMember({ keyword, name, key }: Subschema, member: string): boolean {
   if (name === 'properties') return key === member;
-  return keyword.judges === 'properties' || keyword.judges === 'items';
+  return keyword.validates === 'properties' || keyword.validates === 'items';
 }
 
 function partsThat(schema: JsonSchema, isWanted: (part: Subschema) => boolean): readonly JsonSchema[] {

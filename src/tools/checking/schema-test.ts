@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { interpretSchema } from './interpreter/interpret-schema.js';
-import type { SchemaError } from './interpreter/judge.js';
+import type { SchemaError } from './interpreter/validator.js';
 
 /** Whether a value fits a schema, without saying why not. */
 export type SchemaTest = (value: unknown) => boolean;

@@ -10,7 +10,7 @@ import {
 } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   BOOLEAN,
   LOGGER,
   type OptionFault,
@@ -94,7 +94,7 @@ const OPTIONS = optionTable<DiscoverOptions>(
   'discoverTools',
   {
     toolsets: { accepts: Array.isArray, fix: '[ShopTools, …]' },
-    container: ANYTHING,
+    container: ANY_VALUE,
     strict: BOOLEAN,
     logger: LOGGER,
   },
@@ -189,7 +189,7 @@ function openAll(host: ToolsetHost, classes: readonly ClassType[]): ReadonlyMap<
       faults.push({
         where: toolset.name,
         problem: `it could not be created: ${errorMessage(error)}`,
-        fix: 'mend its constructor, or that of what it depends on',
+        fix: 'repair its constructor, or that of what it depends on',
       });
     }
   }

@@ -1,7 +1,7 @@
 import type { ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
-import { authorSchemaFaults, describeSchemaFault, schemaDoubts } from '../checking/given-schema.js';
+import { authorSchemaFaults, describeSchemaFault, schemaWarnings } from '../checking/given-schema.js';
 import { createHydrator } from '../checking/hydration/create-hydrator.js';
 import type { SchemaFault } from '../checking/schema-faults.js';
 import { resolveReference } from '../checking/schema-level.js';
@@ -47,7 +47,7 @@ export function buildToolSchemas(
 
 function doubtsOf(built: BuiltSchema | undefined, what: string): readonly ParameterFault[] {
   if (built === undefined || built.writer === 'framework') return NO_FAULTS;
-  return schemaDoubts(built.schema, built.writer).map((doubt) => describeSchemaFault(doubt, what));
+  return schemaWarnings(built.schema, built.writer).map((doubt) => describeSchemaFault(doubt, what));
 }
 
 const NO_FAULTS: readonly ParameterFault[] = [];

@@ -212,7 +212,7 @@ function isRequired(decorated: DecoratedProperty, rules: PropertyRules): boolean
   const { options, rules: all, generated, api } = decorated;
   if (options?.required !== undefined) return options.required;
   if (options?.default !== undefined || rules.isOptional || rules.isConditional) return false;
-  // Rules judge the instance, and that has its initialiser's value where nothing was sent.
+  // Rules validate the instance, and that has its initialiser's value where nothing was sent.
   if (initialOf(decorated, rules) !== undefined) return false;
   if (all !== undefined && !rules.acceptsMissing) return true;
   if (api?.required !== undefined) return api.required;
@@ -289,7 +289,7 @@ function propertyType(facts: PropertyFacts): TypeResult {
   }
 }
 
-/** Whether `each: true` is about items: on a scalar class-validator judges the value itself. */
+/** Whether `each: true` is about items: on a scalar class-validator validates the value itself. */
 function isCollection(designType: unknown): boolean {
   return COLLECTIONS.includes(designType);
 }

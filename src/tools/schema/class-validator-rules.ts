@@ -13,7 +13,7 @@ interface RuleMeaning {
   readonly keywords?: JsonSchema;
   /** The only values that are accepted. */
   readonly values?: readonly unknown[];
-  /** Nothing is left for class-validator to judge. */
+  /** Nothing is left for class-validator to validate. */
   readonly exact: boolean;
   /** Text that matches passes the rule for certain; asking the rule itself is dear. */
   readonly enough?: RegExp;
@@ -32,7 +32,7 @@ function exactly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
   return { hint, keywords, exact: true };
 }
 
-/** The keywords say part of it; class-validator judges the rest when the tool is called. */
+/** The keywords say part of it; class-validator validates the rest when the tool is called. */
 function partly(hint: TypeHint, keywords: JsonSchema = {}): RuleMeaning {
   return { hint, keywords, exact: false };
 }
@@ -316,7 +316,7 @@ function lengthOf(keyword: 'minLength' | 'maxLength', length: unknown): Record<s
     : {};
 }
 
-/** A pattern without flags, if it can be written without; otherwise class-validator alone judges. */
+/** A pattern without flags, if it can be written without; otherwise class-validator alone validates. */
 function matching(pattern: unknown, flags: unknown): RuleMeaning {
   const expression =
     pattern instanceof RegExp
@@ -426,7 +426,7 @@ const HYPHEN = 0x2d;
 
 /**
  * Rules for text of which JSON Schema can say no more than that it is text: checksums, lists of codes,
- * formats that depend on a country. class-validator judges them when the tool is called.
+ * formats that depend on a country. class-validator validates them when the tool is called.
  */
 export const RUN_AT_CALL_TIME: readonly string[] = [
   'isCreditCard',
@@ -463,7 +463,7 @@ export const CLASS_VALIDATOR_RULES: RuleTable = {
 
 /**
  * What JSON Schema can say of a rule. Of a rule that is not in the table (a validator of the author's own)
- * it says nothing, and class-validator judges it when the tool is called.
+ * it says nothing, and class-validator validates it when the tool is called.
  *
  * @example
  * ```ts
@@ -510,7 +510,7 @@ export interface PropertyRules {
   readonly acceptsMissing: boolean;
   /** Rules of which the schema says less than they do. */
   readonly inexact: readonly InexactRule[];
-  /** Only class-validator itself can judge the value: conditions, unknown rules, contradictions. */
+  /** Only class-validator itself can validate the value: conditions, unknown rules, contradictions. */
   readonly needsValidator: boolean;
 }
 
@@ -567,7 +567,7 @@ export function isStandardRule({ name, conditional }: ValidationRule): boolean {
 
 function meaningOf(rule: ValidationRule): RuleMeaning {
   if (rule.conditional) return { exact: false, acceptsMissing: true };
-  // The nested class has rules of its own, which are judged with it.
+  // The nested class has rules of its own, which are validated with it.
   if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
   return ruleMeaning(rule.name, rule.constraints);
 }

@@ -34,7 +34,7 @@ const SCALARS: readonly unknown[] = ['string', 'number', 'integer', 'boolean'];
 /**
  * The type that a described schema says. What the kinds of types can say is said so, and so takes part in
  * all that is known of them (rules, instances, coercion of DTOs); the rest stays a schema that is written
- * and revived as it is.
+ * and hydrated as it is.
  */
 export function fromGenerated(
   schema: DescribedSchema,

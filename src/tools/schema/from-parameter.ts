@@ -2,7 +2,7 @@ import type { ParamOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import { setOwn } from '../../core/kernel/json.js';
 import {
-  ANYTHING,
+  ANY_VALUE,
   areRight,
   BOOLEAN,
   LIST,
@@ -110,7 +110,7 @@ function typeOfItems(literals: readonly unknown[]): ValueType | undefined {
 }
 
 /** What else is known where `@Param`'s options are read. */
-interface OptionSurroundings {
+interface OptionContext {
   readonly designType?: unknown;
   readonly groups?: readonly string[];
 }
@@ -121,7 +121,7 @@ interface OptionSurroundings {
  */
 export function typeFromOptions(
   options: ParamOptions,
-  { designType, groups }: OptionSurroundings,
+  { designType, groups }: OptionContext,
 ): TypeResult | undefined {
   if (options.schema !== undefined) return fromSource(options.schema, 'schema');
   const type = options.type === undefined ? undefined : resolveTypeReference(options.type, groups);
@@ -278,14 +278,14 @@ const PARAM = optionTable<ParamOptions>(
   {
     name: TEXT,
     description: TEXT,
-    type: ANYTHING,
-    items: ANYTHING,
-    enum: ANYTHING,
+    type: ANY_VALUE,
+    items: ANY_VALUE,
+    enum: ANY_VALUE,
     required: BOOLEAN,
     nullable: BOOLEAN,
-    default: ANYTHING,
-    additionalProperties: ANYTHING,
-    schema: ANYTHING,
+    default: ANY_VALUE,
+    additionalProperties: ANY_VALUE,
+    schema: ANY_VALUE,
     title: TEXT,
     format: TEXT,
     pattern: { accepts: TEXT.accepts, fix: 'the expression’s source, a string' },
@@ -301,7 +301,7 @@ const PARAM = optionTable<ParamOptions>(
     uniqueItems: BOOLEAN,
     minProperties: WHOLE,
     maxProperties: WHOLE,
-    const: ANYTHING,
+    const: ANY_VALUE,
     examples: LIST,
     deprecated: BOOLEAN,
   },

@@ -31,10 +31,10 @@ export type KeywordValue =
 export interface Keyword {
   readonly takes: KeywordValue;
   /**
-   * What its schemas judge: the value itself, or what is in it. Nothing where they only stand ready to be
+   * What its schemas validate: the value itself, or what is in it. Nothing where they only stand ready to be
    * referred to, or describe something else.
    */
-  readonly judges?: 'value' | 'properties' | 'items' | 'names';
+  readonly validates?: 'value' | 'properties' | 'items' | 'names';
   /** The values that it says something of; any where it is not said. */
   readonly of?: 'text' | 'number' | 'array' | 'object';
   /** Of two values of it, the one that holds for both. */
@@ -69,36 +69,36 @@ const BOTH = ['unlisted', 'filled'] as const;
 
 /** Every keyword of JSON Schema from draft 7 on. What is not in it belongs to other tools. */
 export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
-  ['allOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
-  ['anyOf', { takes: 'a list of schemas', judges: 'value', closable: true, minds: UNLISTED }],
-  ['oneOf', { takes: 'a list of schemas', judges: 'value', minds: BOTH }],
-  ['if', { takes: 'a schema', judges: 'value', minds: BOTH }],
-  ...each(['then', 'else'], { takes: 'a schema', judges: 'value' }),
-  ['not', { takes: 'a schema', judges: 'value', minds: FILLED }],
-  ['properties', { takes: 'schemas by name', judges: 'properties', of: 'object', closable: true }],
-  ['patternProperties', { takes: 'schemas by pattern', judges: 'properties', of: 'object', minds: BOTH }],
-  ['additionalProperties', { takes: 'a schema', judges: 'properties', of: 'object', closable: true }],
+  ['allOf', { takes: 'a list of schemas', validates: 'value', minds: BOTH }],
+  ['anyOf', { takes: 'a list of schemas', validates: 'value', closable: true, minds: UNLISTED }],
+  ['oneOf', { takes: 'a list of schemas', validates: 'value', minds: BOTH }],
+  ['if', { takes: 'a schema', validates: 'value', minds: BOTH }],
+  ...each(['then', 'else'], { takes: 'a schema', validates: 'value' }),
+  ['not', { takes: 'a schema', validates: 'value', minds: FILLED }],
+  ['properties', { takes: 'schemas by name', validates: 'properties', of: 'object', closable: true }],
+  ['patternProperties', { takes: 'schemas by pattern', validates: 'properties', of: 'object', minds: BOTH }],
+  ['additionalProperties', { takes: 'a schema', validates: 'properties', of: 'object', closable: true }],
   [
     'unevaluatedProperties',
-    { takes: 'a schema', judges: 'properties', of: 'object', since: '2019-09', minds: UNLISTED },
+    { takes: 'a schema', validates: 'properties', of: 'object', since: '2019-09', minds: UNLISTED },
   ],
-  ['propertyNames', { takes: 'a schema', judges: 'names', of: 'object', minds: BOTH }],
+  ['propertyNames', { takes: 'a schema', validates: 'names', of: 'object', minds: BOTH }],
   [
     'dependentSchemas',
-    { takes: 'schemas by name', judges: 'value', of: 'object', since: '2019-09', minds: FILLED },
+    { takes: 'schemas by name', validates: 'value', of: 'object', since: '2019-09', minds: FILLED },
   ],
   [
     'dependencies',
-    { takes: 'schemas or lists of names, by name', judges: 'value', of: 'object', minds: FILLED },
+    { takes: 'schemas or lists of names, by name', validates: 'value', of: 'object', minds: FILLED },
   ],
-  ['items', { takes: 'a schema or a list of schemas', judges: 'items', of: 'array', closable: true }],
+  ['items', { takes: 'a schema or a list of schemas', validates: 'items', of: 'array', closable: true }],
   [
     'prefixItems',
-    { takes: 'a list of schemas', judges: 'items', of: 'array', since: '2020-12', closable: true },
+    { takes: 'a list of schemas', validates: 'items', of: 'array', since: '2020-12', closable: true },
   ],
-  ['additionalItems', { takes: 'a schema', judges: 'items', of: 'array', until: '2019-09' }],
-  ['unevaluatedItems', { takes: 'a schema', judges: 'items', of: 'array', since: '2019-09' }],
-  ['contains', { takes: 'a schema', judges: 'items', of: 'array' }],
+  ['additionalItems', { takes: 'a schema', validates: 'items', of: 'array', until: '2019-09' }],
+  ['unevaluatedItems', { takes: 'a schema', validates: 'items', of: 'array', since: '2019-09' }],
+  ['contains', { takes: 'a schema', validates: 'items', of: 'array' }],
   ['definitions', { takes: 'schemas by name', closable: true }],
   ['$defs', { takes: 'schemas by name', since: '2019-09', closable: true }],
   ['contentSchema', { takes: 'a schema', of: 'text', since: '2019-09', closable: true }],
@@ -259,8 +259,8 @@ const FITTED: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'not', '
 /** What is added to a schema: what that says differently of its values is merged, texts and defaults are as said last. */
 export function keywordsBeside(schema: JsonSchema, said: JsonSchema): JsonSchema {
   const names = Object.keys(said).filter((name) => {
-    const { of, judges } = KEYWORDS.get(name) ?? {};
-    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && judges === undefined));
+    const { of, validates } = KEYWORDS.get(name) ?? {};
+    return schema[name] !== undefined && (FITTED.has(name) || (of !== undefined && validates === undefined));
   });
   if (names.length === 0) return said;
   // What does not fit into one keyword goes into `allOf`, which then is that of both.

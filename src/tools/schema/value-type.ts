@@ -2,7 +2,7 @@ import type { ClassType, DescribedSchema } from '../../core/contract/declaration
 import type { JsonSchema, StandardSchema } from '../../core/contract/json-schema.js';
 import type { PropertyTransform } from '../validators/transform-rules.js';
 
-/** The JSON types that need no reviving on the way in. */
+/** The JSON types that need no hydrating on the way in. */
 export type ScalarName = 'string' | 'number' | 'integer' | 'boolean';
 
 /**
@@ -95,7 +95,7 @@ export interface PropertyModel extends ValueModel {
   /** The name on the instance, where it differs (`@Expose({ name })`). */
   readonly key?: string;
   readonly required: boolean;
-  /** Applied to the revived value in this order (`@Transform`). */
+  /** Applied to the hydrated value in this order (`@Transform`). */
   readonly transforms?: readonly PropertyTransform[];
   /**
    * The schema describes what the transforms make of the value, so that they come before the check: of what was sent,
@@ -125,7 +125,7 @@ export type RemainingRule = (instance: object) => boolean;
 export interface ClassModel {
   readonly class: ClassType;
   readonly properties: readonly PropertyModel[];
-  /** What is left to judge once a value fits the schema. */
+  /** What is left to validate once a value fits the schema. */
   readonly remaining: RemainingRules;
   /** Where the generated types and class-validator's rules say different things, as sentences. */
   readonly disagreements?: readonly string[];

@@ -4,7 +4,7 @@ import { loadPackage, provided } from '../../core/kernel/optional-package.cjs';
 import { lineage } from '../../core/metadata/class-record.js';
 import { loadedCopies } from './loaded-copies.js';
 
-/** What a rule does. `custom` are all that judge a value, class-validator's own ones included. */
+/** What a rule does. `custom` are all that validate a value, class-validator's own ones included. */
 type RuleRole = 'custom' | 'defined' | 'nested' | 'conditional' | 'promise' | 'allowed';
 
 /** One class-validator decorator on one property. */
@@ -13,7 +13,7 @@ export interface ValidationRule {
   /** `isInt`, `isOptional`, …; nothing for `@Validate` and others that carry no name. */
   readonly name?: string;
   readonly constraints: readonly unknown[];
-  /** It judges the items, not the array. */
+  /** It validates the items, not the array. */
   readonly each: boolean;
   /** Its `validateIf` option decides at call time whether it applies. */
   readonly conditional: boolean;
@@ -224,7 +224,7 @@ interface Validator {
 
 /**
  * Runs class-validator over an instance and all that `@ValidateNested` reaches from it: what JSON Schema
- * cannot say is judged here.
+ * cannot say is validated here.
  *
  * @returns One fault per broken rule, `{ path: 'items.0.sku', message: 'must be a string' }`; none if all hold.
  * @throws what a validator of the author throws; Error when class-validator is not installed.
@@ -235,7 +235,7 @@ export async function validateInstance(
 ): Promise<readonly ReviewFault[]> {
   const errors = await loadValidator().validate(instance, {
     groups: options.groups ? [...options.groups] : undefined,
-    // Classes without rules are plain values here; the schema has judged them.
+    // Classes without rules are plain values here; the schema has validated them.
     forbidUnknownValues: false,
   });
   return errors.flatMap((error) => flatten(error, options));

@@ -71,7 +71,7 @@ const VALUES: readonly unknown[] = [
     'answer',
     'refuse',
   ],
-  ...['mend', 'native', 'scan', 'tool_request', 'read-only'],
+  ...['repair', 'native', 'scan', 'tool_request', 'read-only'],
   ...[[], [1], ['a'], [''], [[]], [{}], {}, { a: 1 }, { a: { b: 1 } }],
   ...[{ cost: 1 }, { cost: -1 }, { tokens: 5 }, { tokens: 0.5 }, { timeMs: 0.5 }, { costs: 1 }],
   ...[

@@ -72,7 +72,7 @@ const PROVIDERS: readonly Provider[] = [
 
 describe('fromAiSdk with output of a run', () => {
   test.each(PROVIDERS)(
-    'fromAiSdk of %s asks for the schema beside the tools, and mends one bad answer',
+    'fromAiSdk of %s asks for the schema beside the tools, and repairs one bad answer',
     async (model, create, answer, format) => {
       await using server = await serve(answer(BAD), answer(GOOD));
       const provider = fromAiSdk(create(server.baseURL, model), { maxRetries: 0 });

@@ -27,7 +27,7 @@ export interface ListenedCalls {
 }
 
 /** What the calls go through, beside their tools. */
-export interface CallSurroundings extends TaskQueueOptions {
+export interface CallContextText extends TaskQueueOptions {
   readonly registry?: ToolRegistryOptions;
   readonly toolTimeoutMs?: number;
   /** Hears of each completion too, and may throw. */
@@ -36,7 +36,7 @@ export interface CallSurroundings extends TaskQueueOptions {
 
 export function listenedCalls(
   tools: Readonly<Record<string, ToolDefinition>>,
-  { registry, toolTimeoutMs, onCompletion, ...options }: CallSurroundings = {},
+  { registry, toolTimeoutMs, onCompletion, ...options }: CallContextText = {},
 ): ListenedCalls {
   const tasks = new TaskQueue(options);
   const { logger, lines } = logbook();

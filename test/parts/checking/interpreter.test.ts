@@ -21,7 +21,7 @@ describe.each(['7', '2020-12'] as const)('an interpreted schema of draft %s', (d
       const { test, check, generate = () => test } = interpretSchema(schema);
       const generated = generate();
       const verdicts = each.map((value) => [check(value) === undefined, test(value), generated(value)]);
-      // Once for all values: to expect something takes longer than to judge a value.
+      // Once for all values: to expect something takes longer than to validate a value.
       expect(verdicts).toEqual(verdicts.map(([fits]) => [fits, fits, fits]));
     });
     fc.assert(property, { numRuns: runs(300) });

@@ -14,7 +14,7 @@ const leaf = fc.constantFrom<JsonSchema>(
   {},
 );
 
-/** Schemas full of what is judged in an own way: unions with and without tags, references, equal items, what is left over. */
+/** Schemas full of what is validated in an own way: unions with and without tags, references, equal items, what is left over. */
 export const schemaOf = fc.memo((depth): fc.Arbitrary<JsonSchema> => {
   if (depth <= 1) return leaf;
   const items = fc.record({ type: fc.constant('array'), items: schemaOf(), uniqueItems: fc.boolean() });

@@ -69,7 +69,7 @@ describe('ToolRegistry.invoke reads arguments:', () => {
     ['{"a": 1 /* one */}', 'repaired the JSON'],
     ['{"a": 1, "b": "x"', 'repaired the JSON'],
     ['"{\\"a\\": 1}"', 'decoded JSON that was encoded twice'],
-  ])('%j is mended, and what was done is recorded', (raw, repair) => {
+  ])('%j is repaired, and what was done is recorded', (raw, repair) => {
     expect(readArguments(raw)).toMatchObject({ ok: true, value: { a: 1 }, repairs: [repair] });
   });
 

@@ -9,7 +9,7 @@ import { objectOf, randomValue, schemaOf, unionOf, wrapped } from './random-sche
 /** One for all: each compiles the schema of schemas for itself. Optimizing would take longer than it saves. */
 const ajv = new Ajv2020({ strict: false, logger: false, code: { optimize: false } });
 
-test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is mended', async () => {
+test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is repaired', async () => {
   const property = fc.asyncProperty(
     schemaOf(2),
     schemaOf(2),
@@ -21,7 +21,7 @@ test('ToolRegistry.execute accepts exactly what ajv accepts where nothing is men
         properties: { value: root },
         $defs: { one: wrapped(one), other: wrapped(other) },
       };
-      // What only a failed condition has judged, ajv takes for judged.
+      // What only a failed condition has validated, ajv takes for validated.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
       const validate = ajv.compile(parameters);
       const tools = new ToolRegistry({ coerce: false }).register(
@@ -48,7 +48,7 @@ test('ToolRegistry.execute hands on what fits, and what it hands on fits still',
         required: ['value'],
         $defs: { one: wrapped(one), other: wrapped(one) },
       };
-      // What only a failed condition has judged, ajv takes for judged.
+      // What only a failed condition has validated, ajv takes for validated.
       fc.pre(!/"if".*"unevaluated|"unevaluated.*"if"/s.test(JSON.stringify(parameters)));
       const validate = ajv.compile(parameters);
       let delivered: unknown;
@@ -87,7 +87,7 @@ const LET_THROUGH: readonly (readonly [what: string, schema: JsonSchema, value: 
     [[1], []],
   ],
   [
-    'what only a failed condition has judged',
+    'what only a failed condition has validated',
     {
       if: { properties: { a: { const: 1 } } },
       ...Object.fromEntries([['then', {}]]),
@@ -154,7 +154,7 @@ test('what is accepted at once is what a thorough check would give', () => {
         $defs: { one: wrapped(one), other: wrapped(one) },
       };
       const check = createChecker(schema);
-      // Says nothing of objects, and is judged thoroughly.
+      // Says nothing of objects, and is validated thoroughly.
       const thorough = createChecker({ ...schema, unevaluatedItems: true });
       for (const each of values) {
         const args = (

@@ -66,10 +66,10 @@ test('toolwright agent refuses what it asks about, and ends, where somebody leav
     // The question itself stands on the terminal, behind what it is about.
     if (/^ {2}.*mode 'ask' asks about it/m.test(text)) setImmediate(() => input.write('\u0004'));
   };
-  const surroundings = { folder, input, isTerminal: true, out: show, error: show };
+  const environment = { folder, input, isTerminal: true, out: show, error: show };
   const ending = runCommandLine(
     ['agent', '--url', server.baseURL, '--model', 'm', '--interactive'],
-    surroundings,
+    environment,
   );
   input.write('Write it\n');
   expect(await ending).toBe(0);

@@ -1,4 +1,4 @@
-import type { CommandSurroundings } from '../../../src/dev/cli/command.js';
+import type { CommandEnvironment } from '../../../src/dev/cli/command.js';
 import { runCommandLine } from '../../../src/dev/cli/run-command-line.js';
 
 /** What a command line led to. */
@@ -12,7 +12,7 @@ export interface CommandRun {
 export async function runCommand(
   args: readonly string[],
   folder: string,
-  { isTerminal = false, input }: Partial<Pick<CommandSurroundings, 'isTerminal' | 'input'>> = {},
+  { isTerminal = false, input }: Partial<Pick<CommandEnvironment, 'isTerminal' | 'input'>> = {},
 ): Promise<CommandRun> {
   let out = '';
   let error = '';

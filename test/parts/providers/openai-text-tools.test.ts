@@ -134,7 +134,7 @@ describe('OpenAIProvider with tools whose input is text', () => {
     expect(inputOf(second).slice(1)).toEqual([customCall('c1', QUERY), ANSWER]);
   });
 
-  test('a call that breaks the schema is told to the model, which mends it', async () => {
+  test('a call that breaks the schema is told to the model, which repairs it', async () => {
     const { tool, called } = sqlTool();
     await using server = await serve([customCall('c1', 'x')], [customCall('c2', QUERY)], [message('7.')]);
     const run = await runToolLoop({ provider: provide(server), model: 'gpt-5', tools: [tool] }, HELLO);

@@ -48,7 +48,7 @@ function resultsIn(server: AssistantServer): unknown[] {
 }
 
 describe('what a satellite runs', () => {
-  test('goes through the whole pipeline: mended, checked, defaults filled, errors worded', async () => {
+  test('goes through the whole pipeline: repaired, checked, defaults filled, errors worded', async () => {
     await using server = await AssistantServer.start([
       { content: requestText('add', { a: '1', b: 2, c: 3 }) },
       { content: requestText('add', { a: 'x' }) },

@@ -151,7 +151,7 @@ test('a @Type that leads nowhere is a fault that names import cycles', () => {
   ]);
 });
 
-test('two lists of values leave what both allow, and class-validator judges as well', () => {
+test('two lists of values leave what both allow, and class-validator validates as well', () => {
   class Dto {
     @IsIn(['a', 'b']) @IsIn(['b', 'c']) both!: string;
     @IsIn(['a']) @IsIn(['z']) none!: string;
@@ -185,7 +185,7 @@ describe('class-transformer', () => {
     expect(schemaOf(Dto).required).toEqual(['shown']);
   });
 
-  test('the value after a @Transform is judged by class-validator as well', () => {
+  test('the value after a @Transform is validated by class-validator as well', () => {
     class Dto {
       @Transform(({ value }) => String(value).trim()) @MaxLength(5) value!: string;
     }

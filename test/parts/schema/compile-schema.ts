@@ -3,12 +3,12 @@ import addFormats from 'ajv-formats';
 import type { JsonSchema } from 'toolwright';
 import { TEXT_FORMATS } from '../../../src/tools/schema/class-validator-rules.js';
 
-// One for all schemas: each compiles the schema of schemas for itself, which takes longer than most that it judges.
+// One for all schemas: each compiles the schema of schemas for itself, which takes longer than most that it validates.
 const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, ownProperties: true });
 addFormats.default(ajv);
 for (const [name, expression] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, expression);
 
-/** An independent judge of the schemas: ajv with its formats, in its strict mode as far as types go. */
+/** An independent validator of the schemas: ajv with its formats, in its strict mode as far as types go. */
 export function compileSchema(schema: JsonSchema): (value: unknown) => boolean {
   const validate = ajv.compile(schema);
   return (value) => validate(value);

@@ -112,7 +112,7 @@ describe('a property with rules and an initialiser', () => {
     expect(await isPlainlyAccepted(dto)).toBe(false);
   });
 
-  test('is judged by the author’s own rule when the tool is called', async () => {
+  test('is validated by the author’s own rule when the tool is called', async () => {
     const { tools, taken } = toolOf(Refused, text);
     expect((await tools.execute('take', {})).isError).toBe(true);
     expect(taken).toEqual([]);

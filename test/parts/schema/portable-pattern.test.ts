@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { portablePattern } from '../../../src/tools/schema/class-validator-rules.js';
 
-/** Written as literals, the linter would mend what they are about. */
+/** Written as literals, the linter would repair what they are about. */
 const SETS = '[[a-z]&&[aeiou]]';
 const HALVES = '[😀]';
 const LETTERS = '\\p{L}';

@@ -137,7 +137,7 @@ describe('strictSchema writes', () => {
     ['what must not be', { type: 'string', not: { const: 'x' } }, 'Must not fit {"const":"x"}.'],
     ['needs', { type: 'object', properties: {}, dependentRequired: { a: ['b'] } }, 'With "a" also "b".'],
     [
-      'unions that only judge',
+      'unions that only validate',
       { type: 'object', properties: { a: TEXT }, anyOf: [{ required: ['a'] }, { maxProperties: 0 }] },
       'Fits at least one of [{"required":["a"]},{"maxProperties":0}].',
     ],

@@ -186,7 +186,7 @@ describe('the formats of the model families', () => {
     expect(calls(text)).toEqual([['add', { a: '</tool_call> <tool_call>' }]]);
   });
 
-  test('between marks relaxed JSON is a call whose arguments go on as raw text, to be mended and recorded', () => {
+  test('between marks relaxed JSON is a call whose arguments go on as raw text, to be repaired and recorded', () => {
     expect(calls("<tool_call>{name: 'add', arguments: {a: 1, /* two */ b: 'x\ny',}}</tool_call>")).toEqual([
       ['add', "{a: 1, /* two */ b: 'x\ny',}"],
     ]);

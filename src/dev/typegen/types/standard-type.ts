@@ -154,7 +154,7 @@ function always(schema: WrittenSchema): StandardWriter {
 }
 
 const TEXT = always({ type: 'string' });
-const ANYTHING = always({});
+const ANY_VALUE = always({});
 
 /** As lists are, also with `null` where there is nothing. */
 const writeSetResult: StandardWriter = ({ type, path }, walk) => {
@@ -194,7 +194,7 @@ const RESULT_FORMS: ReadonlyMap<string, StandardWriter> = new Map<string, Standa
   ['Number', always({ type: 'number' })],
   ['Boolean', always({ type: 'boolean' })],
   ['Error', always({ type: 'object', properties: { message: { type: 'string' } }, required: ['message'] })],
-  ...named(['Object', 'Function', 'CallableFunction', 'Promise', 'PromiseLike'], ANYTHING),
-  ...named(['WeakMap', 'WeakSet', 'FormData', 'Headers', 'Request', 'Response'], ANYTHING),
-  ...named(['ReadableStream', 'Blob', 'File'], ANYTHING),
+  ...named(['Object', 'Function', 'CallableFunction', 'Promise', 'PromiseLike'], ANY_VALUE),
+  ...named(['WeakMap', 'WeakSet', 'FormData', 'Headers', 'Request', 'Response'], ANY_VALUE),
+  ...named(['ReadableStream', 'Blob', 'File'], ANY_VALUE),
 ]);

@@ -35,7 +35,7 @@ import {
 const UNFINISHED = new Set<unknown>(['failed', 'cancelled', 'queued', 'in_progress']);
 
 /** A call whose start was streamed, and how much of its input. */
-interface ToldCall {
+interface SentCall {
   readonly callId: string;
   /** Of a tool whose input is text: it is streamed as JSON all the same, with the text in it. */
   readonly parameter?: string;
@@ -51,7 +51,7 @@ export class ResponsesReply {
   readonly #search: string;
   readonly #items: WireRecord[] = [];
   /** By the place of the item: there are servers that give it another id in every event. */
-  readonly #told = new Map<unknown, ToldCall>();
+  readonly #told = new Map<unknown, SentCall>();
   #response: WireRecord | undefined;
   #text = '';
   #reasoning = '';

@@ -152,7 +152,7 @@ export function markedCall(cursor: TextCursor, name: string): DraftCall | undefi
 function callsInJson(json: ReadJson, { text, marked }: ShapeOptions): readonly DraftCall[] {
   const calls = callsInValue(json.value, marked);
   if (json.members === undefined) return calls;
-  // No strict JSON: the raw text goes on, so that the read step mends it, records that it did so, and
+  // No strict JSON: the raw text goes on, so that the read step repairs it, records that it did so, and
   // tools that refuse repaired arguments can.
   const span = json.members.get('arguments') ?? json.members.get('parameters');
   const [call, ...others] = calls;

@@ -99,9 +99,7 @@ function Waiting({ run }: { run: WaitingRun }) {
         {owner !== undefined && `, of ${visibleText(JSON.stringify(owner))}`}
       </p>
       {place === 'process' && (
-        <p class="hint">
-          Its state is the application’s: it does not hear what comes of an answer that is given here.
-        </p>
+        <p class="hint">Your application is not notified when somebody answers on this page.</p>
       )}
       {goesOn.length === 0 && (
         <p class="fault">

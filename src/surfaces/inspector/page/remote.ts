@@ -115,7 +115,7 @@ async function readNews(body: ReadableStream<Uint8Array>): Promise<void> {
     rest += decoder.decode(read.value, { stream: true });
     const parts = rest.split('\n\n');
     rest = parts.pop() ?? '';
-    for (const part of parts) if (part.startsWith('data: ')) hear(part.slice('data: '.length));
+    for (const part of parts) if (part.startsWith('data: ')) receive(part.slice('data: '.length));
   }
 }
 
@@ -124,7 +124,7 @@ interface News {
   readonly texts: readonly { readonly runId: string; readonly text: string }[];
 }
 
-function hear(line: string): void {
+function receive(line: string): void {
   const { changed, texts } = JSON.parse(line) as News;
   for (const { runId, text } of texts) write(runId, text);
   if (changed.length > 0) for (const listener of listeners) listener(changed);

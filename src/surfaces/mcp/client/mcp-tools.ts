@@ -271,7 +271,7 @@ function readForeignSchemas(
   for (const [what, read] of Object.entries({ inputSchema: input, outputSchema: output })) {
     if (read === undefined) continue;
     if (!read.ok) {
-      const fix = 'a tool that its server has mended, or `deny` for it';
+      const fix = 'a tool that its server has fixed, or `deny` for it';
       warnAuthor({ where, problem: `it is left out: its ${what} ${read.problem}`, fix }, logger);
       return undefined;
     }

@@ -14,20 +14,20 @@ import {
   ChildPlace,
   childPath,
   type Holder,
+  type HydrateValue,
+  type Hydration,
+  type HydratorOf,
+  hydrateClass,
+  hydrateItems,
+  hydrateMap,
+  hydrateSet,
+  hydrateStandard,
+  hydrateValues,
   type Place,
-  type Revival,
-  type Revive,
-  type ReviverOf,
-  reviveClass,
-  reviveItems,
-  reviveMap,
-  reviveSet,
-  reviveStandard,
-  reviveValues,
   TEXTUAL,
   takeStandard,
   type Validation,
-} from './revive-class.js';
+} from './hydrate-class.js';
 
 /** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
 export type HydrationSource =
@@ -50,8 +50,8 @@ export type HydrationSource =
  * ```
  */
 export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
-  const revive = reviverFor(source);
-  if (revive === undefined) return undefined;
+  const hydrateValue = hydratorFor(source);
+  if (hydrateValue === undefined) return undefined;
   const standard = 'type' in source && source.type.kind === 'schema' ? source.type.standard : undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
     const parsed = standard?.['~standard'].validate(args);
@@ -59,23 +59,23 @@ export function createHydrator(source: HydrationSource, accepts?: JsonSchema): H
     if (parsed !== undefined && !('then' in parsed) && parsed.issues === undefined)
       return { ok: true, value: parsed.value };
     const whole = new WholePlace(isTransformed);
-    whole.put(parsed === undefined ? revive(args, whole) : takeStandard(parsed, whole));
-    const { pending, faults } = whole.revival;
-    return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.revival))
+    whole.put(parsed === undefined ? hydrateValue(args, whole) : takeStandard(parsed, whole));
+    const { pending, faults } = whole.hydration;
+    return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.hydration))
       ? hydrated(whole, args)
-      : settle(whole.revival).then(() => hydrated(whole, args));
+      : settle(whole.hydration).then(() => hydrated(whole, args));
   };
-  return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(revive, args) });
+  return Object.assign(hydrate, { accepts, review: (args: JsonObject) => review(hydrateValue, args) });
 }
 
 /** Where all arguments belong. */
 class WholePlace implements Place {
-  readonly revival: Revival;
+  readonly hydration: Hydration;
   readonly path = '';
   value: unknown;
 
   constructor(isTransformed: boolean) {
-    this.revival = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
+    this.hydration = { faults: [], pending: [], validations: [], doubtful: [], isTransformed };
   }
 
   put(value: unknown): void {
@@ -83,7 +83,7 @@ class WholePlace implements Place {
   }
 }
 
-function hydrated({ revival: { faults, changed }, value }: WholePlace, args: JsonObject): Hydrated {
+function hydrated({ hydration: { faults, changed }, value }: WholePlace, args: JsonObject): Hydrated {
   if (faults.length > 0) return { ok: false, faults };
   return changed === undefined
     ? { ok: true, value }
@@ -101,69 +101,69 @@ function withChanges(value: unknown, changed: ReadonlyMap<object, JsonObject>): 
 }
 
 /** A value that cannot be hydrated reports nothing: the schema has reported its errors. */
-async function review(revive: Revive, args: JsonObject): Promise<readonly ReviewFault[]> {
-  const revival: Revival = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
+async function review(hydrate: HydrateValue, args: JsonObject): Promise<readonly ReviewFault[]> {
+  const hydration: Hydration = { faults: [], pending: [], validations: [], doubtful: [], isReview: true };
   try {
-    revive(args, { revival, path: '', put: () => {} });
-    await Promise.all(revival.pending);
-    const own = revival.faults.map((fault) => ({ ...fault, isAuthored: false }));
-    return [...own, ...(await runValidations(revival.validations))];
+    hydrate(args, { hydration, path: '', put: () => {} });
+    await Promise.all(hydration.pending);
+    const own = hydration.faults.map((fault) => ({ ...fault, isAuthored: false }));
+    return [...own, ...(await runValidations(hydration.validations))];
   } catch {
     return [];
   }
 }
 
-function needsValidator({ validations, doubtful }: Revival): boolean {
+function needsValidator({ validations, doubtful }: Hydration): boolean {
   if (validations.length === 0) return false;
   return doubtful.length > 0 || validations.some(({ isCertain }) => isCertain);
 }
 
-function reviverFor(source: HydrationSource): Revive | undefined {
-  if ('properties' in source) return reviveProperties(source.properties);
-  if ('class' in source) return reviverOf({ kind: 'class', class: source.class, groups: source.groups });
-  return reviverOf(source.type);
+function hydratorFor(source: HydrationSource): HydrateValue | undefined {
+  if ('properties' in source) return hydrateProperties(source.properties);
+  if ('class' in source) return hydratorOf({ kind: 'class', class: source.class, groups: source.groups });
+  return hydratorOf(source.type);
 }
 
 /** Faults of the values come first: an instance that lacks some would only get faults that follow from it. */
-async function settle(revival: Revival): Promise<void> {
-  await Promise.all(revival.pending);
-  if (revival.faults.length > 0 || !needsValidator(revival)) return;
-  for (const { path, message } of await runValidations(revival.validations))
-    revival.faults.push({ path, message });
+async function settle(hydration: Hydration): Promise<void> {
+  await Promise.all(hydration.pending);
+  if (hydration.faults.length > 0 || !needsValidator(hydration)) return;
+  for (const { path, message } of await runValidations(hydration.validations))
+    hydration.faults.push({ path, message });
 }
 
-/** The arguments with those properties revived that need it; all others stay as they are. */
-function reviveProperties(properties: readonly PropertyModel[]): Revive | undefined {
+/** The arguments with those properties hydrated that need it; all others stay as they are. */
+function hydrateProperties(properties: readonly PropertyModel[]): HydrateValue | undefined {
   const steps = properties.flatMap(({ name, type }) => {
-    const revive = reviverOf(type);
-    return revive === undefined ? [] : [{ name, revive }];
+    const hydrate = hydratorOf(type);
+    return hydrate === undefined ? [] : [{ name, hydrate }];
   });
   if (steps.length === 0) return undefined;
-  return (args, { revival, path }: Place) => {
-    const revived: JsonObject = { ...(args as JsonObject) };
-    for (const { name, revive } of steps) {
-      if (!Object.hasOwn(revived, name)) continue;
+  return (args, { hydration, path }: Place) => {
+    const hydrated: JsonObject = { ...(args as JsonObject) };
+    for (const { name, hydrate } of steps) {
+      if (!Object.hasOwn(hydrated, name)) continue;
       const put = (later: unknown) => {
-        revived[name] = later;
+        hydrated[name] = later;
       };
-      put(revive(revived[name], { revival, path: childPath(path, name), put }));
+      put(hydrate(hydrated[name], { hydration, path: childPath(path, name), put }));
     }
-    return revived;
+    return hydrated;
   };
 }
 
 /**
- * The reviver of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
+ * The hydrator of a type; nothing where JSON's own value is the tool's, so that what needs no work gets none.
  * `cascaded`: class-validator gets to the value by itself, from the object around it.
  */
-function reviverOf(type: ValueType, cascaded = false): Revive | undefined {
+function hydratorOf(type: ValueType, cascaded = false): HydrateValue | undefined {
   // A Standard Schema has its own view of `null`; elsewhere the schema has let it through as a value.
-  if (type.kind === 'schema') return type.standard && reviveStandard(type.standard);
-  const revive = reviverOfValue(type, cascaded);
-  return revive && ((value, place) => (value === null ? null : revive(value, place)));
+  if (type.kind === 'schema') return type.standard && hydrateStandard(type.standard);
+  const hydrate = hydratorOfValue(type, cascaded);
+  return hydrate && ((value, place) => (value === null ? null : hydrate(value, place)));
 }
 
-function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined {
+function hydratorOfValue(type: ValueType, cascaded: boolean): HydrateValue | undefined {
   switch (type.kind) {
     case 'date':
     case 'url':
@@ -172,28 +172,28 @@ function reviverOfValue(type: ValueType, cascaded: boolean): Revive | undefined 
     case 'bigint':
       return TEXTUAL[type.kind];
     case 'array': {
-      const item = reviverOf(type.items, cascaded);
-      const array = item && reviveItems(item);
-      return type.collection === 'set' ? reviveSet(array) : array;
+      const item = hydratorOf(type.items, cascaded);
+      const array = item && hydrateItems(item);
+      return type.collection === 'set' ? hydrateSet(array) : array;
     }
     case 'record': {
       // class-validator does not go into the values of plain objects, but it does into those of a Map.
-      const value = reviverOf(type.values, cascaded && type.collection === 'map');
-      const record = value && reviveValues(value);
-      return type.collection === 'map' ? reviveMap(record, type.keys) : record;
+      const value = hydratorOf(type.values, cascaded && type.collection === 'map');
+      const record = value && hydrateValues(value);
+      return type.collection === 'map' ? hydrateMap(record, type.keys) : record;
     }
     case 'class':
-      return reviveClass(type, cascaded, reviverOf);
+      return hydrateClass(type, cascaded, hydratorOf);
     case 'described':
-      return reviveDescribed(type, reviverOf);
+      return hydrateDescribed(type, hydratorOf);
     case 'tagged':
-      return reviveTagged(type, cascaded, reviverOf);
+      return hydrateTagged(type, cascaded, hydratorOf);
     default:
       return undefined;
   }
 }
 
-/** Lets class-validator judge the instances; paths carry the names that the properties have in JSON. */
+/** Lets class-validator validate the instances; paths carry the names that the properties have in JSON. */
 async function runValidations(validations: readonly Validation[]): Promise<readonly ReviewFault[]> {
   const faults = await Promise.all(
     validations.map(async ({ instance, path, groups, isCertain }) => {
@@ -203,7 +203,7 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
       } catch (error) {
         // Where all rules are class-validator's own, it is the value that they could not bear.
         if (isCertain) throw error;
-        return [{ path, message: 'has a value that its rules cannot judge', isAuthored: false }];
+        return [{ path, message: 'has a value that its rules cannot validate', isAuthored: false }];
       }
     }),
   );
@@ -229,40 +229,43 @@ function jsonName({ owner, key, groups }: Named): string {
 type DescribedType = ValueType & { readonly kind: 'described' };
 
 /** What the parts of one description share. */
-interface Revivers {
+interface Hydrators {
   readonly definitions: DescribedType['definitions'];
-  readonly reviverOf: ReviverOf;
+  readonly hydratorOf: HydratorOf;
   /** By definition; there before it is made, because it may contain itself. */
-  readonly known: Map<DescribedSchema, { revive?: Revive }>;
+  readonly known: Map<DescribedSchema, { hydrate?: HydrateValue }>;
 }
 
-/** The reviver of a described type; nothing where it holds neither dates nor classes nor the like. */
-function reviveDescribed({ schema, definitions }: DescribedType, reviverOf: ReviverOf): Revive | undefined {
-  return describedReviver(schema, { definitions, reviverOf, known: new Map() });
+/** The hydrator of a described type; nothing where it holds neither dates nor classes nor the like. */
+function hydrateDescribed(
+  { schema, definitions }: DescribedType,
+  hydratorOf: HydratorOf,
+): HydrateValue | undefined {
+  return describedHydrator(schema, { definitions, hydratorOf, known: new Map() });
 }
 
-function describedReviver(schema: DescribedSchema, of: Revivers): Revive | undefined {
+function describedHydrator(schema: DescribedSchema, of: Hydrators): HydrateValue | undefined {
   if (!holdsInstances(schema, of, new Set())) return undefined;
-  if (schema.$ref !== undefined) return reviveReferred(schema.$ref, of);
-  if (schema.instanceOf === Set || schema.instanceOf === Map) return reviveCollection(schema, of);
-  if (schema.instanceOf !== undefined) return of.reviverOf(fromGenerated(schema, of.definitions).type);
-  if (schema.anyOf !== undefined) return reviveUnion(schema.anyOf, of);
-  if (schema.items !== undefined || schema.prefixItems !== undefined) return reviveTuple(schema, of);
-  return reviveObject(schema, of);
+  if (schema.$ref !== undefined) return hydrateReferred(schema.$ref, of);
+  if (schema.instanceOf === Set || schema.instanceOf === Map) return hydrateCollection(schema, of);
+  if (schema.instanceOf !== undefined) return of.hydratorOf(fromGenerated(schema, of.definitions).type);
+  if (schema.anyOf !== undefined) return hydrateUnion(schema.anyOf, of);
+  if (schema.items !== undefined || schema.prefixItems !== undefined) return hydrateTuple(schema, of);
+  return hydrateObject(schema, of);
 }
 
-/** By the revivers of the same description: a type may contain itself in a `Map` or a `Set` too. */
-function reviveCollection(schema: DescribedSchema, of: Revivers): Revive {
+/** By the hydrators of the same description: a type may contain itself in a `Map` or a `Set` too. */
+function hydrateCollection(schema: DescribedSchema, of: Hydrators): HydrateValue {
   const { type } = fromGenerated(schema, of.definitions);
   const part = type.kind === 'record' ? schema.additionalProperties : schema.items;
-  const revive = isSchemaNode(part) ? describedReviver(part, of) : undefined;
-  const item = revive && orNull(revive);
-  if (type.kind === 'record') return orNull(reviveMap(item && reviveValues(item), type.keys));
-  return orNull(reviveSet(item && reviveItems(item)));
+  const hydrate = isSchemaNode(part) ? describedHydrator(part, of) : undefined;
+  const item = hydrate && orNull(hydrate);
+  if (type.kind === 'record') return orNull(hydrateMap(item && hydrateValues(item), type.keys));
+  return orNull(hydrateSet(item && hydrateItems(item)));
 }
 
-/** Whether anything in a schema has to be revived; without, values stay as they are and cost nothing. */
-function holdsInstances(schema: DescribedSchema, of: Revivers, seen: Set<DescribedSchema>): boolean {
+/** Whether anything in a schema has to be hydrated; without, values stay as they are and cost nothing. */
+function holdsInstances(schema: DescribedSchema, of: Hydrators, seen: Set<DescribedSchema>): boolean {
   if (seen.has(schema)) return false;
   seen.add(schema);
   if (schema.instanceOf !== undefined) return true;
@@ -271,27 +274,27 @@ function holdsInstances(schema: DescribedSchema, of: Revivers, seen: Set<Describ
   return subschemas(schema).some((part) => holdsInstances(part, of, seen));
 }
 
-function reviveReferred(reference: string, of: Revivers): Revive | undefined {
+function hydrateReferred(reference: string, of: Hydrators): HydrateValue | undefined {
   const referred = referredDefinition(reference, of.definitions);
   if (referred === undefined) return undefined;
   const before = of.known.get(referred.schema);
   const slot = before ?? {};
   if (before === undefined) {
     of.known.set(referred.schema, slot);
-    slot.revive = describedReviver(referred.schema, of);
+    slot.hydrate = describedHydrator(referred.schema, of);
   }
-  return (value, place) => slot.revive?.(value, place) ?? value;
+  return (value, place) => slot.hydrate?.(value, place) ?? value;
 }
 
 /** What may become of a value of a union. */
 interface Choice {
   readonly fits: () => SchemaTest;
   readonly names: () => ReadonlySet<string>;
-  readonly revive: Revive | undefined;
+  readonly hydrate: HydrateValue | undefined;
 }
 
 /** The branch that the value fits decides, by the same schemas that the check has just used; of several, the one that knows most of its keys. */
-function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive {
+function hydrateUnion(branches: readonly DescribedSchema[], of: Hydrators): HydrateValue {
   const choices = branches.map((branch): Choice => {
     const schema = once(() =>
       plainSchema({ kind: 'described', schema: branch, definitions: of.definitions }),
@@ -299,7 +302,7 @@ function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive
     return {
       fits: once(() => schemaTest(schema())),
       names: once(() => new Set(levelOf(schema()).positions.keys())),
-      revive: describedReviver(branch, of),
+      hydrate: describedHydrator(branch, of),
     };
   });
   return (value, place) => {
@@ -307,7 +310,7 @@ function reviveUnion(branches: readonly DescribedSchema[], of: Revivers): Revive
       choices.filter(({ fits }) => fits()(value)),
       value,
     );
-    return choice?.revive === undefined ? value : choice.revive(value, place);
+    return choice?.hydrate === undefined ? value : choice.hydrate(value, place);
   };
 }
 
@@ -333,64 +336,67 @@ function plainSchema(type: DescribedType): JsonSchema {
   return written.ok ? (written.accepted ?? written.schema) : {};
 }
 
-function reviveTuple({ prefixItems, items }: DescribedSchema, of: Revivers): Revive {
+function hydrateTuple({ prefixItems, items }: DescribedSchema, of: Hydrators): HydrateValue {
   const fixed = (Array.isArray(prefixItems) ? prefixItems : []).map((item: unknown) =>
-    isSchemaNode(item) ? describedReviver(item, of) : undefined,
+    isSchemaNode(item) ? describedHydrator(item, of) : undefined,
   );
-  const rest = isSchemaNode(items) ? describedReviver(items, of) : undefined;
-  if (fixed.length === 0 && rest !== undefined) return reviveItems(orNull(rest));
+  const rest = isSchemaNode(items) ? describedHydrator(items, of) : undefined;
+  if (fixed.length === 0 && rest !== undefined) return hydrateItems(orNull(rest));
   return (value, place) => {
     if (!Array.isArray(value)) return value;
-    const revived: unknown[] = [...value];
+    const hydrated: unknown[] = [...value];
     for (const [index, item] of value.entries()) {
-      const revive = index < fixed.length ? fixed[index] : rest;
-      if (revive === undefined || item === null) continue;
-      revived[index] = revive(item, new ChildPlace(place, index, revived as unknown as Holder));
+      const hydrate = index < fixed.length ? fixed[index] : rest;
+      if (hydrate === undefined || item === null) continue;
+      hydrated[index] = hydrate(item, new ChildPlace(place, index, hydrated as unknown as Holder));
     }
-    return revived;
+    return hydrated;
   };
 }
 
-function reviveObject({ properties = {}, additionalProperties }: DescribedSchema, of: Revivers): Revive {
+function hydrateObject(
+  { properties = {}, additionalProperties }: DescribedSchema,
+  of: Hydrators,
+): HydrateValue {
   const known = new Map(
-    Object.entries(properties).map(([name, property]) => [name, describedReviver(property, of)] as const),
+    Object.entries(properties).map(([name, property]) => [name, describedHydrator(property, of)] as const),
   );
-  const values = isSchemaNode(additionalProperties) ? describedReviver(additionalProperties, of) : undefined;
-  if (known.size === 0 && values !== undefined) return reviveValues(orNull(values));
+  const values = isSchemaNode(additionalProperties) ? describedHydrator(additionalProperties, of) : undefined;
+  if (known.size === 0 && values !== undefined) return hydrateValues(orNull(values));
   return (value, place) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-    return reviveEntries(value as JsonObject, place, (name) => (known.has(name) ? known.get(name) : values));
+    return hydrateEntries(value as JsonObject, place, (name) => (known.has(name) ? known.get(name) : values));
   };
 }
 
-function reviveEntries(
+function hydrateEntries(
   source: JsonObject,
   place: Place,
-  reviverOf: (name: string) => Revive | undefined,
+  hydratorOf: (name: string) => HydrateValue | undefined,
 ): JsonObject {
-  const revived: JsonObject = {};
+  const hydrated: JsonObject = {};
   for (const [name, one] of Object.entries(source)) {
-    const revive = one === null ? undefined : reviverOf(name);
+    const hydrate = one === null ? undefined : hydratorOf(name);
     setOwn(
-      revived as Holder,
+      hydrated as Holder,
       name,
-      revive ? revive(one, new ChildPlace(place, name, revived as Holder)) : one,
+      hydrate ? hydrate(one, new ChildPlace(place, name, hydrated as Holder)) : one,
     );
   }
-  return revived;
+  return hydrated;
 }
 
-function orNull(revive: Revive): Revive {
-  return (value, place) => (value === null ? null : revive(value, place));
+function orNull(hydrate: HydrateValue): HydrateValue {
+  return (value, place) => (value === null ? null : hydrate(value, place));
 }
 
 /** Instances of the class that the tag names. The schema lets no other tag through. */
-function reviveTagged(type: TaggedType, cascaded: boolean, reviverOf: ReviverOf): Revive {
+function hydrateTagged(type: TaggedType, cascaded: boolean, hydratorOf: HydratorOf): HydrateValue {
   const { property, keepProperty, groups } = type;
   const variants = new Map(
     type.variants.map((variant) => [
       variant.tag,
-      reviveClass({ kind: 'class', class: variant.class, groups }, cascaded, reviverOf),
+      hydrateClass({ kind: 'class', class: variant.class, groups }, cascaded, hydratorOf),
     ]),
   );
   return (value, place) => {

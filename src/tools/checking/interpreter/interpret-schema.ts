@@ -2,19 +2,19 @@ import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
+import { othersTest } from './object-keywords.js';
+import { GROUPS, type Made, madeJudges, schemaValidator, typesOf } from './schema-validator.js';
 import {
+  ALWAYS_VALID,
   addSeen,
-  FITS,
-  type Judge,
   literal,
   type Part,
   Run,
   type SchemaError,
   type Test,
   testOf,
-} from './judge.js';
-import { othersTest } from './object-keywords.js';
-import { GROUPS, type Made, madeJudges, schemaJudge, typesOf } from './schema-judge.js';
+  type Validator,
+} from './validator.js';
 import { type WholeSchema, wholeSchema } from './whole-schema.js';
 
 /** Makes parts of the keywords of a schema. */
@@ -29,7 +29,7 @@ const MAX_COMPARED = 16;
 
 /**
  * The test of a schema as one generated function. Types, properties, items and the keywords that have `code` are
- * written out; everything else is a call of a judge.
+ * written out; everything else is a call of a validator.
  */
 function writeTest(schema: JsonSchema, partOf: PartOf): Test {
   return new TestWriter(partOf).write(schema);
@@ -75,7 +75,7 @@ class TestWriter {
   #statements(schema: unknown, value: string, depth: number): string {
     if (schema === false) return 'return false;';
     if (!isSchemaNode(schema)) return '';
-    if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').judgeOf(schema), value);
+    if (depth > MAX_DEPTH) return this.#refuseUnless(this.#partOf(schema, 'type').validatorOf(schema), value);
     const types = typesOf(schema);
     let isTypeTested = types.length === 0;
     let code = '';
@@ -102,14 +102,14 @@ class TestWriter {
     const { schema, made, value, depth, type } = of;
     const isWrittenOut = type === 'object' && isPlain(schema);
     let code = isWrittenOut ? this.#properties(schema, value, depth) : '';
-    for (const [keyword, judge] of made) {
+    for (const [keyword, validate] of made) {
       if (isWrittenOut && WRITTEN_OUT.has(keyword)) continue;
       const { items, prefixItems } = schema;
       if (keyword === 'items' && isSchemaNode(items) && prefixItems === undefined) {
         const [index, item] = [this.#name(), this.#name()];
         code += `for (let ${index} = 0; ${index} < ${value}.length; ${index} += 1) {
           const ${item} = ${value}[${index}]; ${this.#statements(items, item, depth + 1)} }`;
-      } else code += this.#refuseUnless(judge, value);
+      } else code += this.#refuseUnless(validate, value);
     }
     return code;
   }
@@ -133,9 +133,9 @@ class TestWriter {
   #others(schema: JsonSchema, listed: readonly string[], value: string): string {
     const { additionalProperties } = schema;
     if (additionalProperties === undefined) return '';
-    const judge = this.#partOf(schema, 'additionalProperties').judgeOf(additionalProperties);
+    const validate = this.#partOf(schema, 'additionalProperties').validatorOf(additionalProperties);
     const known = new Set(listed);
-    const test = othersTest(known, judge);
+    const test = othersTest(known, validate);
     if (test === undefined) return '';
     const key = this.#name();
     const isOther =
@@ -146,9 +146,9 @@ class TestWriter {
       if (!${this.#constant(test)}(${value})) return false; break; }`;
   }
 
-  #refuseUnless(judge: Judge, value: string): string {
-    if (judge === FITS) return '';
-    const code = judge.code?.(value, this.#constant) ?? `${this.#constant(testOf(judge))}(${value})`;
+  #refuseUnless(validate: Validator, value: string): string {
+    if (validate === ALWAYS_VALID) return '';
+    const code = validate.code?.(value, this.#constant) ?? `${this.#constant(testOf(validate))}(${value})`;
     return `if (!(${code})) return false;`;
   }
 }
@@ -171,22 +171,22 @@ interface InterpretedSchema {
   readonly test: (value: unknown) => boolean;
   /** Everything that is wrong with a value; nothing where it fits. */
   readonly check: (value: unknown) => readonly SchemaError[] | undefined;
-  /** Makes the same test as code; absent if verdicts depend on what has been judged before. */
+  /** Makes the same test as code; absent if verdicts depend on what has been validated before. */
   readonly generate?: () => Test;
 }
 
 /**
- * A schema as judges that ask each other, one for each of its parts: made in a small fraction of the time in which
+ * A schema as validators that ask each other, one for each of its parts: made in a small fraction of the time in which
  * code could be generated for it, and where none may be generated. Code for hot schemas has the same verdicts.
  */
 export function interpretSchema(schema: JsonSchema): InterpretedSchema {
   const whole = wholeSchema(schema);
   const { root, isTracking, isDynamic, isRepeating } = whole;
   const scope = new Scope(whole, []).enter(root);
-  let judge: Judge | undefined;
+  let validate: Validator | undefined;
   const ask = (value: unknown, run: Run): boolean => {
-    judge ??= scope.judgeOf(root);
-    return judge(value, run, run.track());
+    validate ??= scope.validatorOf(root);
+    return validate(value, run, run.track());
   };
   const hasMemory = isTracking || isDynamic || isRepeating;
   return {
@@ -208,14 +208,14 @@ interface SchemaPlace {
 }
 
 /**
- * Whether a value fits a part of a schema: for values that are judged once, such as defaults. What depends on what
- * else has been judged says nothing here, nor does what refers to itself without end.
+ * Whether a value fits a part of a schema: for values that are validated once, such as defaults. What depends on what
+ * else has been validated says nothing here, nor does what refers to itself without end.
  */
 export function fitsSchema(value: unknown, { schema, root }: SchemaPlace): boolean {
   const scope = scopes.get(root) ?? new Scope({ ...WITHOUT_MEMORY, root, draft: draftOf(root) }, []);
   scopes.set(root, scope);
   try {
-    return testOf(scope.judgeOf(schema))(value);
+    return testOf(scope.validatorOf(schema))(value);
   } catch (error) {
     if (error instanceof RangeError) return true;
     throw error;
@@ -228,11 +228,11 @@ const WITHOUT_MEMORY = {
   isRepeating: false,
 };
 
-/** The judges of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
+/** The validators of schemas that were reached through the same resources: what a dynamic reference means depends on these. */
 class Scope {
   readonly whole: WholeSchema;
   readonly #resources: readonly JsonSchema[];
-  readonly #judges = new Map<JsonSchema, Judge>();
+  readonly #validates = new Map<JsonSchema, Validator>();
   readonly #inner = new Map<JsonSchema, Scope>();
 
   constructor(whole: WholeSchema, resources: readonly JsonSchema[]) {
@@ -250,20 +250,20 @@ class Scope {
     return inner;
   }
 
-  judgeOf(schema: unknown): Judge {
-    if (!isSchemaNode(schema)) return schema === false ? REFUSES : FITS;
-    return this.enter(schema).#judgeOf(schema);
+  validatorOf(schema: unknown): Validator {
+    if (!isSchemaNode(schema)) return schema === false ? REFUSES : ALWAYS_VALID;
+    return this.enter(schema).#validatorOf(schema);
   }
 
-  #judgeOf(schema: JsonSchema): Judge {
-    const known = this.#judges.get(schema);
+  #validatorOf(schema: JsonSchema): Validator {
+    const known = this.#validates.get(schema);
     if (known !== undefined) return known;
-    const judge = this.whole.isGenerating
+    const validate = this.whole.isGenerating
       ? this.#generated(schema)
-      : schemaJudge(schema, (keyword) => new SchemaPart(this, schema, keyword));
+      : schemaValidator(schema, (keyword) => new SchemaPart(this, schema, keyword));
     const isCounting = (schema.unevaluatedProperties ?? schema.unevaluatedItems) !== undefined;
-    const tracking = this.whole.isTracking && isCounting ? withOwnTrack(judge) : judge;
-    this.#judges.set(schema, tracking);
+    const tracking = this.whole.isTracking && isCounting ? withOwnTrack(validate) : validate;
+    this.#validates.set(schema, tracking);
     return tracking;
   }
 
@@ -272,7 +272,7 @@ class Scope {
   }
 
   /** Code is written when the first value comes: schemas may contain themselves. */
-  #generated(schema: JsonSchema): Judge {
+  #generated(schema: JsonSchema): Validator {
     let test: Test | undefined;
     return (value) => {
       test ??= this.generate(schema);
@@ -280,19 +280,19 @@ class Scope {
     };
   }
 
-  /** The judge of what a reference means, made when it is first asked: it may contain who refers to it. */
-  referred(from: JsonSchema, keyword: string): Judge {
-    let judge: Judge | undefined;
-    const made = (): Judge => {
-      judge ??= this.#judgeOfTarget(from, keyword);
-      return judge;
+  /** The validator of what a reference means, made when it is first asked: it may contain who refers to it. */
+  referred(from: JsonSchema, keyword: string): Validator {
+    let validate: Validator | undefined;
+    const made = (): Validator => {
+      validate ??= this.#validatorOfTarget(from, keyword);
+      return validate;
     };
     return (value, run, seen) => made()(value, run, seen);
   }
 
-  #judgeOfTarget(from: JsonSchema, keyword: string): Judge {
-    const judge = this.judgeOf(this.#target(from, keyword));
-    return this.whole.isRepeating ? remembering(judge) : judge;
+  #validatorOfTarget(from: JsonSchema, keyword: string): Validator {
+    const validate = this.validatorOf(this.#target(from, keyword));
+    return this.whole.isRepeating ? remembering(validate) : validate;
   }
 
   #target(from: JsonSchema, keyword: string): unknown {
@@ -342,23 +342,23 @@ class SchemaPart implements Part {
     return isKnownIn(this.#scope.whole.draft, KEYWORDS.get(name) ?? {});
   }
 
-  judgeOf(schema: unknown): Judge {
-    return this.#scope.judgeOf(schema);
+  validatorOf(schema: unknown): Validator {
+    return this.#scope.validatorOf(schema);
   }
 
-  referred(): Judge {
+  referred(): Validator {
     return this.#scope.referred(this.schema, this.keyword);
   }
 }
 
 const FALSE = { keyword: 'false schema', given: false, schema: {} };
 
-const REFUSES: Judge = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
+const REFUSES: Validator = (value, run) => run.refuse(value, FALSE, { message: 'boolean schema is false' });
 
 /** Validates a value once; if it is invalid, the errors are reported once for each location. */
-function remembering(judge: Judge): Judge {
+function remembering(validate: Validator): Validator {
   return (value, run, seen) => {
-    const verdicts = run.verdictsOf(judge);
+    const verdicts = run.verdictsOf(validate);
     const known = verdicts.get(value);
     if (known !== undefined && (known.fits || !run.isTelling || known.toldAt === run.place)) {
       addSeen(seen, known.seen);
@@ -367,18 +367,18 @@ function remembering(judge: Judge): Judge {
     // What leads to itself without getting anywhere refuses nothing.
     verdicts.set(value, { fits: true });
     const own = run.track();
-    const fits = judge(value, run, own);
+    const fits = validate(value, run, own);
     verdicts.set(value, { fits, seen: own, toldAt: fits || !run.isTelling ? undefined : run.place });
     addSeen(seen, own);
     return fits;
   };
 }
 
-/** What is left over counts from what its own schema has judged, not from what those around it have. */
-function withOwnTrack(judge: Judge): Judge {
+/** What is left over counts from what its own schema has validated, not from what those around it have. */
+function withOwnTrack(validate: Validator): Validator {
   return (value, run, seen) => {
     const own = run.track();
-    const fits = judge(value, run, own);
+    const fits = validate(value, run, own);
     addSeen(seen, own);
     return fits;
   };

@@ -2,18 +2,18 @@ import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { patternOf } from '../formats.js';
 import {
   ALL,
+  ALWAYS_VALID,
   allOfJudges,
   countBound,
-  FITS,
-  type Judge,
-  type MakeJudge,
   type Part,
   type Seen,
   testOf,
-} from './judge.js';
+  type Validator,
+  type ValidatorFactory,
+} from './validator.js';
 
 /** Keywords that say something of objects. */
-export const OBJECT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+export const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxProperties: countBound('more', 'properties', (most) => ({
     test: (value: Fields) => Object.keys(value).length <= most,
   })),
@@ -45,7 +45,7 @@ function has(value: Fields, name: string): boolean {
   return value[name] !== undefined && Object.hasOwn(value, name);
 }
 
-function required(part: Part): Judge {
+function required(part: Part): Validator {
   const names = part.given as readonly string[];
   return (value, run) => {
     let fits = true;
@@ -58,12 +58,12 @@ function required(part: Part): Judge {
   };
 }
 
-function propertyNames(part: Part): Judge {
-  const judge = part.judgeOf(part.given);
+function propertyNames(part: Part): Validator {
+  const validate = part.validatorOf(part.given);
   return (value, run) => {
     let fits = true;
     for (const propertyName of Object.keys(value as Fields)) {
-      if (judge(propertyName, run, run.track())) continue;
+      if (validate(propertyName, run, run.track())) continue;
       fits = run.refuse(value, part, {
         params: { propertyName },
         message: 'property name must be valid',
@@ -78,16 +78,16 @@ function namesOf(schemas: unknown): readonly string[] {
   return Object.keys((schemas ?? {}) as Fields).filter((name) => name !== '__proto__');
 }
 
-function properties(part: Part): Judge {
+function properties(part: Part): Validator {
   const schemas = part.given as Fields;
-  const judges = namesOf(schemas).map((name) => ({ name, judge: part.judgeOf(schemas[name]) }));
+  const validates = namesOf(schemas).map((name) => ({ name, validate: part.validatorOf(schemas[name]) }));
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
-    for (const { name, judge } of judges) {
+    for (const { name, validate } of validates) {
       if (!has(fields, name)) continue;
       seen?.add(name);
-      if (run.below(name, fields[name], judge)) continue;
+      if (run.below(name, fields[name], validate)) continue;
       if (!run.isTelling) return false;
       fits = false;
     }
@@ -95,19 +95,19 @@ function properties(part: Part): Judge {
   };
 }
 
-function patternProperties(part: Part): Judge {
+function patternProperties(part: Part): Validator {
   const schemas = part.given as Fields;
-  const judges = namesOf(schemas).map(
-    (pattern) => [patternOf(pattern), part.judgeOf(schemas[pattern])] as const,
+  const validates = namesOf(schemas).map(
+    (pattern) => [patternOf(pattern), part.validatorOf(schemas[pattern])] as const,
   );
   return (value, run, seen) => {
     const fields = value as Fields;
     let fits = true;
-    for (const [pattern, judge] of judges)
+    for (const [pattern, validate] of validates)
       for (const name of Object.keys(fields)) {
         if (!pattern.test(name)) continue;
         seen?.add(name);
-        if (run.below(name, fields[name], judge)) continue;
+        if (run.below(name, fields[name], validate)) continue;
         if (!run.isTelling) return false;
         fits = false;
       }
@@ -115,7 +115,7 @@ function patternProperties(part: Part): Judge {
   };
 }
 
-function additionalProperties(part: Part): Judge {
+function additionalProperties(part: Part): Validator {
   const known = new Set(namesOf(part.schema.properties));
   const patterns = namesOf(part.schema.patternProperties).map((pattern) => patternOf(pattern));
   const isKnown = (name: string): boolean =>
@@ -123,13 +123,13 @@ function additionalProperties(part: Part): Judge {
   return forOthers(part, (name) => isKnown(name));
 }
 
-function unevaluatedProperties(part: Part): Judge {
+function unevaluatedProperties(part: Part): Validator {
   return forOthers(part, (name, seen) => seen !== undefined && (seen.has(ALL) || seen.has(name)));
 }
 
 /** What is said of all properties but those that something else speaks of. */
-function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) => boolean): Judge {
-  const judge = part.judgeOf(part.given);
+function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) => boolean): Validator {
+  const validate = part.validatorOf(part.given);
   const unknown = part.keyword === 'unevaluatedProperties' ? 'unevaluatedProperty' : 'additionalProperty';
   return (value, run, seen) => {
     const fields = value as Fields;
@@ -139,7 +139,7 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
       fits =
         (part.given === false
           ? run.refuse(value, part, { params: { [unknown]: name } })
-          : run.below(name, fields[name], judge)) && fits;
+          : run.below(name, fields[name], validate)) && fits;
       if (!fits && !run.isTelling) return false;
     }
     seen?.add(ALL);
@@ -150,10 +150,10 @@ function forOthers(part: Part, isKnown: (name: string, seen: Seen | undefined) =
 /** The verdict on the properties that are not listed; absent if all of them fit. */
 export function othersTest(
   listed: ReadonlySet<string>,
-  judge: Judge,
+  validate: Validator,
 ): ((fields: Fields) => boolean) | undefined {
-  if (judge === FITS) return undefined;
-  const test = testOf(judge);
+  if (validate === ALWAYS_VALID) return undefined;
+  const test = testOf(validate);
   return (fields) => {
     for (const name of Object.keys(fields)) if (!listed.has(name) && !test(fields[name])) return false;
     return true;
@@ -162,9 +162,9 @@ export function othersTest(
 
 type Dependencies = readonly (readonly [name: string, needed: unknown])[];
 
-function neededNames(part: Part, dependencies: Dependencies): Judge {
+function neededNames(part: Part, dependencies: Dependencies): Validator {
   return allOfJudges(
-    dependencies.map(([property, needed]): Judge => {
+    dependencies.map(([property, needed]): Validator => {
       const names = needed as readonly string[];
       const deps = names.join(', ');
       const message = `must have ${names.length === 1 ? 'property' : 'properties'} ${deps} when property ${property} is present`;
@@ -183,11 +183,11 @@ function neededNames(part: Part, dependencies: Dependencies): Judge {
   );
 }
 
-function neededSchemas(part: Part, dependencies: Dependencies): Judge {
+function neededSchemas(part: Part, dependencies: Dependencies): Validator {
   return allOfJudges(
-    dependencies.map(([property, schema]): Judge => {
-      const judge = part.judgeOf(schema);
-      return (value, run, seen) => !has(value as Fields, property) || judge(value, run, seen);
+    dependencies.map(([property, schema]): Validator => {
+      const validate = part.validatorOf(schema);
+      return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);
     }),
   );
 }

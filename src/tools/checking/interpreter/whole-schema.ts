@@ -17,7 +17,7 @@ import { resolveReference, unionChooser } from '../schema-level.js';
 export interface WholeSchema {
   readonly root: JsonSchema;
   readonly draft: Draft;
-  /** Some part asks what others have judged of a value. */
+  /** Some part asks what others have validated of a value. */
   readonly isTracking: boolean;
   /** What some reference means depends on who asks. */
   readonly isDynamic: boolean;
@@ -38,7 +38,8 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
     isDynamic ||= (part.$dynamicRef ?? part.$recursiveRef) !== undefined;
     isReferring ||= part.$ref !== undefined;
   }
-  const isRepeating = (isReferring || isDynamic) && (judgesItselfRepeatedly(root) || judgesItselfAgain(root));
+  const isRepeating =
+    (isReferring || isDynamic) && (validatesItselfRepeatedly(root) || validatesItselfAgain(root));
   return {
     root,
     draft,
@@ -53,13 +54,13 @@ export function wholeSchema(schema: JsonSchema): WholeSchema {
  * { a: Node, b }]` does: each level of a value would then double what there is to do. A tag that tells the
  * branches apart leaves one way.
  */
-function judgesItselfRepeatedly(root: JsonSchema): boolean {
+function validatesItselfRepeatedly(root: JsonSchema): boolean {
   const steps = stepsOf(root);
   return leadsBack(steps, 2);
 }
 
-/** Whether judging a value comes back to judging the same value by the same schema, without end. */
-export function judgesItselfAgain(root: JsonSchema): boolean {
+/** Whether validating a value comes back to validating the same value by the same schema, without end. */
+export function validatesItselfAgain(root: JsonSchema): boolean {
   const steps = [...stepsOf(root)].map(
     ([part, taken]) => [part, taken.filter(({ isSame }) => isSame)] as const,
   );
@@ -79,10 +80,10 @@ function leadsBack(steps: Steps, ways: number): boolean {
   });
 }
 
-/** That judging a value by one schema takes judging it, or what is in it, by another. */
+/** That validating a value by one schema takes validating it, or what is in it, by another. */
 interface Step {
   readonly to: JsonSchema;
-  /** The value itself is judged, not what is in it. */
+  /** The value itself is validated, not what is in it. */
   readonly isSame: boolean;
   /** The types of values for which it is taken, where not for all. */
   readonly types?: readonly string[];
@@ -96,9 +97,10 @@ function stepsFrom(schema: JsonSchema, root: JsonSchema): readonly Step[] {
   if (target !== undefined) steps.push({ to: target, way: '$ref', isSame: true });
   eachSubschema(schema, (part) => {
     const { node, keyword } = part;
-    if (!isSchemaNode(node) || keyword.judges === undefined || keyword.judges === 'names') return;
-    const types = keyword.judges === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.judges];
-    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.judges === 'value' };
+    if (!isSchemaNode(node) || keyword.validates === undefined || keyword.validates === 'names') return;
+    const types =
+      keyword.validates === 'value' ? resolveReference(node, root).type : VALUES_OF[keyword.validates];
+    const step = { to: node, way: wayOf(part, { schema, root }), isSame: keyword.validates === 'value' };
     steps.push(types === undefined ? step : { ...step, types: [types].flat() });
   });
   return steps;
@@ -129,7 +131,7 @@ function wayOf(
   return ONE_OF.get(name) ?? `${name} ${key}`;
 }
 
-/** In how many ways the same value is judged at most; what holds others is an object or a list. */
+/** In how many ways the same value is validated at most; what holds others is an object or a list. */
 function waysOf(steps: readonly Step[]): number {
   const ways = ['object', 'array'].map(
     (type) =>
@@ -183,7 +185,7 @@ function finished(steps: Steps): JsonSchema[] {
   return done;
 }
 
-/** Every schema that may judge something: those within a schema, and those that references lead to. */
+/** Every schema that may validate something: those within a schema, and those that references lead to. */
 function everySchema(root: JsonSchema): ReadonlySet<JsonSchema> {
   const found = new Set([root]);
   for (const schema of found) {

@@ -105,13 +105,13 @@ export function placeName(index: number): string {
   return `item_${index + 1}`;
 }
 
-const ANYTHING: JsonSchema = {};
+const ANY_VALUE: JsonSchema = {};
 const NOTHING: JsonSchema = { not: {} };
 
 /** The schema at a place that should hold one; `false` becomes a schema that nothing fits. */
 export function asSchema(node: unknown): JsonSchema {
   if (isSchemaNode(node)) return node;
-  return node === false ? NOTHING : ANYTHING;
+  return node === false ? NOTHING : ANY_VALUE;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

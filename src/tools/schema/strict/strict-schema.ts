@@ -350,7 +350,7 @@ const known = new WeakMap<JsonSchema, StrictSchema>();
 /**
  * The form of a schema that providers with strict tools take (the documented subset of OpenAI), with the way
  * back: a model answers in the strict form, and `restore` makes of that what the schema itself says. What the
- * subset has no words for is said in descriptions, and judged by the check of the call as before.
+ * subset has no words for is said in descriptions, and validated by the check of the call as before.
  *
  * @example
  * ```ts

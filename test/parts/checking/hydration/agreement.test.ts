@@ -173,7 +173,7 @@ const CASES: readonly (readonly [string, new () => object, fc.Arbitrary<object>]
   ],
 ];
 
-function judgeOf(target: new () => object): (args: object) => Promise<object | undefined> {
+function validatorOf(target: new () => object): (args: object) => Promise<object | undefined> {
   const written = writeParameters({ class: target });
   if (!written.ok) throw new Error(written.faults.map(({ problem }) => problem).join('; '));
   const fits = compileSchema(written.schema);
@@ -187,18 +187,18 @@ function judgeOf(target: new () => object): (args: object) => Promise<object | u
 test('other than with class-validator, a missing @ValidateNested object is missing', async () => {
   const args = { more: [{ street: 'a' }], tags: [], even: 2, mail: 'a@b.de' };
   expect(await validate(plainToInstance(Nested, args))).toEqual([]);
-  expect(await judgeOf(Nested)(args)).toBeUndefined();
+  expect(await validatorOf(Nested)(args)).toBeUndefined();
 });
 
 describe('schema, hydration and class-validator together agree with plainToInstance and validate', () => {
   test.each(CASES)('%s', async (_, target, generated) => {
-    const judge = judgeOf(target);
+    const check = validatorOf(target);
     let accepted = 0;
     await fc.assert(
       fc.asyncProperty(generated, async (args) => {
         const theirs = plainToInstance(target, structuredClone(args));
         const isValid = (await validate(theirs, { forbidUnknownValues: false })).length === 0;
-        const ours = await judge(args);
+        const ours = await check(args);
         expect([args, ours !== undefined]).toEqual([args, isValid]);
         if (ours === undefined) return;
         accepted += 1;

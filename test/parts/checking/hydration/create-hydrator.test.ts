@@ -31,7 +31,7 @@ const property = (name: string, type: ValueType): PropertyModel => ({
 
 function hydrate(source: HydrationSource, args: JsonObject) {
   const run = createHydrator(source);
-  if (run === undefined) throw new Error('nothing to revive');
+  if (run === undefined) throw new Error('nothing to hydrate');
   return run(args);
 }
 
@@ -160,7 +160,7 @@ describe('DTO classes', () => {
     expect(value.shipBy).toBe('air');
   });
 
-  test('that contain themselves are revived to any depth', () => {
+  test('that contain themselves are hydrated to any depth', () => {
     class Node {
       @IsDate() at!: Date;
       @IsOptional() @ValidateNested({ each: true }) @Type(() => Node) next?: Node[];
@@ -214,7 +214,7 @@ describe('DTO classes', () => {
     expect(value.many[1]).toBeInstanceOf(Square);
   });
 
-  test('@Transform is applied to the revived value, with the object as it came', () => {
+  test('@Transform is applied to the hydrated value, with the object as it came', () => {
     class Dto {
       @Transform(({ value }) => String(value).trim()) @IsString() name!: string;
       @Transform(({ value, obj }) => [value, obj.name]) @Type(() => Date) at!: unknown;

@@ -9,7 +9,7 @@ async function send(raw: unknown, tool: Partial<ToolDefinition> = {}, options: T
   return (await tools.invoke({ id: 'c1', name: 'a', arguments: raw })).record;
 }
 
-describe('mended types', () => {
+describe('repaired types', () => {
   test('are recorded like repairs', async () => {
     expect(await send({ n: '5' })).toMatchObject({
       status: 'success',
@@ -19,7 +19,7 @@ describe('mended types', () => {
     });
   });
 
-  test('can be switched off for a registry, also where another one with an equal tool mends', async () => {
+  test('can be switched off for a registry, also where another one with an equal tool repairs', async () => {
     expect((await send({ n: '5' })).status).toBe('success');
     const record = await send({ n: '5' }, {}, { coerce: false });
     expect(record.status).toBe('rejected');

@@ -1,8 +1,8 @@
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { pointerStep } from '../../../core/kernel/json.js';
 
-/** Judges a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
-export interface Judge {
+/** Validates a value by a schema or one of its keywords; where it does not fit and the run tells, it says so to the run. */
+export interface Validator {
   (value: unknown, run: Run, seen?: Seen): boolean;
   /** The verdict as an expression of JavaScript, if that is worth it. */
   readonly code?: TestCode;
@@ -19,33 +19,33 @@ export function literal(value: unknown): string {
 /** Whether a value fits. */
 export type Test = (value: unknown) => boolean;
 
-export const FITS: Judge = () => true;
+export const ALWAYS_VALID: Validator = () => true;
 
 /** The result of one validator alone, without evaluated properties. */
-export function testOf(judge: Judge): Test {
-  return (value) => judge(value, QUIET);
+export function testOf(validate: Validator): Test {
+  return (value) => validate(value, QUIET);
 }
 
-/** A keyword in its schema, on the way to become a judge. */
+/** A keyword in its schema, on the way to become a validator. */
 export interface Part {
   readonly keyword: string;
   readonly given: unknown;
   readonly schema: JsonSchema;
   readonly root: JsonSchema;
-  /** Whether some schema of the whole asks what has been judged of a value. */
+  /** Whether some schema of the whole asks what has been validated of a value. */
   readonly isTracking: boolean;
-  /** Whether items that `contains` has found count as judged. */
+  /** Whether items that `contains` has found count as validated. */
   readonly marksContained: boolean;
   /** Whether the draft takes notice of a keyword. */
   knows(keyword: string): boolean;
-  /** The judge of a schema within this one. */
-  judgeOf(schema: unknown): Judge;
-  /** The judge of what the keyword's reference means; made when it is first asked, because it may contain itself. */
-  referred(): Judge;
+  /** The validator of a schema within this one. */
+  validatorOf(schema: unknown): Validator;
+  /** The validator of what the keyword's reference means; made when it is first asked, because it may contain itself. */
+  referred(): Validator;
 }
 
-/** Makes a judge of a keyword; nothing where it refuses no value. */
-export type MakeJudge = (part: Part) => Judge | undefined;
+/** Makes a validator of a keyword; nothing where it refuses no value. */
+export type ValidatorFactory = (part: Part) => Validator | undefined;
 
 /** What is wrong with a value, the keyword apart. */
 interface Complaint {
@@ -53,7 +53,7 @@ interface Complaint {
   readonly message?: string;
 }
 
-/** What judges of one value know together. */
+/** What the validators of one value share. */
 export class Run {
   readonly #isTracking: boolean;
   readonly #path: (string | number)[] = [];
@@ -61,7 +61,7 @@ export class Run {
   readonly #places: string[] = [];
   /** Absent where only the verdict is wanted, so that the first disagreement ends the matter. */
   #errors: SchemaError[] | undefined;
-  #verdicts: Map<Judge, Map<unknown, Verdict>> | undefined;
+  #verdicts: Map<Validator, Map<unknown, Verdict>> | undefined;
 
   constructor({ isTelling, isTracking }: { readonly isTelling: boolean; readonly isTracking: boolean }) {
     this.#errors = isTelling ? [] : undefined;
@@ -76,7 +76,7 @@ export class Run {
     return this.#errors ?? [];
   }
 
-  /** Where the value that is being judged lies, as a JSON pointer. */
+  /** Where the value that is being validated lies, as a JSON pointer. */
   get place(): string {
     const places = this.#places;
     for (const step of this.#path.slice(places.length))
@@ -84,27 +84,27 @@ export class Run {
     return places.at(-1) ?? '';
   }
 
-  /** A list of what has been judged of a value, where some schema asks for it. */
+  /** A list of what has been validated of a value, where some schema asks for it. */
   track(): Seen | undefined {
     return this.#isTracking ? new Set() : undefined;
   }
 
-  /** Judges what lies in the value. */
-  below(key: string | number, value: unknown, judge: Judge): boolean {
+  /** Validates what lies in the value. */
+  below(key: string | number, value: unknown, validate: Validator): boolean {
     // Without error reports no path is needed.
-    if (this.#errors === undefined) return judge(value, this, this.track());
+    if (this.#errors === undefined) return validate(value, this, this.track());
     this.#path.push(key);
-    const fits = judge(value, this, this.track());
+    const fits = validate(value, this, this.track());
     this.#path.pop();
     if (this.#places.length > this.#path.length) this.#places.pop();
     return fits;
   }
 
-  /** Judges without telling what is wrong. */
-  quietly(value: unknown, judge: Judge, seen = this.track()): boolean {
+  /** Validates without telling what is wrong. */
+  quietly(value: unknown, validate: Validator, seen = this.track()): boolean {
     const errors = this.#errors;
     this.#errors = undefined;
-    const fits = judge(value, this, seen);
+    const fits = validate(value, this, seen);
     this.#errors = errors;
     return fits;
   }
@@ -128,13 +128,13 @@ export class Run {
     return false;
   }
 
-  /** What a judge has said already, by value. */
-  verdictsOf(judge: Judge): Map<unknown, Verdict> {
+  /** What a validator has said already, by value. */
+  verdictsOf(validate: Validator): Map<unknown, Verdict> {
     this.#verdicts ??= new Map();
-    let verdicts = this.#verdicts.get(judge);
+    let verdicts = this.#verdicts.get(validate);
     if (verdicts === undefined) {
       verdicts = new Map();
-      this.#verdicts.set(judge, verdicts);
+      this.#verdicts.set(validate, verdicts);
     }
     return verdicts;
   }
@@ -143,7 +143,7 @@ export class Run {
 /** Who refuses a value. */
 type Refusing = Pick<Part, 'keyword' | 'given' | 'schema'>;
 
-/** What came of judging a value. */
+/** What came of validating a value. */
 interface Verdict {
   readonly fits: boolean;
   readonly seen?: Seen | undefined;
@@ -151,14 +151,14 @@ interface Verdict {
   readonly toldAt?: string | undefined;
 }
 
-/** A judge by a plain condition. */
+/** A validator by a plain condition. */
 export function refusesUnless<Value>(
   part: Part,
   complaint: Complaint,
   { test, code }: { readonly test: (value: Value) => boolean; readonly code?: TestCode },
-): Judge {
-  const judge: Judge = (value, run) => test(value as Value) || run.refuse(value, part, complaint);
-  return Object.assign(judge, { code });
+): Validator {
+  const validate: Validator = (value, run) => test(value as Value) || run.refuse(value, part, complaint);
+  return Object.assign(validate, { code });
 }
 
 /** A bound of how many characters, items or properties a value may have. */
@@ -166,7 +166,7 @@ export function countBound<Value>(
   than: 'more' | 'fewer',
   what: string,
   within: (limit: number) => { readonly test: (value: Value) => boolean; readonly code?: TestCode },
-): MakeJudge {
+): ValidatorFactory {
   return (part) => {
     const limit = part.given as number;
     const complaint = { params: { limit }, message: `must NOT have ${than} than ${limit} ${what}` };
@@ -174,15 +174,15 @@ export function countBound<Value>(
   };
 }
 
-/** The judge that all of some judges are one after the other. */
-export function allOfJudges(judges: readonly Judge[]): Judge {
-  const [only, second] = judges;
-  if (only === undefined) return FITS;
+/** The validator that all of some validators are one after the other. */
+export function allOfJudges(validates: readonly Validator[]): Validator {
+  const [only, second] = validates;
+  if (only === undefined) return ALWAYS_VALID;
   if (second === undefined) return only;
   return (value, run, seen) => {
     let fits = true;
-    for (const judge of judges) {
-      if (judge(value, run, seen)) continue;
+    for (const validate of validates) {
+      if (validate(value, run, seen)) continue;
       if (!run.isTelling) return false;
       fits = false;
     }
@@ -196,10 +196,10 @@ const QUIET = new Run({ isTelling: false, isTracking: false });
 /** Stands for all properties of an object, or all items of a list. */
 export const ALL = Symbol('all');
 
-/** What of one object or list some schema has judged, for `unevaluatedProperties` and `unevaluatedItems`. */
+/** What of one object or list some schema has validated, for `unevaluatedProperties` and `unevaluatedItems`. */
 export type Seen = Set<string | number | typeof ALL>;
 
-/** Takes over what another schema has judged of the same value. */
+/** Takes over what another schema has validated of the same value. */
 export function addSeen(seen: Seen | undefined, others: Seen | undefined): void {
   if (seen !== undefined && others !== undefined) for (const member of others) seen.add(member);
 }

@@ -15,50 +15,50 @@ import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { describeErrors } from '../faults.js';
 import { mayGenerateCode, schemaCheck } from '../schema-test.js';
 
-/** An array whose items need reviving. */
-export function reviveItems(reviveItem: Revive): Revive {
+/** An array whose items need hydrating. */
+export function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
   return (value, place) => {
     const source = value as readonly unknown[];
     const items = new Array<unknown>(source.length);
     const holder = items as unknown as Holder;
     for (let index = 0; index < source.length; index += 1) {
-      items[index] = reviveItem(source[index], new ChildPlace(place, index, holder));
+      items[index] = hydrateItem(source[index], new ChildPlace(place, index, holder));
     }
     return items;
   };
 }
 
-/** An object used as a map, whose values need reviving. */
-export function reviveValues(reviveValue: Revive): Revive {
+/** An object used as a map, whose values need hydrating. */
+export function hydrateValues(hydrateValue: HydrateValue): HydrateValue {
   return (value, place) => {
     const values: Holder = {};
     for (const [key, one] of Object.entries(value as object)) {
-      setOwn(values, key, reviveValue(one, new ChildPlace(place, key, values)));
+      setOwn(values, key, hydrateValue(one, new ChildPlace(place, key, values)));
     }
     return values;
   };
 }
 
 /** A `Set` from an array. What comes later is taken over when all of it is there. */
-export function reviveSet(reviveArray: Revive | undefined): Revive {
-  return collect(reviveArray, (items) => new Set(items as readonly unknown[]));
+export function hydrateSet(hydrateArray: HydrateValue | undefined): HydrateValue {
+  return collect(hydrateArray, (items) => new Set(items as readonly unknown[]));
 }
 
 /** A `Map` from an object, whose keys are text whatever they stand for. */
-export function reviveMap(reviveObject: Revive | undefined, keys?: 'number'): Revive {
-  return collect(reviveObject, (values) => {
+export function hydrateMap(hydrateObject: HydrateValue | undefined, keys?: 'number'): HydrateValue {
+  return collect(hydrateObject, (values) => {
     const entries: [unknown, unknown][] = Object.entries(values as object);
     return new Map(keys === 'number' ? entries.map(([key, value]) => [Number(key), value]) : entries);
   });
 }
 
-function collect(revive: Revive | undefined, build: (plain: unknown) => unknown): Revive {
+function collect(hydrate: HydrateValue | undefined, build: (plain: unknown) => unknown): HydrateValue {
   return (value, place: Place) => {
-    const before = place.revival.pending.length;
-    const plain = revive ? revive(value, place) : value;
-    const later = place.revival.pending.slice(before);
+    const before = place.hydration.pending.length;
+    const plain = hydrate ? hydrate(value, place) : value;
+    const later = place.hydration.pending.slice(before);
     if (later.length > 0) {
-      place.revival.pending.push(Promise.all(later).then(() => place.put(build(plain))));
+      place.hydration.pending.push(Promise.all(later).then(() => place.put(build(plain))));
     }
     return build(plain);
   };
@@ -81,11 +81,11 @@ export const TEXTUAL = {
   }),
 };
 
-function textual(message: string, read: (text: string) => unknown): Revive {
-  return (value, { revival, path }) => {
-    const revived = typeof value === 'string' ? read(value) : undefined;
-    if (revived === undefined) revival.faults.push({ path, message });
-    return revived;
+function textual(message: string, read: (text: string) => unknown): HydrateValue {
+  return (value, { hydration, path }) => {
+    const hydrated = typeof value === 'string' ? read(value) : undefined;
+    if (hydrated === undefined) hydration.faults.push({ path, message });
+    return hydrated;
   };
 }
 
@@ -98,7 +98,7 @@ function decode(text: string): Buffer | undefined {
 }
 
 /** The value as a Standard Schema parses it; its issues are faults. It may take its time. */
-export function reviveStandard(standard: StandardSchema): Revive {
+export function hydrateStandard(standard: StandardSchema): HydrateValue {
   return (value, place) => takeStandard(standard['~standard'].validate(value), place);
 }
 
@@ -108,13 +108,13 @@ export function takeStandard(
   place: Place,
 ): unknown {
   if (!('then' in result)) return settle(result, place);
-  place.revival.pending.push(result.then((later) => place.put(settle(later, place))));
+  place.hydration.pending.push(result.then((later) => place.put(settle(later, place))));
   return undefined;
 }
 
-function settle(result: StandardResult<unknown>, { revival, path }: Place): unknown {
+function settle(result: StandardResult<unknown>, { hydration, path }: Place): unknown {
   if (result.issues === undefined) return result.value;
-  revival.faults.push(
+  hydration.faults.push(
     ...result.issues.map((issue) => ({ path: pathOf(issue, path), message: issue.message })),
   );
   return undefined;
@@ -125,17 +125,17 @@ function pathOf({ path: steps = [] }: StandardIssue, path: string): string {
   return keys.reduce<string>((joined, key) => childPath(joined, String(key)), path);
 }
 
-/** An instance that class-validator has to look at once everything is revived. */
+/** An instance that class-validator has to look at once everything is hydrated. */
 export interface Validation {
   readonly instance: object;
   readonly path: string;
   readonly groups?: readonly string[];
-  /** Rules that only class-validator can judge; otherwise it is asked only if some rule does not hold. */
+  /** Rules that only class-validator can validate; otherwise it is asked only if some rule does not hold. */
   readonly isCertain: boolean;
 }
 
-/** What comes up while one call's arguments are revived. */
-export interface Revival {
+/** What comes up while one call's arguments are hydrated. */
+export interface Hydration {
   readonly faults: ArgumentFault[];
   /** The arguments do not fit the schema: every rule is asked what it has to say. */
   readonly isReview?: boolean;
@@ -152,7 +152,7 @@ export interface Revival {
 
 /** Where a value belongs. */
 export interface Place {
-  readonly revival: Revival;
+  readonly hydration: Hydration;
   /** With dots: `items.0.sku`. */
   readonly path: string;
   /** Replaces the value when it comes later. */
@@ -164,13 +164,13 @@ export type Holder = Record<PropertyKey, unknown>;
 
 /** The place of a child in its holder. Its path is put together only for those who ask: most values are right. */
 export class ChildPlace implements Place {
-  readonly revival: Revival;
+  readonly hydration: Hydration;
   readonly #parent: Place;
   readonly #name: string | number;
   readonly #holder: Holder;
 
   constructor(parent: Place, name: string | number, holder: Holder) {
-    this.revival = parent.revival;
+    this.hydration = parent.hydration;
     this.#parent = parent;
     this.#name = name;
     this.#holder = holder;
@@ -186,10 +186,10 @@ export class ChildPlace implements Place {
 }
 
 /** From a JSON value that fits the schema to what the tool takes. */
-export type Revive = (value: unknown, place: Place) => unknown;
+export type HydrateValue = (value: unknown, place: Place) => unknown;
 
-/** The reviver of a type, handed to those that revive parts. */
-export type ReviverOf = (type: ValueType, cascaded?: boolean) => Revive | undefined;
+/** The hydrator of a type, handed to those that hydrate parts. */
+export type HydratorOf = (type: ValueType, cascaded?: boolean) => HydrateValue | undefined;
 
 /** The path of a child. */
 export function childPath(path: string, key: string | number): string {
@@ -216,7 +216,7 @@ interface Step {
   readonly transforms?: readonly PropertyTransform[];
   /** What is wrong with a value that was transformed before its check. */
   readonly checkTransformed?: (json: unknown, isAbsent: boolean) => readonly ArgumentFault[];
-  readonly revive?: Revive;
+  readonly hydrate?: HydrateValue;
 }
 
 /** How instances of one class are made. */
@@ -241,25 +241,25 @@ const plans = new WeakMap<ClassModel, Plan>();
  * Instances of a DTO class. Only properties of the class are taken over, so nothing else that was sent
  * reaches the instance. With `cascaded`, class-validator comes here from the object around it.
  */
-export function reviveClass(type: ClassValue, cascaded: boolean, reviverOf: ReviverOf): Revive {
+export function hydrateClass(type: ClassValue, cascaded: boolean, hydratorOf: HydratorOf): HydrateValue {
   let known: Plan | undefined;
   return (value, place) => {
-    known ??= planOf(type, reviverOf);
+    known ??= planOf(type, hydratorOf);
     const plan = known;
     const instance = build(plan, value as JsonObject, place);
-    const { isReview } = place.revival;
+    const { isReview } = place.hydration;
     if (!isReview)
-      for (const holds of plan.rules) if (!holds(instance)) place.revival.doubtful.push(instance);
+      for (const holds of plan.rules) if (!holds(instance)) place.hydration.doubtful.push(instance);
     if ((plan.need !== 'none' || isReview) && !cascaded) {
       const isCertain = plan.need === 'always' || isReview === true;
-      place.revival.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
+      place.hydration.validations.push({ instance, path: place.path, groups: plan.groups, isCertain });
     }
     return instance;
   };
 }
 
 /** Made when the first value of the class comes: recursive classes end, and start-up costs nothing. */
-function planOf({ class: target, groups }: ClassValue, reviverOf: ReviverOf): Plan {
+function planOf({ class: target, groups }: ClassValue, hydratorOf: HydratorOf): Plan {
   const read = classModel(target, groups);
   if (!read.ok) throw new Error(read.faults.map(({ problem }) => problem).join('; '));
   const before = plans.get(read.model);
@@ -267,7 +267,7 @@ function planOf({ class: target, groups }: ClassValue, reviverOf: ReviverOf): Pl
   const settable = read.model.properties.filter(({ name, key = name }) => isSettable(target.prototype, key));
   const plan: Plan = {
     create: target as unknown as Plan['create'],
-    steps: settable.map((property) => stepOf(property, reviverOf)),
+    steps: settable.map((property) => stepOf(property, hydratorOf)),
     groups,
     need: validationNeed(read.model),
     rules: typeof read.model.remaining === 'string' ? [] : read.model.remaining,
@@ -286,7 +286,7 @@ function isSettable(prototype: object | null, key: string): boolean {
   return own.get === undefined || own.set !== undefined;
 }
 
-function stepOf(property: PropertyModel, reviverOf: ReviverOf): Step {
+function stepOf(property: PropertyModel, hydratorOf: HydratorOf): Step {
   const {
     name,
     key = name,
@@ -307,7 +307,7 @@ function stepOf(property: PropertyModel, reviverOf: ReviverOf): Step {
     isAlways: transformedFirst === 'always',
     transforms,
     checkTransformed: transformedFirst && transformedCheck(property),
-    revive: reviverOf(type, cascades),
+    hydrate: hydratorOf(type, cascades),
   };
 }
 
@@ -358,18 +358,18 @@ function assembleByStep(plan: Plan, assembly: Assembly): void {
 /** The same as one function, in which each property has a place of its own: some three times as fast. */
 function generateAssembly(steps: readonly Step[]): Assemble {
   const code = steps.map((step, index) => {
-    const { name, key, isInherited, isShadowing, dropsNull, isAlways, transforms, revive } = step;
+    const { name, key, isInherited, isShadowing, dropsNull, isAlways, transforms, hydrate } = step;
     if (isAlways) return `assign(steps[${index}], { instance, source, place });`;
     const [from, to] = [`source[${JSON.stringify(name)}]`, `instance[${JSON.stringify(key)}]`];
     const isSent = isInherited
       ? `${from} !== undefined && Object.hasOwn(source, ${JSON.stringify(name)})`
       : `${from} !== undefined`;
     const isTaken = dropsNull ? `${isSent} && ${from} !== null` : isSent;
-    if (transforms !== undefined || isShadowing || (revive !== undefined && key !== name))
+    if (transforms !== undefined || isShadowing || (hydrate !== undefined && key !== name))
       return `if (${isTaken}) assign(steps[${index}], { instance, source, place });`;
-    if (revive === undefined) return `if (${isTaken}) ${to} = ${from};`;
+    if (hydrate === undefined) return `if (${isTaken}) ${to} = ${from};`;
     const child = `new ChildPlace(place, ${JSON.stringify(name)}, instance)`;
-    return `if (${isTaken}) ${to} = steps[${index}].revive(${from}, ${child});`;
+    return `if (${isTaken}) ${to} = steps[${index}].hydrate(${from}, ${child});`;
   });
   const parameters = ['steps', 'assign', 'ChildPlace'];
   const make = new Function(...parameters, `return (instance, source, place) => {${code.join('\n')}}`);
@@ -378,13 +378,13 @@ function generateAssembly(steps: readonly Step[]): Assemble {
 
 function assign(step: Step, assembly: Assembly): void {
   const { instance, source, place } = assembly;
-  const { name, key, transforms, revive } = step;
+  const { name, key, transforms, hydrate } = step;
   if (step.checkTransformed !== undefined) assignChecked(step, step.checkTransformed, assembly);
   else if (transforms !== undefined) assignTransformed(step, assembly);
-  else if (revive === undefined) put(step, instance, source[name]);
+  else if (hydrate === undefined) put(step, instance, source[name]);
   else {
     const child = new ChildPlace(place, name, key === name ? instance : renamed(step, instance));
-    put(step, instance, revive(source[name], child));
+    put(step, instance, hydrate(source[name], child));
   }
 }
 
@@ -409,7 +409,7 @@ function transform(
     return { ok: true, value: transforms.reduce((before, one) => one(before, { key, source }), value) };
   } catch (cause) {
     const path = childPath(place.path, name);
-    place.revival.faults.push({ path, message: 'cannot be transformed', cause });
+    place.hydration.faults.push({ path, message: 'cannot be transformed', cause });
     return { ok: false };
   }
 }
@@ -417,10 +417,10 @@ function transform(
 /** A value that is transformed as it was sent, and then checked: as class-transformer and class-validator do it. */
 function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>, assembly: Assembly): void {
   const { instance, source, place } = assembly;
-  const { name, revive } = step;
-  const { revival } = place;
+  const { name, hydrate } = step;
+  const { hydration } = place;
   const sent = Object.hasOwn(source, name) ? source[name] : undefined;
-  const transformed = revival.isTransformed
+  const transformed = hydration.isTransformed
     ? ({ ok: true, value: sent } as const)
     : transform(step, sent, assembly);
   if (!transformed.ok) return;
@@ -428,29 +428,29 @@ function assignChecked(step: Step, check: NonNullable<Step['checkTransformed']>,
   const json = plainJson(value);
   const faults = check(json, value === undefined || (value === null && !step.isRequired));
   if (faults.length > 0) {
-    revival.faults.push(...faults.map((fault) => ({ ...fault, path: childPath(place.path, fault.path) })));
+    hydration.faults.push(...faults.map((fault) => ({ ...fault, path: childPath(place.path, fault.path) })));
     return;
   }
-  if (json !== sent && !revival.isTransformed) {
-    revival.changed ??= new Map();
-    revival.changed.set(source, { ...revival.changed.get(source), [name]: json });
+  if (json !== sent && !hydration.isTransformed) {
+    hydration.changed ??= new Map();
+    hydration.changed.set(source, { ...hydration.changed.get(source), [name]: json });
   }
   if (value === undefined) return;
-  const isJson = revive !== undefined && nodeUtil().isDeepStrictEqual(value, json);
-  put(step, instance, isJson ? revive(value, new ChildPlace(place, name, instance)) : value);
+  const isJson = hydrate !== undefined && nodeUtil().isDeepStrictEqual(value, json);
+  put(step, instance, isJson ? hydrate(value, new ChildPlace(place, name, instance)) : value);
 }
 
 /** A transform sees the value once, when all of it is there. */
 function assignTransformed(step: Step, { instance, source, place }: Assembly): void {
-  const { name, revive } = step;
-  const { pending } = place.revival;
-  const revived: Holder = { [name]: source[name] };
+  const { name, hydrate } = step;
+  const { pending } = place.hydration;
+  const hydrated: Holder = { [name]: source[name] };
   const set = (): void => {
-    const transformed = transform(step, revived[name], { instance, source, place });
+    const transformed = transform(step, hydrated[name], { instance, source, place });
     if (transformed.ok) put(step, instance, transformed.value);
   };
   const before = pending.length;
-  if (revive) revived[name] = revive(source[name], new ChildPlace(place, name, revived));
+  if (hydrate) hydrated[name] = hydrate(source[name], new ChildPlace(place, name, hydrated));
   const later = pending.slice(before);
   if (later.length > 0) pending.push(Promise.all(later).then(set));
   else set();

@@ -2,25 +2,25 @@ import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import { canonicalJson } from '../../../core/kernel/json.js';
 import { formatTest, patternOf } from '../formats.js';
 import { isOfType, unionChooser } from '../schema-level.js';
+import { OBJECT_KEYWORDS } from './object-keywords.js';
 import {
   ALL,
+  ALWAYS_VALID,
   addSeen,
   allOfJudges,
   countBound,
-  FITS,
-  type Judge,
   literal,
-  type MakeJudge,
   type Part,
   type Run,
   refusesUnless,
   type Test,
   type TestCode,
-} from './judge.js';
-import { OBJECT_KEYWORDS } from './object-keywords.js';
+  type Validator,
+  type ValidatorFactory,
+} from './validator.js';
 
 /** Keywords that say something of lists. */
-const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const ARRAY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxItems: countBound('more', 'items', (most) => ({
     test: (items: Items) => items.length <= most,
     code: (items) => `${items}.length <= ${literal(most)}`,
@@ -58,15 +58,15 @@ const ARRAY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 
 type Items = readonly unknown[];
 
-function tuple(part: Part): Judge {
-  const judges = (part.given as readonly unknown[]).map((schema) => part.judgeOf(schema));
+function tuple(part: Part): Validator {
+  const validates = (part.given as readonly unknown[]).map((schema) => part.validatorOf(schema));
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
-    for (const [index, judge] of judges.entries()) {
+    for (const [index, validate] of validates.entries()) {
       if (index >= items.length) break;
       seen?.add(index);
-      if (run.below(index, items[index], judge)) continue;
+      if (run.below(index, items[index], validate)) continue;
       if (!run.isTelling) return false;
       fits = false;
     }
@@ -74,44 +74,44 @@ function tuple(part: Part): Judge {
   };
 }
 
-function eachItem(part: Part): Judge {
-  const judge = part.judgeOf(part.given);
+function eachItem(part: Part): Validator {
+  const validate = part.validatorOf(part.given);
   return (value, run, seen) => {
     seen?.add(ALL);
-    return fitEach(value as Items, run, { judge, from: 0 });
+    return fitEach(value as Items, run, { validate, from: 0 });
   };
 }
 
 /** What stands behind a tuple. */
-function itemsFrom(part: Part, from: number): Judge {
-  const judge = part.judgeOf(part.given);
+function itemsFrom(part: Part, from: number): Validator {
+  const validate = part.validatorOf(part.given);
   const complaint = { params: { limit: from }, message: `must NOT have more than ${from} items` };
   return (value, run, seen) => {
     const items = value as Items;
     seen?.add(ALL);
     if (part.given === false) return items.length <= from || run.refuse(value, part, complaint);
-    return fitEach(items, run, { judge, from });
+    return fitEach(items, run, { validate, from });
   };
 }
 
 function fitEach(
   items: Items,
   run: Run,
-  { judge, from }: { readonly judge: Judge; readonly from: number },
+  { validate, from }: { readonly validate: Validator; readonly from: number },
 ): boolean {
   let fits = true;
   for (let index = from; index < items.length; index += 1) {
-    if (run.below(index, items[index], judge)) continue;
+    if (run.below(index, items[index], validate)) continue;
     if (!run.isTelling) return false;
     fits = false;
   }
   return fits;
 }
 
-function contains(part: Part): Judge | undefined {
+function contains(part: Part): Validator | undefined {
   const least = part.knows('minContains') ? Number(part.schema.minContains ?? 1) : 1;
   const most = part.knows('maxContains') ? (part.schema.maxContains as number | undefined) : undefined;
-  const judge = part.judgeOf(part.given);
+  const validate = part.validatorOf(part.given);
   const upTo = most === undefined ? '' : ` and no more than ${most}`;
   const complaint = {
     params: most === undefined ? { minContains: least } : { minContains: least, maxContains: most },
@@ -123,20 +123,20 @@ function contains(part: Part): Judge | undefined {
     let count = 0;
     let index = 0;
     for (; index < items.length && (most === undefined || count <= most); index += 1) {
-      if (!run.quietly(items[index], judge)) continue;
+      if (!run.quietly(items[index], validate)) continue;
       count += 1;
       if (part.marksContained) seen?.add(index);
     }
     if (count >= least && (most === undefined || count <= most)) return true;
     // Why each of them is not what was looked for.
     if (run.isTelling && (most === undefined || least <= most))
-      for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, judge);
+      for (const [at, item] of items.slice(0, index).entries()) run.below(at, item, validate);
     return run.refuse(value, part, complaint);
   };
 }
 
-function unevaluatedItems(part: Part): Judge {
-  const judge = part.judgeOf(part.given);
+function unevaluatedItems(part: Part): Validator {
+  const validate = part.validatorOf(part.given);
   return (value, run, seen) => {
     const items = value as Items;
     let fits = true;
@@ -149,7 +149,7 @@ function unevaluatedItems(part: Part): Judge {
         });
         break;
       }
-      fits = run.below(index, item, judge) && fits;
+      fits = run.below(index, item, validate) && fits;
     }
     seen?.add(ALL);
     return fits;
@@ -177,7 +177,7 @@ function duplicateItems(items: readonly unknown[]): DuplicateItems | undefined {
 }
 
 /** Keywords that compare a value of any type. */
-const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const ANY_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   const: (part) => refusesUnless(part, { params: { allowedValue: part.given } }, oneOfTest([part.given])),
   enum: (part) =>
     refusesUnless(
@@ -188,7 +188,7 @@ const ANY_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 };
 
 /** Keywords that say something of numbers. */
-const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const NUMBER_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maximum: bound('<=', (value, limit) => value <= limit),
   minimum: bound('>=', (value, limit) => value >= limit),
   exclusiveMaximum: bound('<', (value, limit) => value < limit),
@@ -202,7 +202,7 @@ const NUMBER_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
 };
 
 /** Keywords that say something of texts. */
-const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+const TEXT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   maxLength: countBound('more', 'characters', (most) => ({
     test: (text: string) => text.length <= most || charactersOf(text) <= most,
     code: (text, constant) =>
@@ -229,7 +229,7 @@ const TEXT_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
   format: (part) => format(part, 'string'),
 };
 
-function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): MakeJudge {
+function bound(comparison: string, isWithin: (value: number, limit: number) => boolean): ValidatorFactory {
   return (part) => {
     const limit = part.given as number;
     const complaint = { params: { comparison, limit }, message: `must be ${comparison} ${limit}` };
@@ -276,14 +276,14 @@ function oneOfTest(values: readonly unknown[]): { readonly test: Test; readonly 
   return { test, code };
 }
 
-/** Keywords that judge the value itself by other schemas. */
-const COMBINING_KEYWORDS: Readonly<Record<string, MakeJudge>> = {
+/** Keywords that validate the value itself by other schemas. */
+const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
   not: (part) => {
-    const judge = part.judgeOf(part.given);
+    const validate = part.validatorOf(part.given);
     const complaint = { message: 'must NOT be valid' };
-    return (value, run) => !run.quietly(value, judge) || run.refuse(value, part, complaint);
+    return (value, run) => !run.quietly(value, validate) || run.refuse(value, part, complaint);
   },
-  allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.judgeOf(schema))),
+  allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.validatorOf(schema))),
   if: condition,
   anyOf: union,
   oneOf: union,
@@ -297,17 +297,17 @@ const VALUE_KEYWORDS = {
   array: ARRAY_KEYWORDS,
 };
 
-function condition(part: Part): Judge {
-  const holds = part.judgeOf(part.given);
-  const clause = (failingKeyword: 'then' | 'else'): Judge => {
+function condition(part: Part): Validator {
+  const holds = part.validatorOf(part.given);
+  const clause = (failingKeyword: 'then' | 'else'): Validator => {
     const given = part.schema[failingKeyword];
-    if (given === undefined) return FITS;
-    const judge = part.judgeOf(given);
+    if (given === undefined) return ALWAYS_VALID;
+    const validate = part.validatorOf(given);
     const complaint = { params: { failingKeyword }, message: `must match "${failingKeyword}" schema` };
-    return (value, run, seen) => judge(value, run, seen) || run.refuse(value, part, complaint);
+    return (value, run, seen) => validate(value, run, seen) || run.refuse(value, part, complaint);
   };
   const [follows, otherwise] = [clause('then'), clause('else')];
-  if (follows === FITS && otherwise === FITS && !part.isTracking) return FITS;
+  if (follows === ALWAYS_VALID && otherwise === ALWAYS_VALID && !part.isTracking) return ALWAYS_VALID;
   return (value, run, seen) => {
     const own = run.track();
     if (!run.quietly(value, holds, own)) return otherwise(value, run, seen);
@@ -320,30 +320,30 @@ function condition(part: Part): Judge {
  * `anyOf` or `oneOf`. Where the value shows which branch it was meant for, that branch alone is asked and tells
  * what is wrong; otherwise all of them are, and what they say against it is not kept.
  */
-function union(part: Part): Judge {
+function union(part: Part): Validator {
   const branches = part.given as readonly JsonSchema[];
-  const judges = branches.map((branch) => part.judgeOf(branch));
+  const validates = branches.map((branch) => part.validatorOf(branch));
   const choose = unionChooser(branches, part.root);
   const complaint = { message: `must match a schema in ${part.keyword}` };
   const isOneOf = part.keyword === 'oneOf';
   return (value, run, seen) => {
     const chosen = choose(value);
-    if (chosen.kind === 'branch') return (judges[chosen.index] ?? FITS)(value, run, seen);
+    if (chosen.kind === 'branch') return (validates[chosen.index] ?? ALWAYS_VALID)(value, run, seen);
     const isHopeless = chosen.kind === 'tag' && chosen.isCertain;
     let fitting = 0;
-    for (const judge of isHopeless ? [] : judges) {
+    for (const validate of isHopeless ? [] : validates) {
       const own = run.track();
-      if (!run.quietly(value, judge, own)) continue;
+      if (!run.quietly(value, validate, own)) continue;
       addSeen(seen, own);
       fitting += 1;
-      // Each branch of `anyOf` that fits has its part in what has been judged.
+      // Each branch of `anyOf` that fits has its part in what has been validated.
       if (isOneOf ? fitting > 1 : seen === undefined) break;
     }
     return (isOneOf ? fitting === 1 : fitting > 0) || run.refuse(value, part, complaint);
   };
 }
 
-type Makers = Readonly<Record<string, MakeJudge>>;
+type Makers = Readonly<Record<string, ValidatorFactory>>;
 
 const REFERENCES: Makers = {
   $dynamicRef: (part) => part.referred(),
@@ -365,7 +365,7 @@ interface Known {
   readonly keyword: string;
   readonly group: number;
   readonly rank: number;
-  readonly make: MakeJudge;
+  readonly make: ValidatorFactory;
 }
 
 const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
@@ -378,29 +378,30 @@ const KNOWN: ReadonlyMap<string, readonly Known[]> = Map.groupBy(
 /** Makes parts of a schema's keywords. */
 type MakePart = (keyword: string) => Part;
 
-/** The judge of one schema: all that its keywords say, each asked only of values that it says something of. */
-export function schemaJudge(schema: JsonSchema, part: MakePart): Judge {
+/** The validator of one schema: all that its keywords say, each asked only of values that it says something of. */
+export function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
   const types = typesOf(schema);
-  const refuseType: Judge = (value, run) =>
+  const refuseType: Validator = (value, run) =>
     run.refuse(value, part('type'), { params: { type: schema.type } });
-  const judges: Judge[] = [];
+  const validates: Validator[] = [];
   let isTypeJudged = types.length === 0;
   for (const [group, made] of madeJudges(schema, part)) {
     const { type } = GROUPS[group] ?? {};
     const isOnly = types.length === 1 && types[0] === type;
     isTypeJudged ||= isOnly;
-    const judge = allOfJudges(made.map(([, each]) => each));
-    if (type === undefined) judges.push(judge);
-    else if (isOnly || judge !== FITS) judges.push(ofType(type, judge, isOnly ? refuseType : FITS));
+    const validate = allOfJudges(made.map(([, each]) => each));
+    if (type === undefined) validates.push(validate);
+    else if (isOnly || validate !== ALWAYS_VALID)
+      validates.push(ofType(type, validate, isOnly ? refuseType : ALWAYS_VALID));
   }
   if (!isTypeJudged) {
     const tests = types.map(typeTest);
-    judges.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
+    validates.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
   }
-  return allOfJudges(judges.filter((judge) => judge !== FITS));
+  return allOfJudges(validates.filter((validate) => validate !== ALWAYS_VALID));
 }
 
-export type Made = readonly [keyword: string, judge: Judge];
+export type Made = readonly [keyword: string, validate: Validator];
 
 /** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
 export function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
@@ -412,17 +413,17 @@ export function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<numb
   for (const { keyword, group, make } of known) {
     const named = part(keyword);
     if (!named.knows(keyword)) continue;
-    const judge = make(named);
-    const judges = made.get(group) ?? [];
-    made.set(group, judges);
-    if (judge !== undefined && judge !== FITS) judges.push([keyword, judge]);
+    const validate = make(named);
+    const validates = made.get(group) ?? [];
+    made.set(group, validates);
+    if (validate !== undefined && validate !== ALWAYS_VALID) validates.push([keyword, validate]);
   }
   return made;
 }
 
-function ofType(type: string, judge: Judge, others: Judge): Judge {
+function ofType(type: string, validate: Validator, others: Validator): Validator {
   const isOf = typeTest(type);
-  return (value, run, seen) => (isOf(value) ? judge(value, run, seen) : others(value, run, seen));
+  return (value, run, seen) => (isOf(value) ? validate(value, run, seen) : others(value, run, seen));
 }
 
 export function typesOf({ type, nullable }: JsonSchema): readonly string[] {
