@@ -549,7 +549,7 @@ function modelOf({ model }: Pick<AskOptions, 'model'>, exports: Exports): string
   throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
 }
 
-/** One reply of the model to a case, judged: what differs, if anything does. */
+/** One reply of the model to a case: what differs, if anything does. */
 type Ask = (asked: EvalCase) => Promise<string | undefined>;
 
 interface AskSource {
@@ -564,14 +564,14 @@ async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
   const provider = await providerOf(options, exports);
   const { systemPrompt, llmOptions } = exports;
   const definitions = registry.toProviderDefs();
-  const judge: Judge = createJudge(definitions);
+  const check: ReplyCheck = createReplyCheck(definitions);
   const tools = definitions.map((definition) => definition.function);
   return async ({ messages, calls }) => {
     const reply = await complete(
       { provider, model, ...(isRecord(llmOptions) ? { llmOptions } : {}), ...(signal ? { signal } : {}) },
       { messages, tools, ...(typeof systemPrompt === 'string' ? { systemPrompt } : {}) },
     );
-    return judge(reply, calls);
+    return check(reply, calls);
   };
 }
 
@@ -647,10 +647,10 @@ async function outcomeOf(ask: Ask, asked: EvalCase): Promise<Outcome> {
 type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;
 
 /** Says what of a reply is not as it is expected to be, in a line; nothing where all of it is. */
-type Judge = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
+type ReplyCheck = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
 
 /** Arguments are compared as the tool would get them: read, repaired where only one reading is possible, and checked. */
-function createJudge(definitions: readonly ToolSchema[]): Judge {
+function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
   const schemas = new Map(definitions.map(({ function: offered }) => [offered.name, offered.parameters]));
   const checkers = new Map<string, Checker>();
   const checkerOf = (name: string): Checker | undefined => {

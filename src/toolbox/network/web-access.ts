@@ -309,7 +309,7 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 /**
  * Whether an address is one of the public Internet: not of a private network, this machine, a link, a group, nor
- * reserved (the special-purpose registries of IANA, RFC 6890). An IPv6 address that stands for one of IPv4 is judged
+ * reserved (the special-purpose registries of IANA, RFC 6890). An IPv6 address that stands for one of IPv4 is treated
  * as that.
  */
 export function isPublicAddress(address: string): boolean {

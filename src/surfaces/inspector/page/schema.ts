@@ -48,7 +48,7 @@ function list(value: unknown): readonly Schema[] {
 /** Keywords by which values depend on each other: a form would promise what it cannot keep. */
 const ONLY_JSON = ['allOf', 'not', 'if', 'patternProperties', 'dependentSchemas', 'contains', '$dynamicRef'];
 
-/** With what a value of a schema is written. The call judges it: a form only helps to write it. */
+/** With what a value of a schema is written. The call checks it: a form only helps to write it. */
 export function fieldKind(given: Schema, root: Schema): FieldKind {
   const schema = resolved(given, root);
   if ('const' in schema) return { kind: 'fixed', value: schema.const };
