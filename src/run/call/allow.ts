@@ -8,6 +8,7 @@ import type {
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
+import { logThrown } from './call-log.js';
 import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
@@ -64,10 +65,11 @@ async function blockOfPeople(call: Call, asking: Asking | undefined): Promise<Bl
 }
 
 /** Whether whoever approved a call, or let it run again, may do so, by what its tool says now. */
-export function mayHaveApproved({ tool, checked, scope, log }: Call, answeredBy: unknown): boolean {
+export function mayHaveApproved(call: Call, answeredBy: unknown): boolean {
+  const { tool, checked, scope } = call;
   const request = { answeredBy, owner: scope.owner, call: { tool: tool.name, arguments: checked } };
   return mayApprove(approverOf(tool.approval), request, (error) =>
-    log.failed('The approver function of a tool threw; the approval does not count', error),
+    logThrown(call, 'The approver function of a tool threw; the approval does not count', error),
   );
 }
 
@@ -101,11 +103,11 @@ type Decided = string | Asking | undefined;
 
 /** Asks a policy. Fails closed: a policy that cannot decide has not allowed the call. */
 function decide(policy: ToolPolicy, call: Call): Decided | Promise<Decided> {
-  const { tool, checked, scope, log } = call;
+  const { tool, checked, scope } = call;
   const fail = (error: unknown): string => {
     if (scope.signal?.aborted) return 'the run was aborted';
     // The model does not see why it could not decide.
-    log.failed('A policy threw; the call was refused', error);
+    logThrown(call, 'A policy threw; the call was refused', error);
     return 'the policy could not decide';
   };
   try {
@@ -131,21 +133,21 @@ function decisionIn(decision: PolicyDecision | undefined): Decided {
 }
 
 /** Has the policy that asked store an approval that is to stand. The call itself is approved even if that fails. */
-async function rememberApproval({ request, log }: Call, { remember }: Asking): Promise<void> {
-  const wanted = request.journal?.remember;
+async function rememberApproval(call: Call, { remember }: Asking): Promise<void> {
+  const wanted = call.request.journal?.remember;
   if (wanted?.by !== 'policy') return;
   try {
     if (!remember?.scopes.includes(wanted.scope)) throw new Error('the policy lets no yes stand any more');
     const { scope, expires } = wanted;
     await remember.keep(withoutUndefined({ scope, expires }));
   } catch (error) {
-    log.failed('A yes that was to stand could not be kept; somebody is asked again', error);
+    logThrown(call, 'An approval could not be remembered; the next call is asked about again', error);
   }
 }
 
 /** Whether somebody has said yes to calls like this one before. What a policy asks for, nobody has. */
 async function hasStanding(call: Call): Promise<boolean> {
-  const { environment, tool, checked, scope, log } = call;
+  const { environment, tool, checked, scope } = call;
   if (environment.standing === undefined || typeof tool.approval !== 'object' || !tool.approval.remember)
     return false;
   try {
@@ -153,17 +155,17 @@ async function hasStanding(call: Call): Promise<boolean> {
     const mayHaveGiven = (answeredBy: unknown): boolean => mayHaveApproved(call, answeredBy);
     call.standing = await environment.standing({ tool, arguments: checked, conversationId, mayHaveGiven });
   } catch (error) {
-    log.failed('Standing approvals could not be looked for; somebody is asked', error);
+    logThrown(call, 'Standing approvals could not be read; the call is asked about', error);
   }
   return call.standing !== undefined;
 }
 
 async function askedBy(call: Call): Promise<Wait> {
-  const { tool, checked, environment, log } = call;
+  const { tool, checked, environment } = call;
   const wait = approvalWait(tool.approval, {
     args: checked,
     answerWithinMs: environment.answerWithinMs,
-    onError: (error) => log.failed('The description of an approval could not be written', error),
+    onError: (error) => logThrown(call, 'The description of an approval could not be written', error),
   });
   const preview = await previewOf(call);
   if (preview === undefined) return wait;
@@ -175,7 +177,7 @@ async function askedBy(call: Call): Promise<Wait> {
 const MOST_PREVIEW = 20_000;
 
 async function previewOf(call: Call): Promise<string | undefined> {
-  const { tool, checked, environment, log } = call;
+  const { tool, checked, environment } = call;
   if (tool.preview === undefined || !environment.canSuspend) return undefined;
   try {
     const given = await withinLimits(Promise.resolve(tool.preview(checked, contextOf(call))), limitsOf(call));
@@ -183,20 +185,20 @@ async function previewOf(call: Call): Promise<string | undefined> {
     const text = String(given);
     return text.length > MOST_PREVIEW ? `${text.slice(0, MOST_PREVIEW)}\n… (cut)` : text;
   } catch (error) {
-    log.failed('What a call would come to could not be told', error);
+    logThrown(call, 'The preview of a call could not be made', error);
     return undefined;
   }
 }
 
 /** Fails closed: only a plain no, of the author or of the tool's own function, does without an approval. */
 async function needsApproval(call: Call): Promise<boolean> {
-  const { tool, checked, log } = call;
+  const { tool, checked } = call;
   const need = approvalNeed(tool.approval);
   if (typeof need !== 'function') return need;
   try {
     return (await withinLimits(need(checked, contextOf(call)), limitsOf(call))) !== false;
   } catch (error) {
-    log.failed('The approval function of a tool gave no answer; the call needs an approval', error);
+    logThrown(call, 'The approval function of a tool gave no answer; the call needs an approval', error);
     return true;
   }
 }

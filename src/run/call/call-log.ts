@@ -16,11 +16,27 @@ export function redactionIn({ logArguments = true, redact }: CallEnvironment): R
   return logArguments ? (redact ?? KNOWN_SECRETS) : undefined;
 }
 
-/**
- * Writes the life of one call to the log; without a logger, only failures, to the console. A logger that throws changes
- * nothing.
- */
+/** A call that may have no log of its own. */
+interface LoggedCall {
+  readonly request: CallRequest;
+  readonly environment: LogOptions;
+}
+
+/** Logs that code of the application failed in a call, where nobody receives its error: without a logger, too. */
+export function logThrown({ request, environment }: LoggedCall, what: string, error: unknown): void {
+  const { logger, redact } = environment;
+  logFailure(logger, { what, error, at: placeOf(request), redact });
+}
+
+function placeOf({ name: tool, id: callId, place }: CallRequest): LogFields {
+  return withoutUndefined({ tool, callId, runId: place?.runId });
+}
+
+/** Writes the life of one call to the log. A logger that throws changes nothing. */
 export class CallLog {
+  /** Without a logger, all calls share one that does nothing. */
+  static readonly none = new CallLog({}, { id: '', name: '', arguments: undefined });
+
   /** Whether anybody reads along, so that times need to be taken. */
   readonly isRead: boolean;
   readonly #logger: Logger | undefined;
@@ -74,8 +90,7 @@ export class CallLog {
   }
 
   completedAsync(result: ToolResult, durationMs: number): void {
-    if (this.isRead) this.#ended('Async tool', result, durationMs);
-    else if (result.isError) this.failed('Async tool failed', result.error ?? result.forLLM);
+    this.#ended('Async tool', result, durationMs);
   }
 
   #ended(what: string, { isError, error, forLLM }: ToolResult, durationMs: number): void {
@@ -99,22 +114,11 @@ export class CallLog {
     this.#write('warn', what, fields);
   }
 
-  /** Code of the application failed where nobody receives its error. */
-  failed(what: string, error: unknown): void {
-    const { logger, redact } = this.#options;
-    logFailure(logger, { what, error, at: this.#place, redact });
-  }
-
-  get #place(): LogFields {
-    const { name: tool, id: callId, place } = this.#call;
-    return withoutUndefined({ tool, callId, runId: place?.runId });
-  }
-
   #write(level: LogLevel, message: string, fields?: LogFields): void {
     try {
       if (this.#logger === undefined || this.#logger.isLevelEnabled?.(level) === false) return;
       const { redact } = this.#options;
-      this.#head ??= loggedFields(this.#place, redact);
+      this.#head ??= loggedFields(placeOf(this.#call), redact);
       const entry = { ...this.#head, ...(fields && loggedFields(fields, redact)) };
       const { durationMs } = entry;
       if (typeof durationMs === 'number') entry.durationMs = Math.round(durationMs * 100) / 100;

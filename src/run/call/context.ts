@@ -33,7 +33,7 @@ import { MILLISECONDS } from '../../core/kernel/options.js';
 import { createResultChecker } from '../../tools/checking/checker.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import { readSchemaSource } from '../../tools/schema/schema-source.js';
-import { CallLog } from './call-log.js';
+import { CallLog, logThrown } from './call-log.js';
 import { argumentsBefore, readRaw } from './check-arguments.js';
 import { effectKey, partKey } from './effect-key.js';
 import type { Block, CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
@@ -106,7 +106,7 @@ export function newCall(
     environment,
     scope,
     attempt,
-    log: new CallLog(environment, request),
+    log: logger === undefined ? CallLog.none : new CallLog(environment, request),
     since: logger !== undefined || isRecorded ? performance.now() : 0,
     trace,
     hooked: undefined,
@@ -312,12 +312,12 @@ export class CallContext extends ToolContext {
   }
 
   progress(update: ProgressUpdate): void {
-    const { task, log } = this.#call;
+    const { task } = this.#call;
     // The call has been answered as timed out or aborted, or has completed: nothing is left to hear of it.
     if (this.isStopped || task?.isOver) return;
     callListener(
       () => this.#scope.onUpdate?.(update, { callId: this.callId, tool: this.toolName }),
-      (error) => log.failed('A listener for tool progress threw', error),
+      (error) => logThrown(this.#call, 'A listener for tool progress threw', error),
     );
     task?.report(update);
   }
@@ -403,7 +403,7 @@ export class CallContext extends ToolContext {
     try {
       await container?.dispose();
     } catch (error) {
-      this.#call.log.failed('A call’s container could not be disposed', error);
+      logThrown(this.#call, 'A call’s container could not be disposed', error);
     }
   }
 }

@@ -5,6 +5,7 @@ import type { ArgumentFault } from '../../core/contract/tool.js';
 import { ToolResult, toolResult } from '../../core/contract/tool-result.js';
 import { andThen, firstGiven, isThenable, withinLimits } from '../../core/kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
+import { logThrown } from './call-log.js';
 import { readRaw } from './check-arguments.js';
 import type { CallHooks, ReceivedCall } from './context.js';
 import type { Block, CallOutcome, CallRequest } from './invocation.js';
@@ -257,7 +258,7 @@ export class HookedCallLife implements CallHooks {
     const fail = (error: unknown): Asked => {
       if (isBefore && scope.signal?.aborted) return { block: { type: 'aborted' } };
       this.#note(named, { did: 'failed', in: moment });
-      this.#call.log.failed(`The hook '${named.name}' failed in ${moment}`, error);
+      logThrown(this.#call, `The hook '${named.name}' failed in ${moment}`, error);
       // The model does not see why it failed.
       return { block: { type: 'refused', reason: `the hook '${named.name}' failed` } };
     };

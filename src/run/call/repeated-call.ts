@@ -7,6 +7,7 @@ import { withinLimits } from '../../core/kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
 import { summarizeFaults } from '../../tools/checking/faults.js';
 import { blockOf, mayHaveApproved } from './allow.js';
+import { logThrown } from './call-log.js';
 import { argumentsBefore, type ReadyArguments, readRaw } from './check-arguments.js';
 import { invalidTool, readyArguments, takeArguments } from './check-call.js';
 import { type Call, contextOf, limitsOf, type ReceivedCall } from './context.js';
@@ -69,7 +70,7 @@ async function knownOutcome(call: ReceivedCall): Promise<CallOutcome | undefined
 
 /** Asks for a new approval, because the model would only see a failure; `undefined` if the call had no approval. */
 function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined {
-  const { request, environment, log, tool } = call;
+  const { request, environment, tool } = call;
   const { name, journal } = request;
   if (!journal?.approved || !environment.canSuspend) return undefined;
   const { edited: _, ...known } = withoutApproval(journal);
@@ -80,7 +81,7 @@ function askAgain(call: ReceivedCall, problem: string): CallOutcome | undefined 
   const wait = approvalWait(tool?.approval, {
     args,
     answerWithinMs: environment.answerWithinMs,
-    onError: (error) => log.failed('The description of an approval could not be written', error),
+    onError: (error) => logThrown(call, 'The description of an approval could not be written', error),
   });
   call.checked = args;
   const waits = [askedAgain(wait, changedSince(name, problem), reasks)];
@@ -219,7 +220,7 @@ async function reconciled(call: Call): Promise<Reconciliation> {
     if (isRecord(known) && STATUSES.includes(String(known.status))) return known as Reconciliation;
     log.ignored('What a tool said of a call that had begun says nothing', { known });
   } catch (error) {
-    log.failed('A tool could not say what came of a call that had begun', error);
+    logThrown(call, 'A tool could not say what came of a call that had begun', error);
   }
   return { status: 'unknown' };
 }

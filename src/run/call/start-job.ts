@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../../core/contract/tool.js';
 import { asyncResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { callListener, onAbort } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
+import { logThrown } from './call-log.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
 import { jsonDigest } from './effect-key.js';
 import { logSilence } from './engine-silence.js';
@@ -40,7 +41,7 @@ export class JobTask implements CallWork {
 
   /** Keeps the job and sends it; the acknowledgement of the call. Rejects where it cannot be kept. */
   async start(): Promise<ToolResult> {
-    const { tool, log, environment } = this.#call;
+    const { tool, environment } = this.#call;
     const job = jobOf(this.#call);
     const { id } = job;
     const { concurrency: _, ...options } = typeof tool.background === 'object' ? tool.background : {};
@@ -50,7 +51,7 @@ export class JobTask implements CallWork {
     const cancel = (reason: string | undefined): true => {
       this.#dispatch
         .cancel(id, reason, tool.name)
-        .catch((error) => log.failed('A job could not be cancelled', error));
+        .catch((error) => logThrown(this.#call, 'A job could not be cancelled', error));
       return true;
     };
     if (this.#isHeard) this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
@@ -117,12 +118,11 @@ export class JobTask implements CallWork {
   }
 
   #follow(id: string, onUpdate: (update: unknown) => void, onEnd: (result: ToolResult) => void): void {
-    const { log, environment } = this.#call;
-    const { logger } = environment;
+    const { logger } = this.#call.environment;
     this.#dispatch.follow(id, {
       onUpdate,
       onEnd,
-      onError: (error) => log.failed('A job could not be followed; it is looked at again', error),
+      onError: (error) => logThrown(this.#call, 'A job could not be followed; it is looked at again', error),
       onSilence: (error) => logSilence(this.#dispatch.engine, { logger, error }),
     });
   }
@@ -145,10 +145,11 @@ export function finalized({ tool, environment }: Call, result: ToolResult, inCon
 export function handOver(call: Call, result: ToolResult, inContext: InContext): void {
   const { environment, log, since } = call;
   const context = contextOf(call);
-  log.completedAsync(result, performance.now() - since);
+  if (environment.logger !== undefined) log.completedAsync(result, performance.now() - since);
+  else if (result.isError) logThrown(call, 'Async tool failed', result.error ?? result.forLLM);
   callListener(
     () => inContext(() => environment.onAsyncResult?.(context, result)),
-    (error) => log.failed('A listener for async results threw', error),
+    (error) => logThrown(call, 'A listener for async results threw', error),
   );
   void context.close();
 }

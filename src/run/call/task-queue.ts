@@ -5,6 +5,8 @@ import { checkArguments, checkOptions } from '../../core/errors/author-fault.js'
 import { callListener } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { COUNT_LIMIT, FUNCTION, optionTable } from '../../core/kernel/options.js';
+import { logThrown } from './call-log.js';
+import type { CallEnvironment, CallRequest } from './invocation.js';
 
 /** Options of a {@link TaskQueue}. */
 export interface TaskQueueOptions {
@@ -18,10 +20,10 @@ const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_L
 interface QueuedWork {
   readonly id: string;
   readonly call: {
-    readonly request: { readonly id: string };
+    readonly request: CallRequest;
+    readonly environment: CallEnvironment;
     readonly tool: { readonly name: string };
     readonly scope: CallScope;
-    readonly log: { failed(what: string, error: unknown): void };
   };
   /** Begins the work. Absent for work that is under way already: it is only listed, and takes no slot. */
   readonly run?: () => void;
@@ -227,7 +229,7 @@ export class TaskQueue {
     for (const { receive } of [...this.#listeners])
       callListener(
         () => receive(event),
-        (error) => entry.work.call.log.failed('A listener for tasks threw', error),
+        (error) => logThrown(entry.work.call, 'A listener for tasks threw', error),
       );
   }
 }

@@ -5,6 +5,7 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { asyncResult, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { andThen, nextTurn, onAbort, unlessAborted } from '../../core/kernel/async.js';
+import { logThrown } from './call-log.js';
 import { writeOutcome } from './call-outcome.js';
 import { type Call, type CallWork, contextOf } from './context.js';
 import type { BodyOutcome, CallOutcome } from './invocation.js';
@@ -290,13 +291,13 @@ export async function runInTurn<Value>(
   call: Call,
   body: () => Value | Promise<Value>,
 ): Promise<Value | ToolResult | undefined> {
-  const { tool, task, scope, log } = call;
+  const { tool, task, scope } = call;
   if (!isContextual(tool) && !isAsync(tool)) return body();
   const callback: AsyncCallback = (context, result) => calledBack(call, callback, context)?.callBack(result);
   const turn = new ExclusiveTurn({
     shared: tool,
     enter: () => tellOfCall(call, callback),
-    onError: (error) => log.failed('A tool threw when it was told again of its call', error),
+    onError: (error) => logThrown(call, 'A tool threw when it was told again of its call', error),
   });
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
   const beginning = await turn.begin(scope.signal);
