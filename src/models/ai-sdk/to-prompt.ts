@@ -190,7 +190,6 @@ interface KnownPrompt {
   readonly prompt: readonly LanguageModelV4Message[];
   /** Length of the prompt after each message. */
   readonly ends: readonly number[];
-  readonly tools: ReadonlyMap<string, string>;
   readonly found: ReadonlySet<string>;
   readonly key: string;
   readonly model: LanguageModelV4;
@@ -219,12 +218,11 @@ export async function toPrompt(
   while (same > 0 && messages[same]?.role === 'tool') same -= 1;
   const ends = known?.ends.slice(0, same) ?? [];
   const prompt = known?.prompt.slice(0, ends.at(-1) ?? 0) ?? [];
-  const tools = new Map(known?.tools);
-  for (const message of messages.slice(same)) {
+  for (let index = same; index < messages.length; index += 1) {
+    const message = messages[index] as Message;
     if (message.role === 'tool')
-      addResult(prompt, resultPart(message, found, tools.get(message.tool_call_id)));
+      addResult(prompt, resultPart(message, found, toolOf(messages, index, message.tool_call_id)));
     else if (message.role === 'assistant') {
-      for (const { id, function: called } of message.tool_calls ?? []) tools.set(id, called.name);
       const content = [...restoreParts(message, key)];
       // APIs refuse messages with nothing in them.
       if (content.length > 0) prompt.push({ role: 'assistant', content });
@@ -233,10 +231,22 @@ export async function toPrompt(
     else prompt.push({ role: 'system', content: message.content });
     ends.push(prompt.length);
   }
-  const contents = messages.map(({ content }) => content);
+  const contents = known?.contents.slice(0, same) ?? [];
+  for (let index = same; index < messages.length; index += 1) contents.push(messages[index]?.content);
   if (first !== undefined)
-    knownPrompts.set(first, { messages, contents, prompt: [...prompt], ends, tools, found, key, model });
+    knownPrompts.set(first, { messages, contents, prompt: prompt.slice(), ends, found, key, model });
   return prompt;
+}
+
+/** The tool that a result answers: its call is in one of the messages before. */
+function toolOf(messages: readonly Message[], before: number, callId: string): string | undefined {
+  for (let index = before - 1; index >= 0; index -= 1) {
+    const message = messages[index];
+    const call =
+      message?.role === 'assistant' ? message.tool_calls?.find(({ id }) => id === callId) : undefined;
+    if (call !== undefined) return call.function.name;
+  }
+  return undefined;
 }
 
 function hasAll(known: ReadonlySet<string>, found: ReadonlySet<string>): boolean {
@@ -253,7 +263,7 @@ function addResult(prompt: LanguageModelV4Message[], part: LanguageModelV4ToolRe
 function resultPart(
   message: ToolMessage,
   found: ReadonlySet<string>,
-  toolName = message.tool_call_id,
+  toolName: string = message.tool_call_id,
 ): LanguageModelV4ToolResultPart {
   const references = (message.found ?? []).filter((name) => found.has(name));
   const { content, parts, isError, tool_call_id: toolCallId } = message;

@@ -1,12 +1,12 @@
 import type { CallScope } from '../../core/contract/call.js';
+import type { Logger } from '../../core/contract/ports.js';
 import type { BackgroundTask, TaskEvent, TaskListener } from '../../core/contract/tool-context.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { callListener } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { COUNT_LIMIT, FUNCTION, optionTable } from '../../core/kernel/options.js';
-import { logThrown } from './call-log.js';
-import type { CallEnvironment, CallRequest } from './invocation.js';
+import { logFailure } from './failure-log.js';
 
 /** Options of a {@link TaskQueue}. */
 export interface TaskQueueOptions {
@@ -20,8 +20,8 @@ const OPTIONS = optionTable<TaskQueueOptions>('TaskQueue', { maxRunning: COUNT_L
 interface QueuedWork {
   readonly id: string;
   readonly call: {
-    readonly request: CallRequest;
-    readonly environment: CallEnvironment;
+    readonly request: { readonly id: string };
+    readonly environment: { readonly logger?: Logger | undefined };
     readonly tool: { readonly name: string };
     readonly scope: CallScope;
   };
@@ -226,10 +226,16 @@ export class TaskQueue {
   }
 
   #tell(entry: Entry, event: TaskEvent): void {
+    const { request, tool, environment } = entry.work.call;
     for (const { receive } of [...this.#listeners])
       callListener(
         () => receive(event),
-        (error) => logThrown(entry.work.call, 'A listener for tasks threw', error),
+        (error) =>
+          logFailure(environment.logger, {
+            what: 'A listener for tasks threw',
+            error,
+            at: { tool: tool.name, callId: request.id },
+          }),
       );
   }
 }

@@ -90,6 +90,9 @@ class RecentHistory {
   readonly #units: Unit[] = [];
   #kept: Unit[] = [];
   #followed: readonly Message[] = [];
+  /** The messages of the units that are kept, and whether something about these has changed since it was made. */
+  #messages: Message[] = [];
+  #isStale = false;
   /** Where turns begin that are kept; what comes before the first message of the user belongs to its turn. */
   readonly #starts: number[] = [];
   #lastUser = -1;
@@ -107,7 +110,9 @@ class RecentHistory {
   isContinuedBy(messages: readonly Message[]): boolean {
     const { length } = this.#followed;
     if (messages.length < length || messages[length]?.role === 'tool') return false;
-    return this.#followed.every((message, index) => messages[index] === message);
+    for (let index = 0; index < length; index += 1)
+      if (messages[index] !== this.#followed[index]) return false;
+    return true;
   }
 
   /** Adds the units that are new, and gives the messages that are kept. */
@@ -115,12 +120,19 @@ class RecentHistory {
     for (let from = this.#followed.length, to = from; from < messages.length; from = to) {
       to = from + 1;
       while (messages[to]?.role === 'tool') to += 1;
-      this.#add(messages.slice(from, to));
+      const unit = messages.slice(from, to);
+      this.#add(unit);
+      if (!this.#isStale) this.#messages.push(...unit);
     }
-    this.#followed = [...messages];
-    if (this.#kept.some(({ isDropped }) => isDropped))
+    this.#followed = messages.slice();
+    if (this.#isStale) {
+      this.#isStale = false;
       this.#kept = this.#kept.filter(({ isDropped }) => !isDropped);
-    return this.#kept.flatMap(({ index, messages, cut }) => (index < this.#cutBefore ? cut : messages));
+      this.#messages = this.#kept.flatMap(({ index, messages, cut }) =>
+        index < this.#cutBefore ? cut : messages,
+      );
+    }
+    return this.#messages.slice();
   }
 
   #add(messages: readonly Message[]): void {
@@ -144,7 +156,7 @@ class RecentHistory {
       this.#lastUser = index;
     }
     while (this.#starts.length > this.#turns) this.#dropTurn();
-    if (this.#tokens === undefined) this.#cutBefore = this.#starts.at(-1) ?? 0;
+    if (this.#tokens === undefined) this.#cutTo(this.#starts.at(-1) ?? 0);
     else if (this.#total > this.#tokens) this.#shrink(this.#tokens * KEPT_PART);
   }
 
@@ -153,12 +165,17 @@ class RecentHistory {
     const last = this.#units.length - 1;
     for (const { isDropped, tokens, cutTokens } of this.#units.slice(this.#cutBefore, last))
       if (!isDropped) this.#total -= tokens - cutTokens;
-    this.#cutBefore = last;
+    this.#cutTo(last);
     while (this.#total > wanted && this.#starts.length > 1) this.#dropTurn();
     for (const { index } of this.#kept) {
       if (index >= last || this.#total <= wanted) break;
       if (index >= (this.#starts[0] ?? 0) && index !== this.#lastUser) this.#drop(index);
     }
+  }
+
+  #cutTo(index: number): void {
+    this.#isStale ||= index !== this.#cutBefore;
+    this.#cutBefore = index;
   }
 
   #dropTurn(): void {
@@ -171,6 +188,7 @@ class RecentHistory {
     const unit = this.#units[index];
     if (unit === undefined || unit.isSystem || unit.isDropped) return;
     unit.isDropped = true;
+    this.#isStale = true;
     this.#total -= index < this.#cutBefore ? unit.cutTokens : unit.tokens;
   }
 }
