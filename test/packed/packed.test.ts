@@ -198,6 +198,25 @@ describe('without the optional packages', () => {
     expect(runScript(bare, code)).toEqual({ exitCode: 0, stdout: 'fine\n', stderr: '' });
   });
 
+  test('the types of the entry points that need none of them are complete', () => {
+    const typed = new Set([...LACKING.keys(), 'toolwright/ai-sdk', 'toolwright/opentelemetry']);
+    const names = doors().flatMap(({ name }) => (typed.has(name) ? [] : [name]));
+    const named = names.map((name, index) => `export type * as m${index} from '${name}';`);
+    writeFileSync(join(bare.folder, 'bare.ts'), named.join('\n'));
+    writeFileSync(
+      join(bare.folder, 'tsconfig.json'),
+      JSON.stringify({
+        compilerOptions: {
+          ...{ target: 'es2022', module: 'nodenext', strict: true, noEmit: true, types: ['node'] },
+          ...{ experimentalDecorators: true, skipLibCheck: false },
+        },
+        files: ['bare.ts'],
+      }),
+    );
+    const faults = runCompiler('tsconfig.json', { folder: bare.folder });
+    expect(faults.filter(({ file }) => file.includes('/toolwright/'))).toEqual([]);
+  });
+
   test('a bundle of it is made, and says what is missing where that is used', async () => {
     const entry = join(bare.folder, 'bundled.mjs');
     writeFileSync(

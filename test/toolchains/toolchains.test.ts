@@ -107,7 +107,7 @@ describe('a bundle that runs where no package is to be found', () => {
     const { exitCode, stderr } = await runBundled(installed.folder, code('constructor(store) {}'));
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
-      /\w+: its constructor takes an argument, and tsyringe, which injects them, cannot be loaded/,
+      /\w+: its constructor takes an argument: tsyringe, which injects the arguments of constructors, cannot be loaded/,
     );
     expect(stderr).toMatch(/npm install tsyringe; in a bundle, import 'toolwright\/tsyringe'/);
   });

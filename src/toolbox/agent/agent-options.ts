@@ -1,6 +1,7 @@
 import type { ClassType } from '../../core/contract/declaration.js';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
+import type { InstanceResolver } from '../../core/contract/ports.js';
 import type { Telemetry } from '../../core/contract/telemetry.js';
 import {
   either,
@@ -27,7 +28,6 @@ import {
   TURN_RULES,
 } from '../../run/conversation/conversations-options.js';
 import { LOOP_ALIASES } from '../../run/loop/options.js';
-import type { ToolContainer } from '../../tools/discovery/containers/toolset-host.js';
 import type { AgentsOptions, NamedAgent } from '../agents/index.js';
 import type { OpenApiOptions } from '../openapi/index.js';
 import type { Permissions, PermissionsOptions } from '../permissions/index.js';
@@ -171,7 +171,7 @@ export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'to
   /** Records what goes on: `openTelemetry()`, or `'opentelemetry'`, `{ opentelemetry: { … } }`. */
   readonly telemetry?: Telemetry | Named<{ readonly opentelemetry: TelemetrySettings }>;
   /** Makes the `@Toolset` classes; default: tsyringe's global container. */
-  readonly container?: ToolContainer;
+  readonly container?: InstanceResolver;
   /** How conversations in the store are taken. */
   readonly conversations?: AgentConversations;
   /** A JSON file with any of these options; those that are given beside it win, name by name. */

@@ -8,7 +8,7 @@ import type { ClassType } from '../../core/contract/declaration.js';
 import type { Hooks } from '../../core/contract/hooks.js';
 import { keepsJobs } from '../../core/contract/job-store.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
-import type { Logger } from '../../core/contract/ports.js';
+import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
 import { keepsSchedules, type StoreWithSchedules } from '../../core/contract/schedule-store.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import {
@@ -25,7 +25,6 @@ import type { RegisteredTool } from '../../run/call/registration.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ConversationsStore } from '../../run/conversation/conversations-options.js';
 import { budgetFaults } from '../../run/loop/budget-accounts.js';
-import type { ToolContainer } from '../../tools/discovery/containers/toolset-host.js';
 import { discoverTools, toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import type { NamedAgent } from '../agents/index.js';
 import type { PermissionMode, Permissions } from '../permissions/index.js';
@@ -51,7 +50,7 @@ interface ToolboxDeps {
   readonly folder: string;
   /** Where the paths in their settings begin, absolute. */
   readonly base: string;
-  readonly container?: ToolContainer | undefined;
+  readonly container?: InstanceResolver | undefined;
   readonly logger?: Logger | undefined;
   /** Of the agent itself, where they are right. */
   readonly provider?: LLMProvider | undefined;

@@ -1,5 +1,5 @@
 import type { ClassType } from '../../core/contract/declaration.js';
-import type { Logger } from '../../core/contract/ports.js';
+import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
 import {
@@ -18,12 +18,7 @@ import {
   optionTable,
 } from '../../core/kernel/options.js';
 import { lineage, loadedToolClasses, loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
-import {
-  type InstanceSource,
-  type ToolContainer,
-  type ToolsetHost,
-  toolsetHost,
-} from './containers/toolset-host.js';
+import { type InstanceSource, type ToolsetHost, toolsetHost } from './containers/toolset-host.js';
 import { freezeTool } from './define-tool.js';
 import { type PlannedTool, planToolset } from './plan-toolset.js';
 
@@ -31,8 +26,8 @@ import { type PlannedTool, planToolset } from './plan-toolset.js';
 export interface DiscoverOptions {
   /** Default: every `@Toolset` class loaded so far. */
   readonly toolsets?: readonly ClassType[];
-  /** Default: tsyringe's global container. */
-  readonly container?: ToolContainer;
+  /** tsyringe's container, or one behind the port; default: tsyringe's global one. */
+  readonly container?: InstanceResolver;
   /** A generated description that no longer fits its class is a fault; default: a warning. */
   readonly strict?: boolean;
   /** Gets the warnings; default: `process.emitWarning`. */

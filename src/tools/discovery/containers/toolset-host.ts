@@ -305,9 +305,6 @@ function providerLifetime(lifecycle: Lifecycle): ProviderLifetime {
   return lifecycle === Lifecycle.ContainerScoped ? 'scoped' : 'transient';
 }
 
-/** A container as `discoverTools` takes it: tsyringe's own, or anything behind the port. */
-export type ToolContainer = DependencyContainer | InstanceResolver;
-
 /** Where the instance that serves a call comes from. */
 export type InstanceSource =
   | { readonly kind: 'always'; readonly instance: object }
@@ -332,23 +329,28 @@ export interface ToolsetHost {
 
 /** tsyringe, loaded with the first discovery. */
 function loadTsyringe(): typeof import('tsyringe') {
-  return loadPackage('tsyringe') as typeof import('tsyringe');
+  try {
+    return loadPackage('tsyringe') as typeof import('tsyringe');
+  } catch (cause) {
+    throw new Error(
+      'tsyringe, which injects the arguments of constructors, cannot be loaded: npm install tsyringe',
+      { cause },
+    );
+  }
 }
 
 /** The host for a container; default: tsyringe's global one, or plain constructors where tsyringe is not installed. */
-export function toolsetHost(container?: ToolContainer): ToolsetHost {
+export function toolsetHost(container?: InstanceResolver): ToolsetHost {
   if (container === undefined) {
     try {
       return tsyringeHost(loadTsyringe().container);
     } catch (error) {
-      return plainHost(errorMessage(error));
+      return plainHost(error);
     }
   }
   const isTsyringe =
     'createChildContainer' in container && typeof container.createChildContainer === 'function';
-  return isTsyringe
-    ? tsyringeHost(container as DependencyContainer)
-    : portHost(container as InstanceResolver);
+  return isTsyringe ? tsyringeHost(container as DependencyContainer) : portHost(container);
 }
 
 function portHost(resolver: InstanceResolver): ToolsetHost {
@@ -362,7 +364,7 @@ function portHost(resolver: InstanceResolver): ToolsetHost {
 }
 
 /** Creates toolsets whose constructors take nothing. */
-function plainHost(reason: string): ToolsetHost {
+function plainHost(reason: unknown): ToolsetHost {
   const resolve = <Instance>(token: InjectionToken<Instance>) => new (token as new () => Instance)();
   return {
     ...portHost({ resolve }),
@@ -372,7 +374,7 @@ function plainHost(reason: string): ToolsetHost {
         : [
             {
               where: name,
-              problem: `its constructor takes ${length === 1 ? 'an argument' : `${length} arguments`}, and tsyringe, which injects them, cannot be loaded: ${reason.split('\n', 1)[0]}`,
+              problem: `its constructor takes ${length === 1 ? 'an argument' : `${length} arguments`}: ${errorMessage(reason)}`,
               fix: "npm install tsyringe; in a bundle, import 'toolwright/tsyringe'; or discoverTools({ container: … })",
             },
           ],
@@ -473,7 +475,7 @@ export type Override = readonly [token: unknown, value: unknown];
  * class on the way is registered anew: an instance that exists elsewhere would bring the real
  * dependencies along, and a new one would leak the stand-ins.
  */
-export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): DependencyContainer {
+export function isolatedContainer(toolset: ClassType, overrides: Iterable<Override>): InstanceResolver {
   const child = loadTsyringe().container.createChildContainer();
   for (const [token, value] of overrides) child.registerInstance(token as TsyringeToken, value);
   const { providers } = inspectDependencies(child, { class: toolset, lifetime: 'transient' });
