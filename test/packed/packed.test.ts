@@ -119,6 +119,16 @@ describe('a program that uses the package', () => {
   });
 });
 
+test('the quick start of the README runs as it is printed, and prints what it says', () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+  const [, program = '', output = ''] =
+    /```ts\n(\/\/ quick-start.*?)```\n\n```\n(.*?)```/s.exec(readme) ?? [];
+  writeFileSync(join(installed.folder, 'quick-start.mts'), program);
+  const tsx = join('node_modules', 'tsx', 'dist', 'cli.mjs');
+  expect(outputOfNode([tsx, 'quick-start.mts'], installed)).toBe(output);
+  expect(output).toContain('cus_123');
+});
+
 describe('what is loaded', () => {
   test('the root loads a few files, and neither class-validator nor openai nor winston', () => {
     const { packages, own } = loadedBy(installed, 'toolwright');
