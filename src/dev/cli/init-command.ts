@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findNodeAtLocation, type JSONPath, type Node, parse, parseTree } from 'jsonc-parser';
+import { type Expression, type Property, parseExpressionAt } from 'acorn';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { generateProject } from './generate-project.js';
@@ -63,46 +64,79 @@ function insert(code: string, place: number, text: string): string {
   return `${code.slice(0, place)}${text}${code.slice(place)}`;
 }
 
+/** Keys, and indices of lists. */
+type JsonPath = readonly (string | number)[];
+
 /** The same text with one value set; everything else stays as it is, byte for byte. */
-export function setValue(text: string, path: JSONPath, value: unknown): string {
+export function setValue(text: string, path: JsonPath, value: unknown): string {
   const tree = treeOf(text);
-  const there = findNodeAtLocation(tree, path);
+  const there = nodeAt(tree, path);
   if (there !== undefined) return spliced(text, there, print(value));
-  const holder = findNodeAtLocation(tree, path.slice(0, -1));
+  const holder = nodeAt(tree, path.slice(0, -1));
   const key = String(path.at(-1));
-  if (holder?.type !== 'object') return setValue(text, path.slice(0, -1), { [key]: value });
+  if (holder?.type !== 'ObjectExpression') return setValue(text, path.slice(0, -1), { [key]: value });
   return withEntry(text, holder, `${JSON.stringify(key)}: ${print(value)}`);
 }
 
-/** The same text with an entry at the end of a list, which is made where there is none. */
-export function addEntry(text: string, path: JSONPath, entry: string): string {
-  const list = findNodeAtLocation(treeOf(text), path);
-  return list?.type === 'array' ? withEntry(text, list, print(entry)) : setValue(text, path, [entry]);
+/** The same text with an entry at the end of a list, which is made if it is missing. */
+export function addEntry(text: string, path: JsonPath, entry: string): string {
+  const list = nodeAt(treeOf(text), path);
+  return list?.type === 'ArrayExpression'
+    ? withEntry(text, list, print(entry))
+    : setValue(text, path, [entry]);
 }
 
-function treeOf(text: string): Node {
-  return (
-    parseTree(text, [], { allowTrailingComma: true }) ?? { type: 'object', offset: 0, length: text.length }
-  );
+/** JSON as editors take it, with comments and commas at the ends: an expression of JavaScript. */
+function treeOf(text: string): Expression {
+  if (text.trim() === '') return { type: 'ObjectExpression', start: 0, end: text.length, properties: [] };
+  try {
+    return parseExpressionAt(text, 0, { ecmaVersion: 'latest' });
+  } catch (error) {
+    throw new UserFault(`a configuration file is no valid JSON: ${errorMessage(error)}`, 1);
+  }
+}
+
+/** What an object or a list contains, in its order. */
+function entriesOf(
+  node: Expression,
+): readonly (readonly [key: string | number, value: Expression, entry: Spot])[] {
+  if (node.type === 'ArrayExpression')
+    return node.elements.flatMap((element, index) =>
+      element === null || element.type === 'SpreadElement' ? [] : [[index, element, element] as const],
+    );
+  if (node.type !== 'ObjectExpression') return [];
+  const properties = node.properties.filter((entry): entry is Property => entry.type === 'Property');
+  return properties.map((entry) => {
+    const { key, value } = entry;
+    const name = key.type === 'Identifier' ? key.name : key.type === 'Literal' ? key.value : undefined;
+    return [String(name), value as Expression, entry] as const;
+  });
+}
+
+function nodeAt(node: Expression, path: JsonPath): Expression | undefined {
+  const [first, ...rest] = path;
+  if (first === undefined) return node;
+  const found = entriesOf(node).find(([key]) => key === first);
+  return found && nodeAt(found[1], rest);
 }
 
 /** On a line of its own where the entry before it has one; a comment behind that stays where it is. */
-function withEntry(text: string, holder: Node, entry: string): string {
-  const last = holder.children?.at(-1);
+function withEntry(text: string, holder: Expression, entry: string): string {
+  const [, , last] = entriesOf(holder).at(-1) ?? [];
   if (last === undefined) return intoEmpty(text, holder, entry);
-  const end = last.offset + last.length;
+  const { end } = last;
   const line = /^[ \t]*(,?)[ \t]*(?:\/\/.*|\/\*.*\*\/[ \t]*)?(?=\n)/.exec(text.slice(end));
-  const indent = indentAt(text, last.offset);
-  if (line === null || indent === undefined) return spliced(text, { offset: end, length: 0 }, `, ${entry}`);
+  const indent = indentAt(text, last.start);
+  if (line === null || indent === undefined) return spliced(text, { start: end, end }, `, ${entry}`);
   const [rest, comma] = line;
   const kept = comma === '' ? `,${rest}` : rest;
-  return spliced(text, { offset: end, length: rest.length }, `${kept}\n${indent}${entry}${comma}`);
+  return spliced(text, { start: end, end: end + rest.length }, `${kept}\n${indent}${entry}${comma}`);
 }
 
-function intoEmpty(text: string, holder: Node, entry: string): string {
-  const [open = '', close = ''] = holder.type === 'array' ? '[]' : ['{ ', ' }'];
+function intoEmpty(text: string, holder: Expression, entry: string): string {
+  const [open = '', close = ''] = holder.type === 'ArrayExpression' ? '[]' : ['{ ', ' }'];
   // Comments in it are kept: what is inserted stands before them.
-  const inner = text.slice(holder.offset + 1, holder.offset + holder.length - 1);
+  const inner = text.slice(holder.start + 1, holder.end - 1);
   const body = inner.trim() === '' ? entry : `${entry} ${inner.trim()}\n`;
   return spliced(text, holder, `${open}${body}${close}`);
 }
@@ -113,8 +147,11 @@ function indentAt(text: string, offset: number): string | undefined {
   return before.trim() === '' ? before : undefined;
 }
 
-function spliced(text: string, { offset, length }: Pick<Node, 'offset' | 'length'>, by: string): string {
-  return `${text.slice(0, offset)}${by}${text.slice(offset + length)}`;
+/** Where something begins and ends in a text. */
+type Spot = Pick<Expression, 'start' | 'end'>;
+
+function spliced(text: string, { start, end }: Spot, by: string): string {
+  return `${text.slice(0, start)}${by}${text.slice(end)}`;
 }
 
 /** On one line, as people write it. */
@@ -428,13 +465,20 @@ function read(path: string): string {
   return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
 }
 
-/** JSON as editors take it: comments and commas at the ends are no mistakes. */
 function readJson(text: string): unknown {
-  return parse(text, [], { allowTrailingComma: true });
+  return plainValueOf(treeOf(text));
+}
+
+function plainValueOf(node: Expression): unknown {
+  if (node.type === 'Literal') return node.value;
+  if (node.type === 'UnaryExpression' && node.operator === '-') return -Number(plainValueOf(node.argument));
+  const entries = entriesOf(node).map(([key, value]) => [key, plainValueOf(value)] as const);
+  if (node.type === 'ArrayExpression') return entries.map(([, value]) => value);
+  return node.type === 'ObjectExpression' ? Object.fromEntries(entries) : undefined;
 }
 
 /** What stands at a path; nothing where the way ends before. */
-function valueAt(value: unknown, path: JSONPath): unknown {
+function valueAt(value: unknown, path: JsonPath): unknown {
   return path.reduce<unknown>((at, key) => {
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
     return (at as Readonly<Record<string | number, unknown>>)[key];
