@@ -39,7 +39,7 @@ interface TidyNotes {
 
 /** How far tidying may go. */
 interface TidyOptions {
-  /** Mend types and drop `null`; only after plain validation failed. */
+  /** Coerce types and drop `null`; only after plain validation has failed. */
   readonly repair: boolean;
   /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
   readonly extra: 'unnamed' | 'unknown' | 'none';
