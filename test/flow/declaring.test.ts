@@ -363,7 +363,7 @@ test('a value that class-validator’s own rule throws at is the model’s mista
   }
   const { error, forLLM } = await registry(Tools).execute('pay', { price: 1e-7 });
   expect(error).toMatchObject({ name: 'InvalidArguments' });
-  expect(forLLM).toContain('has a value that its rules cannot judge');
+  expect(forLLM).toContain('has a value that its rules cannot check');
   expect((await registry(Tools).execute('pay', { price: 1.25 })).forLLM).toBe('{"price":1.25}');
 });
 

@@ -203,7 +203,7 @@ async function runValidations(validations: readonly Validation[]): Promise<reado
       } catch (error) {
         // Where all rules are class-validator's own, it is the value that they could not bear.
         if (isCertain) throw error;
-        return [{ path, message: 'has a value that its rules cannot validate', isAuthored: false }];
+        return [{ path, message: 'has a value that its rules cannot check', isAuthored: false }];
       }
     }),
   );
