@@ -1,7 +1,7 @@
 // The rules that parse all sources, as one file, so that the sources are parsed once: `npm test` runs this one.
 import './architecture.test.js';
 import './doc-examples.test.js';
-import './doorkeepers.test.js';
+import './optional-packages.test.js';
 import './doors.test.js';
 import './import-direction.test.js';
 import './naming.test.js';

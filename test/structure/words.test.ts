@@ -1,30 +1,37 @@
 import { expect, test } from '@jest/globals';
+import { listFiles, readText } from './repository.js';
 import { packageSources } from './source-tree.js';
 
-/** Words that are not used in the source, in identifiers and in comments, and what is said instead. */
-const REPLACED: readonly (readonly [RegExp, string])[] = [
-  [/\bclimb\w*/i, 'make a call, step'],
-  [/\bgoRound\b/, 'step, iteration'],
-  [/\bdeaf\b/i, 'silent, without listeners'],
-  [/\bTurn(Taker|Slot)\b/, 'turn'],
-  [/\b[Jj]udg(e|es|ed|ing)\b|Judge\b/, 'check, validate'],
-  [/\bmend(s|ed|ing)?\b|[mM]ends?[A-Z]/, 'repair, fix'],
-  [/\brevive[A-Z]|\bReviver?\b/, 'hydrate'],
-  [/\bFITS\b|\bMakeJudge\b/, 'ALWAYS_VALID, ValidatorFactory'],
-  [/\bwordOn\w*|\bkeepYes\b|\bneedsYes\b/, 'decisionFor, rememberApproval, needsApproval'],
-  [/\btakeUp\b|\bLeftCall\b|\bhinderedEnd\b/, 'names of the pipeline of a call'],
-  [/\bHeldConversation\b|\buntold\w*Events\b/, 'ConversationLease, missed events'],
-  [/how-manieth/, 'attempt'],
-];
+/** The words in code style in the last column of the glossary, with all their endings. */
+const REPLACED = readText('docs/glossary.md')
+  .split('\n')
+  .filter((line) => line.startsWith('| '))
+  .flatMap((line) => [...(line.split('|').at(-2) ?? '').matchAll(/`([^`]+)`/g)])
+  .map(([, word = '']) => {
+    const stem = word.replace(/e$/, '');
+    const capital = stem.charAt(0).toUpperCase() + stem.slice(1);
+    return { word, pattern: new RegExp(`(?<![A-Za-z])(?:${stem}|${capital})|(?<=[a-z])${capital}`) };
+  });
 
-test('words that were replaced do not come back', () => {
-  const found = packageSources()
-    // Its stop words are English.
+test('the glossary has fewer than 60 entries and names words that are not used', () => {
+  const entries = readText('docs/glossary.md')
+    .split('\n')
+    .filter((line) => /^\| (?!word \||---)/.test(line));
+  expect(entries.length).toBeLessThan(60);
+  expect(REPLACED.length).toBeGreaterThan(6);
+});
+
+test('words that the glossary replaces are not used in the source and the documentation', () => {
+  const pages = [...listFiles('docs'), 'README.md', 'CONTRIBUTING.md']
+    .filter((path) => path.endsWith('.md') && !/^docs\/(glossary|decisions)/.test(path))
+    .map((path) => ({ path, lines: readText(path).split('\n') }));
+  const found = [...packageSources(), ...pages]
+    // The stop words of its language are data.
     .filter(({ path }) => path !== 'src/tools/search/tool-index.ts')
     .flatMap(({ path, lines }) =>
       lines.flatMap((line, index) =>
-        REPLACED.filter(([word]) => word.test(line)).map(
-          ([word, instead]) => `${path}:${index + 1} ${word}: ${instead}`,
+        REPLACED.filter(({ pattern }) => pattern.test(line)).map(
+          ({ word }) => `${path}:${index + 1} ${word}`,
         ),
       ),
     );

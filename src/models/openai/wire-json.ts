@@ -86,7 +86,7 @@ export function toUsage(usage: WireRecord): Usage | undefined {
   const total = firstCount(usage.total_tokens) || countOf(input) + countOf(output);
   return {
     inputTokens: countOf(input),
-    outputTokens: countOf(output) + untoldReasoning({ input, output, total, reasoning }),
+    outputTokens: countOf(output) + missingReasoning({ input, output, total, reasoning }),
     totalTokens: total,
     ...counted(
       'cacheReadTokens',
@@ -109,7 +109,7 @@ interface Counts {
 }
 
 /** xAI and Gemini leave reasoning out of the completion and count it in the total alone. */
-function untoldReasoning({ input, output, total, reasoning }: Counts): number {
+function missingReasoning({ input, output, total, reasoning }: Counts): number {
   const missing = total - countOf(input) - countOf(output);
   return missing > 0 && (reasoning === undefined || reasoning === missing) ? missing : 0;
 }

@@ -159,7 +159,7 @@ export class SentMessages {
   #sent: Message[] | undefined;
   #looked = 0;
   #isToldOfItems = false;
-  #isToldOfMends = false;
+  #isRepairReported = false;
 
   /** `history` only grows. */
   constructor(history: readonly Message[], logger: Logger | undefined) {
@@ -194,8 +194,8 @@ export class SentMessages {
 
   /** A compacted history had to be repaired: reported once, not before each request. */
   reportRepairs(repairs: readonly string[]): void {
-    if (repairs.length === 0 || this.#isToldOfMends) return;
-    this.#isToldOfMends = true;
+    if (repairs.length === 0 || this.#isRepairReported) return;
+    this.#isRepairReported = true;
     new SafeLog(this.#logger).warn('What compactHistory returned was repaired', { repairs });
   }
 

@@ -126,7 +126,7 @@ export class CallScanner {
   /** Nothing but white space and reasoning came so far. */
   #isBlankSoFar = true;
   #reasoning: ReasoningMark | undefined;
-  #surroundings = new ContextReader();
+  #context = new ContextReader();
   #kept: KeptPiece[] = [];
   #pieces: ScannedPiece[] = [];
 
@@ -227,7 +227,7 @@ export class CallScanner {
     }
     this.#reasoning = undefined;
     this.#addText(text);
-    this.#surroundings = new ContextReader();
+    this.#context = new ContextReader();
   }
 
   /** Gives the text up to `from`; keeps the rest. */
@@ -240,9 +240,9 @@ export class CallScanner {
   }
 
   #addCalls({ calls, looksLikeProse, mustEnd }: CallsReading, written: string): void {
-    const place = { ...this.#surroundings.now, looksLikeProse, mustEnd };
+    const place = { ...this.#context.now, looksLikeProse, mustEnd };
     this.#kept.push({ piece: { kind: 'calls', calls }, written, place });
-    this.#surroundings.addCalls(written);
+    this.#context.addCalls(written);
     this.#isBlankSoFar = false;
   }
 
@@ -254,7 +254,7 @@ export class CallScanner {
   #addText(text: string): void {
     if (text === '') return;
     const piece = { kind: 'text', text } as const;
-    this.#surroundings.addText(text);
+    this.#context.addText(text);
     if (this.#kept.length > 0) this.#kept.push({ piece, written: text });
     else this.#pieces.push(piece);
   }

@@ -302,11 +302,11 @@ function withPipeDefault({ decorated, designType, records }: PipedParameter): re
 
 /** A class takes all arguments; anything else that `@Query('page')` names is one of them. */
 function isPart({ data }: DecoratedParameter, designType: unknown): boolean {
-  const isNamed = typeof data === 'string' && UNTOLD.includes(designType);
+  const isNamed = typeof data === 'string' && WITHOUT_SCHEMA.includes(designType);
   return isNamed || VALUES.has(designType);
 }
 
-const UNTOLD: readonly unknown[] = [undefined, Object, Array, Date];
+const WITHOUT_SCHEMA: readonly unknown[] = [undefined, Object, Array, Date];
 
 const VALUES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [String, 'string'],

@@ -90,7 +90,7 @@ export class ChangeJournal {
     this.#storage = storage;
     this.#mostBytes = mostBytes;
     for (const line of storage.lines()) this.#read(line);
-    this.#tidy();
+    this.#removeOldest();
   }
 
   changes(): readonly JournaledChange[] {
@@ -126,7 +126,7 @@ export class ChangeJournal {
   /** Takes out a change that has left everything as it was, and makes room where there is too much. */
   settle(id: number | undefined): void {
     if (id !== undefined && isNothing(this.stepsOf(id))) this.remove(id);
-    if (this.#bytes > this.#mostBytes || this.#entries.size > MOST_CHANGES) this.#tidy();
+    if (this.#bytes > this.#mostBytes || this.#entries.size > MOST_CHANGES) this.#removeOldest();
   }
 
   /** Keeps a content, which is to be named by a note before anything else happens. */
@@ -168,7 +168,7 @@ export class ChangeJournal {
   }
 
   /** Contents that nothing names any more go, and with them the oldest changes where there is too much. */
-  #tidy(): void {
+  #removeOldest(): void {
     const sizes = this.#storage.sizes();
     const entries = [...this.#entries.values()].sort((one, other) => one.id - other.id);
     const named = (): Set<string> => new Set(entries.flatMap(({ steps }) => steps.flatMap(contentsOf)));

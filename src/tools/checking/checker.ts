@@ -22,7 +22,7 @@ import {
 import { improvingTest, schemaCheck } from './schema-test.js';
 
 /** What was changed about the arguments, by path. */
-interface TidyNotes {
+interface NormalizeNotes {
   /** Keys that the schema does not know, taken away. */
   readonly removed: string[];
   /** Of those, the ones that are hardly but a slip of an optional key that was not sent. */
@@ -37,8 +37,8 @@ interface TidyNotes {
   readonly dropped: string[];
 }
 
-/** How far tidying may go. */
-interface TidyOptions {
+/** How far normalizing may go. */
+interface NormalizeOptions {
   /** Coerce types and drop `null`; only after plain validation has failed. */
   readonly repair: boolean;
   /** Which keys are extra: those of which no schema speaks that may apply, those that the meant one does not know, or none. */
@@ -46,19 +46,19 @@ interface TidyOptions {
 }
 
 /** A value brought into the form the schema describes; the input is never changed, only copied where needed. */
-type Tidier = (args: JsonObject, options: TidyOptions, notes: TidyNotes) => JsonObject;
+type Normalizer = (args: JsonObject, options: NormalizeOptions, notes: NormalizeNotes) => JsonObject;
 
 /** The normalizer of a schema: removes extra keys and fills in defaults; optionally coerces types. */
-function createTidier(schema: JsonSchema, defaultsOf: DefaultsOf): Tidier {
+function createNormalizer(schema: JsonSchema, defaultsOf: DefaultsOf): Normalizer {
   const shapeOf = shapesOf(schema, defaultsOf);
   return (args, { repair, extra }, notes) => {
     const walk: Walk = { repair, extra, notes, shapeOf, root: schema };
-    return tidyObject(shapeOf(schema), args, new Place(walk));
+    return normalizeObject(shapeOf(schema), args, new Place(walk));
   };
 }
 
-interface Walk extends TidyOptions {
-  readonly notes: TidyNotes;
+interface Walk extends NormalizeOptions {
+  readonly notes: NormalizeNotes;
   readonly shapeOf: (schema: JsonSchema) => Shape;
   readonly root: JsonSchema;
 }
@@ -92,16 +92,16 @@ class Place {
   }
 }
 
-function tidyValue(shape: Shape, value: unknown, place: Place): unknown {
+function normalizeValue(shape: Shape, value: unknown, place: Place): unknown {
   if (!place.walk.repair && (typeof value !== 'object' || value === null)) return value;
   const branch = shape.anyOf.length > 0 ? unionChooser(shape.anyOf, place.walk.root)(value) : undefined;
-  if (branch?.kind === 'branch') return tidyValue(place.walk.shapeOf(branch.branch), value, place);
+  if (branch?.kind === 'branch') return normalizeValue(place.walk.shapeOf(branch.branch), value, place);
   const repaired = place.walk.repair ? repair(shape, value, place) : value;
   // What is now an object may show by its tag which branch it was meant for.
-  if (repaired !== value && shape.anyOf.length > 0) return tidyValue(shape, repaired, place);
-  if (Array.isArray(repaired)) return shape.items ? tidyArray(shape.items(), repaired, place) : repaired;
+  if (repaired !== value && shape.anyOf.length > 0) return normalizeValue(shape, repaired, place);
+  if (Array.isArray(repaired)) return shape.items ? normalizeArray(shape.items(), repaired, place) : repaired;
   if (typeof repaired !== 'object' || repaired === null) return repaired;
-  return tidyObject(shape, repaired as JsonObject, place);
+  return normalizeObject(shape, repaired as JsonObject, place);
 }
 
 function repair(shape: Shape, value: unknown, place: Place): unknown {
@@ -114,7 +114,7 @@ function repair(shape: Shape, value: unknown, place: Place): unknown {
   return repaired;
 }
 
-function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
+function normalizeObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
   const { walk } = place;
   let copy: JsonObject | undefined;
   let gone: Set<string> | undefined;
@@ -125,7 +125,7 @@ function tidyObject(shape: Shape, value: JsonObject, place: Place): JsonObject {
       if (shape.keepsExtra || !isExtra(key, place)) continue;
       noteRemoved(key, { shape, value, place });
     } else if (!isAbsent({ shape, child, key, value: before, walk })) {
-      const after = tidyValue(child(), before, place.below(key));
+      const after = normalizeValue(child(), before, place.below(key));
       if (after === before) continue;
       copy ??= { ...value };
       copy[key] = after;
@@ -196,10 +196,10 @@ function acceptsNull(shape: Shape, walk: Walk): boolean {
   return shape.schema.const === undefined || shape.schema.const === null;
 }
 
-function tidyArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
+function normalizeArray(items: Shape, values: readonly unknown[], place: Place): readonly unknown[] {
   let copy: unknown[] | undefined;
   values.forEach((value, index) => {
-    const after = tidyValue(items, value, place.below(index));
+    const after = normalizeValue(items, value, place.below(index));
     if (after === value) return;
     copy ??= [...values];
     copy[index] = after;
@@ -208,7 +208,7 @@ function tidyArray(items: Shape, values: readonly unknown[], place: Place): read
 }
 
 /**
- * What tidying needs to know of one schema, read once: which keys are known, what their defaults are, and
+ * What normalizing needs to know of one schema, read once: which keys are known, what their defaults are, and
  * which of them may be absent.
  */
 interface Shape {
@@ -424,12 +424,12 @@ export function createChecker(schema: JsonSchema, options: CheckerOptions = {}):
     return Object.assign(check, { accept: () => undefined, copy: createCopier({}) });
   }
   const accept = acceptor(closed, defaultsOf(schema));
-  const tidy = createTidier(schema, defaultsOf);
+  const normalize = createNormalizer(schema, defaultsOf);
   let thorough: Check | undefined;
   const checkUnfit = boundedCheck((args) => {
     const trimmed = options.asSent
       ? undefined
-      : trim(args, { accept, tidy, refuseExtra: options.refuseExtra });
+      : trim(args, { accept, normalize, refuseExtra: options.refuseExtra });
     if (trimmed !== undefined) return trimmed;
     thorough ??= thoroughCheck(schema, { ...options, defaultsOf });
     return thorough(args);
@@ -455,13 +455,13 @@ function acceptor(closed: JsonSchema, defaults: ReturnType<DefaultsOf>): Checker
 
 interface TrimOptions extends Pick<CheckerOptions, 'refuseExtra'> {
   readonly accept: Checker['accept'];
-  readonly tidy: Tidier;
+  readonly normalize: Normalizer;
 }
 
 /** Arguments that are valid apart from unknown keys, found without collecting errors. */
-function trim(args: JsonObject, { accept, tidy, refuseExtra }: TrimOptions): Checked | undefined {
+function trim(args: JsonObject, { accept, normalize, refuseExtra }: TrimOptions): Checked | undefined {
   const notes = noNotes();
-  const value = tidy(args, { repair: false, extra: 'unnamed' }, notes);
+  const value = normalize(args, { repair: false, extra: 'unnamed' }, notes);
   const isMeant = refuseExtra ? notes.removed.length === 0 : notes.misspelt.length === 0;
   if (value === args || !isMeant || accept(value) === undefined) return undefined;
   return { ok: true, value, ...changes(notes) };
@@ -483,22 +483,22 @@ function thoroughCheck(
   { refuseExtra = false, asSent = false, defaultsOf }: ThoroughOptions,
 ): Check {
   const validate = schemaCheck(schema);
-  const tidy = createTidier(schema, defaultsOf);
-  const tidied = (args: JsonObject, how: TidyOptions): Tidied => {
+  const normalize = createNormalizer(schema, defaultsOf);
+  const normalized = (args: JsonObject, how: NormalizeOptions): Normalized => {
     const notes = noNotes();
-    const value = tidy(args, how, notes);
+    const value = normalize(args, how, notes);
     return { value, notes, errors: value === args && !how.repair ? undefined : validate(value) };
   };
   return (args) => {
     const errors = validate(args);
     if (errors !== undefined && asSent)
       return { ok: false, faults: describeErrors(errors, schema), removed: NONE };
-    const fitting = errors === undefined ? tidied(args, { repair: false, extra: 'unnamed' }) : undefined;
+    const fitting = errors === undefined ? normalized(args, { repair: false, extra: 'unnamed' }) : undefined;
     const isFitting = fitting !== undefined && (!refuseExtra || fitting.notes.removed.length === 0);
     // What fits only as it was sent stays so.
     if (isFitting && fitting.errors !== undefined)
       return { ok: true, value: args, removed: NONE, coerced: NONE };
-    const outcome = isFitting ? fitting : repaired((how) => tidied(args, how));
+    const outcome = isFitting ? fitting : repaired((how) => normalized(args, how));
     const { value, notes } = outcome;
     const unknown = `is not a known property${refuseExtra ? ', and this tool takes no others' : ''}`;
     const extra = (refuseExtra ? notes.removed : notes.misspelt).map((path) => ({ path, message: unknown }));
@@ -508,22 +508,22 @@ function thoroughCheck(
   };
 }
 
-/** Arguments after tidying, and what is wrong with them then. */
-interface Tidied {
+/** Arguments after normalizing, and what is wrong with them then. */
+interface Normalized {
   readonly value: JsonObject;
   readonly notes: ReturnType<typeof noNotes>;
   readonly errors: readonly SchemaError[] | undefined;
 }
 
 /** Keys that no schema names go. Should that not do, those that the meant branch does not know; or else none. */
-function repaired(tidied: (how: TidyOptions) => Tidied): Tidied {
-  const first = tidied({ repair: true, extra: 'unnamed' });
+function repaired(normalized: (how: NormalizeOptions) => Normalized): Normalized {
+  const first = normalized({ repair: true, extra: 'unnamed' });
   if (first.errors === undefined) return first;
-  const others: TidyOptions['extra'][] = [];
+  const others: NormalizeOptions['extra'][] = [];
   if (first.notes.spared.length > 0) others.push('unknown');
   if (first.notes.removed.length > 0) others.push('none');
   for (const extra of others) {
-    const other = tidied({ repair: true, extra });
+    const other = normalized({ repair: true, extra });
     if (other.errors === undefined) return other;
   }
   return first;

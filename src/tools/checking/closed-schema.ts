@@ -28,7 +28,7 @@ const MINDS_FILLING = keywordNames(({ minds }) => minds?.includes('filled') === 
 type FilledIn = (schema: JsonSchema) => readonly string[];
 
 /**
- * A stricter form of a schema that accepts only what needs no tidying: no unknown keys anywhere, and below
+ * A stricter form of a schema that accepts only what needs no normalizing: no unknown keys anywhere, and below
  * the root no default left to fill in. Whatever it accepts, the schema itself accepts too; one pass of it
  * is all that a well-formed call costs. `undefined` where no such form can be derived.
  */

@@ -39,8 +39,8 @@ export function describeErrors(errors: readonly SchemaError[], schema: JsonSchem
     messages.set(path, before);
     return before.size < before.add(message).size;
   });
-  const untold = Array<ValueFault>(errors.length - told.length).fill(UNTOLD);
-  return [...schemaOrder(distinct, schema), ...untold];
+  const unreported = Array<ValueFault>(errors.length - told.length).fill(UNREPORTED);
+  return [...schemaOrder(distinct, schema), ...unreported];
 }
 
 /** What is wrong with a key lies where its property does: the errors before one of `propertyNames` are of that key. */
@@ -189,7 +189,7 @@ const MAX_FAULTS = 50;
 const MAX_LINE = 400;
 
 /** Stands in a list for each fault that is only counted. */
-const UNTOLD: ArgumentFault = { path: '', message: 'one of more faults than are told' };
+const UNREPORTED: ArgumentFault = { path: '', message: 'one of more faults than are told' };
 
 /** The lines of the faults, for texts that have a first line of their own. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {
@@ -209,7 +209,7 @@ interface FaultLines {
 }
 
 function faultLines(faults: readonly ArgumentFault[]): FaultLines {
-  const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNTOLD);
+  const told = faults.slice(0, MAX_FAULTS).filter((fault) => fault !== UNREPORTED);
   const more = faults.length - told.length;
   return {
     told: told.map(({ path, message }) => oneLine(path === '' ? '' : `${path}: `, message)),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createChecker } from './told-faults.js';
+import { createChecker } from './reported-faults.js';
 
 const ofType = (type: string | readonly string[], more: object = {}) => ({
   type: 'object',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonSchema } from 'toolwright';
-import { createChecker, toldFaults } from './told-faults.js';
+import { createChecker, toldFaults } from './reported-faults.js';
 
 const FIRST = "Validation failed for tool 'search':";
 

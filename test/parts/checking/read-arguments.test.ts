@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { readArguments } from './told-faults.js';
+import { readArguments } from './reported-faults.js';
 
 const CUT = 'the arguments are cut off in the middle of a value; send them again, complete';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { toldLines } from './told-faults.js';
+import { toldLines } from './reported-faults.js';
 
 const schema = {
   type: 'object',

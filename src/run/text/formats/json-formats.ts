@@ -184,7 +184,7 @@ function toCall(value: JsonObject, marked: boolean): DraftCall | undefined {
   if (typeof name !== 'string' || (key === undefined && !marked)) return undefined;
   const sent = key === undefined ? {} : value[key];
   if (key === 'parameters' && isSchema(sent)) return undefined;
-  return { name, arguments: tidyArguments(sent) };
+  return { name, arguments: normalizeArguments(sent) };
 }
 
 /** A model that quotes a tool's definition does not call it. */
@@ -192,7 +192,7 @@ function isSchema(value: unknown): boolean {
   return isObject(value) && own(value, 'type') === 'object' && isObject(own(value, 'properties'));
 }
 
-function tidyArguments(sent: unknown): JsonObject | string {
+function normalizeArguments(sent: unknown): JsonObject | string {
   if (isObject(sent)) return sent;
   if (typeof sent === 'string') return parseObject(sent) ?? sent;
   return sent === null ? {} : JSON.stringify(sent);

@@ -3,7 +3,7 @@ import { findReference } from '../../schema/find-reference.js';
 import { isKnownIn, isSchemaNode, KEYWORDS } from '../../schema/keywords.js';
 import { draftOf } from '../schema-faults.js';
 import { othersTest } from './object-keywords.js';
-import { GROUPS, type Made, madeJudges, schemaValidator, typesOf } from './schema-validator.js';
+import { GROUPS, type Made, madeValidators, schemaValidator, typesOf } from './schema-validator.js';
 import {
   ALWAYS_VALID,
   addSeen,
@@ -79,7 +79,7 @@ class TestWriter {
     const types = typesOf(schema);
     let isTypeTested = types.length === 0;
     let code = '';
-    for (const [group, made] of madeJudges(schema, (keyword) => this.#partOf(schema, keyword))) {
+    for (const [group, made] of madeValidators(schema, (keyword) => this.#partOf(schema, keyword))) {
       const { type } = GROUPS[group] ?? {};
       const isOnly = types.length === 1 && types[0] === type;
       isTypeTested ||= isOnly;

@@ -3,7 +3,7 @@ import { patternOf } from '../formats.js';
 import {
   ALL,
   ALWAYS_VALID,
-  allOfJudges,
+  allOfValidators,
   countBound,
   type Part,
   type Seen,
@@ -29,7 +29,7 @@ export const OBJECT_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
       all.filter(([, needed]) => Array.isArray(needed)),
       all.filter(([, needed]) => !Array.isArray(needed)),
     ];
-    return allOfJudges([neededNames(part, lists), neededSchemas(part, schemas)]);
+    return allOfValidators([neededNames(part, lists), neededSchemas(part, schemas)]);
   },
   properties,
   patternProperties,
@@ -163,7 +163,7 @@ export function othersTest(
 type Dependencies = readonly (readonly [name: string, needed: unknown])[];
 
 function neededNames(part: Part, dependencies: Dependencies): Validator {
-  return allOfJudges(
+  return allOfValidators(
     dependencies.map(([property, needed]): Validator => {
       const names = needed as readonly string[];
       const deps = names.join(', ');
@@ -184,7 +184,7 @@ function neededNames(part: Part, dependencies: Dependencies): Validator {
 }
 
 function neededSchemas(part: Part, dependencies: Dependencies): Validator {
-  return allOfJudges(
+  return allOfValidators(
     dependencies.map(([property, schema]): Validator => {
       const validate = part.validatorOf(schema);
       return (value, run, seen) => !has(value as Fields, property) || validate(value, run, seen);

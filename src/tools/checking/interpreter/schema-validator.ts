@@ -7,7 +7,7 @@ import {
   ALL,
   ALWAYS_VALID,
   addSeen,
-  allOfJudges,
+  allOfValidators,
   countBound,
   literal,
   type Part,
@@ -283,7 +283,8 @@ const COMBINING_KEYWORDS: Readonly<Record<string, ValidatorFactory>> = {
     const complaint = { message: 'must NOT be valid' };
     return (value, run) => !run.quietly(value, validate) || run.refuse(value, part, complaint);
   },
-  allOf: (part) => allOfJudges((part.given as readonly unknown[]).map((schema) => part.validatorOf(schema))),
+  allOf: (part) =>
+    allOfValidators((part.given as readonly unknown[]).map((schema) => part.validatorOf(schema))),
   if: condition,
   anyOf: union,
   oneOf: union,
@@ -384,27 +385,27 @@ export function schemaValidator(schema: JsonSchema, part: MakePart): Validator {
   const refuseType: Validator = (value, run) =>
     run.refuse(value, part('type'), { params: { type: schema.type } });
   const validates: Validator[] = [];
-  let isTypeJudged = types.length === 0;
-  for (const [group, made] of madeJudges(schema, part)) {
+  let isTypeChecked = types.length === 0;
+  for (const [group, made] of madeValidators(schema, part)) {
     const { type } = GROUPS[group] ?? {};
     const isOnly = types.length === 1 && types[0] === type;
-    isTypeJudged ||= isOnly;
-    const validate = allOfJudges(made.map(([, each]) => each));
+    isTypeChecked ||= isOnly;
+    const validate = allOfValidators(made.map(([, each]) => each));
     if (type === undefined) validates.push(validate);
     else if (isOnly || validate !== ALWAYS_VALID)
       validates.push(ofType(type, validate, isOnly ? refuseType : ALWAYS_VALID));
   }
-  if (!isTypeJudged) {
+  if (!isTypeChecked) {
     const tests = types.map(typeTest);
     validates.unshift((value, run) => tests.some((isOf) => isOf(value)) || refuseType(value, run));
   }
-  return allOfJudges(validates.filter((validate) => validate !== ALWAYS_VALID));
+  return allOfValidators(validates.filter((validate) => validate !== ALWAYS_VALID));
 }
 
 export type Made = readonly [keyword: string, validate: Validator];
 
 /** By group, in order; a group is there, if empty, where a keyword of it stands there that refuses nothing. */
-export function madeJudges(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
+export function madeValidators(schema: JsonSchema, part: MakePart): ReadonlyMap<number, readonly Made[]> {
   const known: Known[] = [];
   for (const keyword of Object.keys(schema))
     if (schema[keyword] !== undefined) known.push(...(KNOWN.get(keyword) ?? []));

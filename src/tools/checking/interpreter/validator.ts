@@ -175,7 +175,7 @@ export function countBound<Value>(
 }
 
 /** The validator that all of some validators are one after the other. */
-export function allOfJudges(validates: readonly Validator[]): Validator {
+export function allOfValidators(validates: readonly Validator[]): Validator {
   const [only, second] = validates;
   if (only === undefined) return ALWAYS_VALID;
   if (second === undefined) return only;

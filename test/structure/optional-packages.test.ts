@@ -3,7 +3,7 @@ import { readManifest } from './repository.js';
 import { packageImports, readSource, sourceTree } from './source-tree.js';
 
 /** The one place that knows a third-party package. */
-const DOORKEEPERS: Readonly<Record<string, RegExp>> = {
+const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'class-validator': /^src\/tools\/(validators|dto)\//,
   'class-transformer': /^src\/tools\/(validators|dto)\//,
   tsyringe: /^src\/tools\/(discovery\/containers|tsyringe)\//,
@@ -57,7 +57,7 @@ const LOADERS_BY_NAME = [
   'src/dev/typegen/compiler/load-compiler.ts',
 ];
 
-test('a third-party package is imported by its doorkeeper only', () => {
+test('a third-party package is imported only by the files that are listed for it', () => {
   const strangers = sourceTree().flatMap((file) =>
     packageImports(file)
       .filter((name) => !mayImport(file.path, name))
@@ -124,5 +124,5 @@ test('every way to name a module is seen', () => {
 
 function mayImport(path: string, name: string): boolean {
   if (path.startsWith('examples/') && OPEN_TO_EXAMPLES.has(name)) return true;
-  return DOORKEEPERS[name]?.test(path) ?? false;
+  return IMPORTERS[name]?.test(path) ?? false;
 }

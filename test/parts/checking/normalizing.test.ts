@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject, JsonSchema } from 'toolwright';
-import { createChecker, toldFaults } from './told-faults.js';
+import { createChecker, toldFaults } from './reported-faults.js';
 
 const schema: JsonSchema = {
   type: 'object',
