@@ -61,14 +61,14 @@ const REFLECT = 'dist/chunks/reflect-metadata.js';
 const reflectMetadata = {
   name: 'reflect-metadata',
   setup({ onResolve, onEnd }) {
-    onResolve({ filter: /^reflect-metadata$/ }, () => ({ path: REFLECT, external: true }));
+    onResolve({ filter: /^reflect-metadata\/lite$/ }, () => ({ path: REFLECT, external: true }));
     onEnd(async () => {
       const before = await readFile(
         new URL('dist/src/core/metadata/extensible-reflect.js', import.meta.url),
         'utf8',
       );
       await writeFile(new URL('dist/chunks/extensible-reflect.js', import.meta.url), withoutMap(before));
-      const both = "import './extensible-reflect.js';\nimport 'reflect-metadata';\n";
+      const both = "import './extensible-reflect.js';\nimport 'reflect-metadata/lite';\n";
       await writeFile(new URL(REFLECT, import.meta.url), both);
     });
   },

@@ -1,5 +1,5 @@
 import '../src/core/metadata/extensible-reflect.js';
-import 'reflect-metadata';
+import 'reflect-metadata/lite';
 
 export {
   type ArgsOptions,

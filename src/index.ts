@@ -1,5 +1,5 @@
 import './core/metadata/extensible-reflect.js';
-import 'reflect-metadata';
+import 'reflect-metadata/lite';
 
 export { Args } from '../decorators/args.js';
 export { Context } from '../decorators/context.js';

@@ -18,6 +18,6 @@ function packagesOf(door: string): readonly string[] {
 }
 
 test('createAgent has types that need the packages of no part that is left out', () => {
-  expect(packagesOf(builtFile('dist/src/toolbox/agent/index.d.ts'))).toEqual(['reflect-metadata']);
+  expect(packagesOf(builtFile('dist/src/toolbox/agent/index.d.ts'))).toEqual(['reflect-metadata/lite']);
   expect(packagesOf(builtFile('dist/src/surfaces/mcp/index.d.ts'))).toContain('@modelcontextprotocol/server');
 });

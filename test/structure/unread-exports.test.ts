@@ -21,8 +21,7 @@ const READ_BY_TESTS: Readonly<Record<string, string>> = {
   'src/surfaces/satellite/server/create-assistant-handler.ts KeyQueue': 'its order under many keys',
   'src/surfaces/satellite/server/create-assistant-handler.ts TextGate': 'text cut at every place',
   'src/tools/discovery/method-facts.ts parameterList': 'source by source of a function',
-  'src/tools/schema/class-validator-rules.ts CLASS_VALIDATOR_RULES': 'rule by rule, against class-validator',
-  'src/tools/schema/class-validator-rules.ts ruleMeaning': 'the same',
+  'src/tools/schema/class-validator-rules.ts ruleMeaning': 'rule by rule, against class-validator',
   'src/tools/schema/class-validator-rules.ts portablePattern':
     'expression by expression, against its own flags',
   'src/tools/schema/class-validator-rules.ts RUN_AT_CALL_TIME': 'rule by rule, against class-validator',

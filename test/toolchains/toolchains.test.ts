@@ -118,6 +118,6 @@ describe('a bundle that runs where no package is to be found', () => {
       `import { defineTool, runToolLoop } from 'toolwright'; console.log(defineTool, runToolLoop);`,
     );
     expect(packages.sort()).toEqual(['reflect-metadata', 'toolwright']);
-    expect(code.length).toBeLessThan(475_000);
+    expect(code.length).toBeLessThan(400_000);
   });
 });

@@ -22,7 +22,7 @@ export class ToolwrightError extends Error {
       enumerable: true,
       writable: true,
     });
-    this.code = ERROR_TABLE[name].code;
+    this.code = CODES[name];
   }
 
   /** Whether a value is an error of the framework, also one made by another copy of this package. */
@@ -39,6 +39,50 @@ export interface ErrorEntry {
   readonly happened: string;
   readonly remedy: string;
 }
+
+/** The numbers, apart from the texts: an application that never reads the texts does not bundle them. */
+const CODES = {
+  ToolNotFound: 500,
+  ToolExecutionFailed: 501,
+  InvalidToolSignature: 502,
+  ToolRetriesExhausted: 503,
+  ToolLoopLimitReached: 504,
+  ToolLoopStuck: 505,
+  InvalidArguments: 506,
+  ToolTimedOut: 507,
+  RunAborted: 508,
+  ProviderFailed: 509,
+  ReplyTruncated: 510,
+  NotExecutableHere: 511,
+  ToolRefused: 512,
+  InvalidResult: 513,
+  InvalidAnswer: 514,
+  InvalidState: 515,
+  RunNotFound: 516,
+  RunClaimed: 517,
+  RunStoreFailed: 518,
+  TaskCancelled: 519,
+  TaskInterrupted: 520,
+  InvalidOptions: 521,
+  EmptyReply: 522,
+  RunNotAllowed: 523,
+  ToolDeadlock: 524,
+  InvalidOutput: 525,
+  ConversationNotReady: 526,
+  RunNotSuspended: 527,
+  OutcomeUnknown: 528,
+  DefinitionChanged: 529,
+  RequestRefused: 536,
+  ResultWithheld: 537,
+  BudgetSpent: 538,
+  PriceUnknown: 539,
+  AnswerExpired: 540,
+  AgentsTooDeep: 541,
+  SandboxUnavailable: 543,
+} as const;
+
+/** The name of an error of the framework. */
+export type ErrorName = keyof typeof CODES;
 
 /**
  * Every error of the framework. `docs/errors.md` shows the same
@@ -247,7 +291,4 @@ export const ERROR_TABLE = {
     remedy:
       "Install what the message names, set `sandbox: 'external'` if the process runs in a disposable container, or use mode `ask`.",
   },
-} as const satisfies Record<string, ErrorEntry>;
-
-/** The name of an error of the framework. */
-export type ErrorName = keyof typeof ERROR_TABLE;
+} as const satisfies { readonly [Name in ErrorName]: ErrorEntry & { readonly code: (typeof CODES)[Name] } };

@@ -1,5 +1,5 @@
 import '../../core/metadata/extensible-reflect.js';
-import 'reflect-metadata';
+import 'reflect-metadata/lite';
 
 export type { ProviderCapability } from './conformance/bench.js';
 export type {

@@ -7,7 +7,7 @@ import {
   wrappedChecker,
 } from '../../tools/checking/checker.js';
 import { nullableOptionals } from '../../tools/schema/keywords.js';
-import { offeredParameters } from '../../tools/schema/write-schema.js';
+import { offeredParameters } from '../../tools/schema/offered-parameters.js';
 import { approvalNeed } from './waits.js';
 
 /** What can be decided about a tool's calls once, instead of at each of them. */

@@ -1,5 +1,5 @@
 import '../../core/metadata/extensible-reflect.js';
-import 'reflect-metadata';
+import 'reflect-metadata/lite';
 
 export type { ChatRequestOptions } from './application-fleet.js';
 export type { OwnerAnswer } from './application-runs.js';

@@ -84,7 +84,7 @@ export function toDefinition<Source extends SchemaSource>(
   if (!isRecord(options))
     throw new ToolDeclarationError(wrong.map((fault) => ({ where: `${by}(${options})`, ...fault })));
   const { name, execute, ...others } = givenOptions(options);
-  const schemas = buildToolSchemas(others, { properties: [] });
+  const schemas = buildToolSchemas(others);
   const faults = [...nameFaults(name), ...wrong, ...(schemas.ok ? [] : schemas.faults)];
   const where = `${by}(${JSON.stringify(name)})`;
   if (faults.length > 0 || !schemas.ok)

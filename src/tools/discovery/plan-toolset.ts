@@ -38,6 +38,7 @@ import {
   methodFacts,
   type ParameterFacts,
 } from './method-facts.js';
+import { fromSignature } from './signature-schema.js';
 import { buildToolSchemas, type ToolSchemas } from './tool-schemas.js';
 
 /** One tool of a class, complete but for the instance. */
@@ -258,10 +259,10 @@ function understand(facts: MethodFacts, options: ToolOptions): UnderstoodMethod 
   if (options.parameters === undefined) {
     const bound = facts.ok ? bindParameters(facts.parameters) : unreadable(facts.problem);
     if (!bound.ok) return bound;
-    const schemas = buildToolSchemas(options, bound.signature.arguments);
+    const schemas = buildToolSchemas(options, (faults) => fromSignature(bound.signature.arguments, faults));
     return schemas.ok ? { ok: true, schemas, signature: bound.signature } : schemas;
   }
-  const schemas = buildToolSchemas(options, { properties: [] });
+  const schemas = buildToolSchemas(options);
   if (!schemas.ok) return schemas;
   const bound = facts.ok ? bindToSchema(facts.parameters, schemas.parameters) : unreadable(facts.problem);
   return bound.ok ? { ok: true, schemas, signature: bound.signature } : bound;

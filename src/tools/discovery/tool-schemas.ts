@@ -2,12 +2,9 @@ import type { ToolOptions } from '../../core/contract/declaration.js';
 import type { JsonSchema, SchemaSource } from '../../core/contract/json-schema.js';
 import type { Hydrate } from '../../core/contract/tool.js';
 import { authorSchemaFaults, describeSchemaFault, schemaWarnings } from '../checking/given-schema.js';
-import { createHydrator } from '../checking/hydration/create-hydrator.js';
-import type { SchemaFault } from '../checking/schema-faults.js';
+import { standardHydrator } from '../checking/hydration/standard-hydrator.js';
 import { resolveReference } from '../checking/schema-level.js';
 import { readSchemaSource } from '../schema/schema-source.js';
-import { type ArgumentsModel, arePlain } from '../schema/value-type.js';
-import { writeParameters } from '../schema/write-schema.js';
 import type { ParameterFault } from './bind-parameters.js';
 
 /** What a tool offers and how its arguments are hydrated. */
@@ -26,18 +23,15 @@ type ToolSchemasResult =
   | ({ readonly ok: true } & ToolSchemas)
   | { readonly ok: false; readonly faults: readonly ParameterFault[] };
 
-/** The schemas of a tool: an explicit one wins over the signature. */
+/** The schemas of a tool. Without explicit `parameters`, `build` builds them from the signature, if there is one. */
 export function buildToolSchemas(
   options: Pick<ToolOptions, 'parameters' | 'output' | 'input'>,
-  model: ArgumentsModel,
+  build: (faults: ParameterFault[]) => BuiltSchema | undefined = () => NO_PARAMETERS,
 ): ToolSchemasResult {
   const faults: ParameterFault[] = [];
   const output = options.output ? fromSource(options.output, 'output', faults) : undefined;
-  const input = options.parameters
-    ? fromSource(options.parameters, 'parameters', faults)
-    : fromModel(model, faults);
-  const isWritten = options.parameters === undefined && !('type' in model);
-  if (input !== undefined && !isWritten) faults.push(...objectFaults(input.schema));
+  const input = options.parameters ? fromSource(options.parameters, 'parameters', faults) : build(faults);
+  if (input !== undefined && !input.isObject) faults.push(...objectFaults(input.schema));
   if (input !== undefined && options.input === 'text') faults.push(...textInputFaults(input.schema));
   if (input === undefined || faults.length > 0) return { ok: false, faults };
   const { schema: parameters, hydrate, disagreements } = input;
@@ -52,13 +46,21 @@ function doubtsOf(built: BuiltSchema | undefined, what: string): readonly Parame
 
 const NO_FAULTS: readonly ParameterFault[] = [];
 
-interface BuiltSchema {
+export interface BuiltSchema {
   readonly schema: JsonSchema;
+  /** It certainly describes an object. */
+  readonly isObject?: boolean;
   readonly hydrate?: Hydrate;
   readonly disagreements?: readonly string[];
   /** Who says what is in it; of what nobody has said, nothing can be wrong. */
   readonly writer: 'author' | 'library' | 'framework';
 }
+
+const NO_PARAMETERS: BuiltSchema = {
+  schema: { type: 'object', properties: {}, required: [] },
+  isObject: true,
+  writer: 'framework',
+};
 
 function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]): BuiltSchema | undefined {
   const read = readSchemaSource(source);
@@ -72,35 +74,7 @@ function fromSource(source: SchemaSource, what: string, faults: ParameterFault[]
   faults.push(...malformed.map((fault) => describeSchemaFault(fault, what)));
   if (malformed.length > 0) return undefined;
   if (standard === undefined) return { schema, writer: 'author' };
-  const hydrate = createHydrator({ type: { kind: 'schema', schema, standard } });
-  return { schema, hydrate, writer: 'library' };
-}
-
-function fromModel(model: ArgumentsModel, faults: ParameterFault[]): BuiltSchema | undefined {
-  const written = writeParameters(model);
-  if (!written.ok) {
-    faults.push(...written.faults);
-    return undefined;
-  }
-  const { schema, accepted, disagreements } = written;
-  if ('properties' in model && arePlain(model.properties)) return { schema, writer: 'framework' };
-  if (!('type' in model))
-    faults.push(...authorSchemaFaults(schema, declaredDefaults(model, schema)).map(faultOfParameter));
-  return { schema, disagreements, hydrate: createHydrator(model, accepted), writer: 'author' };
-}
-
-/**
- * The parameters whose default the author declared, by `@Param`, a literal or the generated file. A default within a
- * class may be documented for others, and one within a schema is part of that schema.
- */
-function declaredDefaults(
-  model: Exclude<ArgumentsModel, { readonly type: unknown }>,
-  { properties = {} }: JsonSchema,
-): readonly JsonSchema[] {
-  if ('class' in model) return [];
-  const withDefault = model.properties.filter(({ keywords }) => keywords.default !== undefined);
-  const names = new Set(withDefault.map(({ name }) => name));
-  return Object.entries(properties).flatMap(([name, schema]) => (names.has(name) ? [schema] : []));
+  return { schema, hydrate: standardHydrator(standard), writer: 'library' };
 }
 
 /** Arguments are an object; providers refuse a tool whose schema says otherwise. */
@@ -137,11 +111,4 @@ function describesObject(schema: JsonSchema, root: JsonSchema): boolean {
   if (Array.isArray(allOf) && allOf.some(isObject)) return true;
   const keywords = Object.keys(others);
   return keywords.length === 0 || OBJECT_KEYWORDS.some((keyword) => keyword in others);
-}
-
-/** What `@Param` or the rules of a class say, by the name of the property that they say it of. */
-function faultOfParameter(fault: SchemaFault): ParameterFault {
-  const [, parameter, rest] = /^properties\.([^.]+)\.(.+)$/.exec(fault.path) ?? [];
-  if (parameter === undefined) return describeSchemaFault(fault, 'parameters');
-  return { parameter, problem: `its \`${rest}\` ${fault.problem}`, fix: fault.fix };
 }

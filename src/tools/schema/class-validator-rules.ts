@@ -159,17 +159,6 @@ function hash(algorithm: unknown): RuleMeaning {
   return digits === undefined ? partly('string') : exactly('string', { pattern: `^[a-fA-F0-9]{${digits}}$` });
 }
 
-/**
- * Formats that this room writes, in the width in which class-validator accepts them, for the checker to use
- * instead of narrower ones. `email`: RFC 6531 allows characters outside ASCII and RFC 5321 quoted names;
- * ajv-formats refuses both.
- */
-export const TEXT_FORMATS: Readonly<Record<string, RegExp>> = {
-  // Each place can be read in one way only, so that it takes one look at each character, whatever the text.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  email: /^(?:"[\s\S]*"|[^\x00-\x20"@]+)@[^\x00-\x20@][^\x00-\x20@.]*\.[^\x00-\x20@]+$/,
-};
-
 /** Rules for any value, objects and numbers. */
 const VALUE_RULES: RuleTable = {
   isString: () => exactly('string'),
@@ -452,27 +441,24 @@ export const RUN_AT_CALL_TIME: readonly string[] = [
   'isVariableWidth',
 ];
 
-/** The table: one row per class-validator decorator, by the name that it records (0.14 and 0.15). */
-export const CLASS_VALIDATOR_RULES: RuleTable = {
-  ...VALUE_RULES,
-  ...TEXT_RULES,
-  ...FORMAT_RULES,
-  ...ARRAY_RULES,
-  ...Object.fromEntries(RUN_AT_CALL_TIME.map((name) => [name, () => partly('string')])),
-};
+const TABLES = [VALUE_RULES, TEXT_RULES, FORMAT_RULES, ARRAY_RULES];
 
 /**
- * What JSON Schema can say of a rule. Of a rule that is not in the table (a validator of the author's own)
- * it says nothing, and class-validator validates it when the tool is called.
+ * The JSON Schema of a rule of class-validator (0.14 and 0.15), by the name that its decorator records; `undefined`
+ * for a validator of the author's own, which only class-validator can run.
  *
  * @example
  * ```ts
  * ruleMeaning('maxLength', [80]); // { hint: 'string', keywords: { maxLength: 80 }, exact: true }
  * ```
  */
-export function ruleMeaning(name: string | undefined, constraints: readonly unknown[]): RuleMeaning {
-  const isKnown = name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
-  return (isKnown && CLASS_VALIDATOR_RULES[name]?.(constraints)) || { exact: false };
+export function ruleMeaning(
+  name: string | undefined,
+  constraints: readonly unknown[],
+): RuleMeaning | undefined {
+  if (name === undefined) return undefined;
+  if (RUN_AT_CALL_TIME.includes(name)) return partly('string');
+  return TABLES.find((table) => Object.hasOwn(table, name))?.[name]?.(constraints);
 }
 
 /** Only these values; `exact` is for lists that JSON can compare. */
@@ -561,15 +547,15 @@ export function propertyRules(rules: readonly ValidationRule[], eachIsOwn: boole
 }
 
 /** One of class-validator's own rules, which are synchronous and depend on the value only. */
-export function isStandardRule({ name, conditional }: ValidationRule): boolean {
-  return !conditional && name !== undefined && Object.hasOwn(CLASS_VALIDATOR_RULES, name);
+export function isStandardRule({ name, constraints, conditional }: ValidationRule): boolean {
+  return !conditional && ruleMeaning(name, constraints) !== undefined;
 }
 
 function meaningOf(rule: ValidationRule): RuleMeaning {
   if (rule.conditional) return { exact: false, acceptsMissing: true };
   // The nested class has rules of its own, which are validated with it.
   if (rule.role === 'defined' || rule.role === 'nested') return { exact: true };
-  return ruleMeaning(rule.name, rule.constraints);
+  return ruleMeaning(rule.name, rule.constraints) ?? { exact: false };
 }
 
 function add(sum: Sum, { hint, keywords, values }: RuleMeaning): void {

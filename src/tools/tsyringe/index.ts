@@ -1,4 +1,4 @@
-import 'reflect-metadata';
+import 'reflect-metadata/lite';
 import * as tsyringe from 'tsyringe';
 import { provide } from '../../core/kernel/optional-package.cjs';
 

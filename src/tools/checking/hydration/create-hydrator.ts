@@ -12,7 +12,6 @@ import { levelOf } from '../schema-level.js';
 import { type SchemaTest, schemaTest } from '../schema-test.js';
 import {
   ChildPlace,
-  childPath,
   type Holder,
   type HydrateValue,
   type Hydration,
@@ -25,9 +24,9 @@ import {
   hydrateValues,
   type Place,
   TEXTUAL,
-  takeStandard,
   type Validation,
 } from './hydrate-class.js';
+import { childPath } from './standard-hydrator.js';
 
 /** What the arguments are: properties of their own, a DTO class that takes all of them, or any other type. */
 export type HydrationSource =
@@ -52,14 +51,9 @@ export type HydrationSource =
 export function createHydrator(source: HydrationSource, accepts?: JsonSchema): Hydrate | undefined {
   const hydrateValue = hydratorFor(source);
   if (hydrateValue === undefined) return undefined;
-  const standard = 'type' in source && source.type.kind === 'schema' ? source.type.standard : undefined;
   const hydrate = (args: JsonObject, isTransformed = false): Hydrated | Promise<Hydrated> => {
-    const parsed = standard?.['~standard'].validate(args);
-    // Most arguments fit, and then nothing else has to be made for them.
-    if (parsed !== undefined && !('then' in parsed) && parsed.issues === undefined)
-      return { ok: true, value: parsed.value };
     const whole = new WholePlace(isTransformed);
-    whole.put(parsed === undefined ? hydrateValue(args, whole) : takeStandard(parsed, whole));
+    whole.put(hydrateValue(args, whole));
     const { pending, faults } = whole.hydration;
     return pending.length === 0 && (faults.length > 0 || !needsValidator(whole.hydration))
       ? hydrated(whole, args)

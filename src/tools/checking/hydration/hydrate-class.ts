@@ -1,10 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type {
-  JsonObject,
-  StandardIssue,
-  StandardResult,
-  StandardSchema,
-} from '../../../core/contract/json-schema.js';
+import type { JsonObject, StandardResult, StandardSchema } from '../../../core/contract/json-schema.js';
 import type { ArgumentFault } from '../../../core/contract/tool.js';
 import { plainJson, setOwn } from '../../../core/kernel/json.js';
 import { nodeUtil } from '../../../core/kernel/node-module.js';
@@ -14,6 +9,7 @@ import { writeParameters } from '../../schema/write-schema.js';
 import type { PropertyTransform } from '../../validators/transform-rules.js';
 import { describeErrors } from '../faults.js';
 import { mayGenerateCode, schemaCheck } from '../schema-test.js';
+import { childPath, issueFaults } from './standard-hydrator.js';
 
 /** An array whose items need hydrating. */
 export function hydrateItems(hydrateItem: HydrateValue): HydrateValue {
@@ -81,6 +77,7 @@ export const TEXTUAL = {
   }),
 };
 
+// @__NO_SIDE_EFFECTS__
 function textual(message: string, read: (text: string) => unknown): HydrateValue {
   return (value, { hydration, path }) => {
     const hydrated = typeof value === 'string' ? read(value) : undefined;
@@ -99,30 +96,17 @@ function decode(text: string): Buffer | undefined {
 
 /** The value as a Standard Schema parses it; its issues are faults. It may take its time. */
 export function hydrateStandard(standard: StandardSchema): HydrateValue {
-  return (value, place) => takeStandard(standard['~standard'].validate(value), place);
-}
-
-/** What a Standard Schema answered, or will answer, about a value. */
-export function takeStandard(
-  result: ReturnType<StandardSchema['~standard']['validate']>,
-  place: Place,
-): unknown {
-  if (!('then' in result)) return settle(result, place);
-  place.hydration.pending.push(result.then((later) => place.put(settle(later, place))));
-  return undefined;
-}
-
-function settle(result: StandardResult<unknown>, { hydration, path }: Place): unknown {
-  if (result.issues === undefined) return result.value;
-  hydration.faults.push(
-    ...result.issues.map((issue) => ({ path: pathOf(issue, path), message: issue.message })),
-  );
-  return undefined;
-}
-
-function pathOf({ path: steps = [] }: StandardIssue, path: string): string {
-  const keys = steps.map((step) => (typeof step === 'object' ? step.key : step));
-  return keys.reduce<string>((joined, key) => childPath(joined, String(key)), path);
+  return (value, place) => {
+    const settle = (result: StandardResult<unknown>): unknown => {
+      if (result.issues === undefined) return result.value;
+      place.hydration.faults.push(...issueFaults(result.issues, place.path));
+      return undefined;
+    };
+    const result = standard['~standard'].validate(value);
+    if (!('then' in result)) return settle(result);
+    place.hydration.pending.push(result.then((later) => place.put(settle(later))));
+    return undefined;
+  };
 }
 
 /** An instance that class-validator has to look at once everything is hydrated. */
@@ -190,11 +174,6 @@ export type HydrateValue = (value: unknown, place: Place) => unknown;
 
 /** The hydrator of a type, handed to those that hydrate parts. */
 export type HydratorOf = (type: ValueType, cascaded?: boolean) => HydrateValue | undefined;
-
-/** The path of a child. */
-export function childPath(path: string, key: string | number): string {
-  return path === '' ? String(key) : `${path}.${key}`;
-}
 
 type ClassValue = ValueType & { readonly kind: 'class' };
 
