@@ -96,32 +96,18 @@ export class RunningCalls {
   call({ context, tool }: Pick<CallUnderWay, 'context' | 'tool'>, work: () => unknown): unknown {
     this.signal.throwIfAborted();
     const value = work();
-    return value instanceof Promise ? this.#keep({ context, tool, work: value }) : value;
-  }
-
-  #keep(begun: Omit<CallUnderWay, 'reject'>): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const call = { ...begun, reject };
-      this.#calls.add(call);
-      begun.work.then(
-        (value) => {
-          this.#calls.delete(call);
-          resolve(value);
-        },
-        (thrown) => {
-          this.#calls.delete(call);
-          reject(thrown);
-        },
-      );
-    });
+    if (!(value instanceof Promise)) return value;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const call = { context, tool, work: value, reject };
+    this.#calls.add(call);
+    value.finally(() => this.#calls.delete(call)).then(resolve, reject);
+    return promise;
   }
 
   /** Keeps a run until it has ended; it ends itself by the signal. */
   track<Value>(running: Promise<Value>): Promise<Value> {
     this.#runs.add(running);
-    const forget = (): void => {
-      this.#runs.delete(running);
-    };
+    const forget = () => this.#runs.delete(running);
     running.then(forget, forget);
     return running;
   }
@@ -144,30 +130,26 @@ export class RunningCalls {
 
   /** When nothing runs any more, or the time is up. */
   async #settled(limitMs: number): Promise<void> {
-    let limit: NodeJS.Timeout | undefined;
-    const isLate = new Promise<true>((resolve) => {
-      limit = setTimeout(() => resolve(true), Math.min(limitMs, MAX_TIMER_MS));
-    });
+    const late = Promise.withResolvers<true>();
+    const limit = setTimeout(() => late.resolve(true), Math.min(limitMs, MAX_TIMER_MS));
     for (;;) {
-      const running = [...this.#runs, ...[...this.#calls].filter(isAwaited).map(ended)];
+      const running = [...this.#runs, ...[...this.#calls].flatMap(endOf)];
       if (running.length === 0 && this.#tasks.tasks.length === 0) break;
       const settled = Promise.allSettled([...running, this.#tasks.idle()]);
-      if ((await Promise.race([settled, isLate])) === true) break;
+      if ((await Promise.race([settled, late.promise])) === true) break;
     }
     clearTimeout(limit);
   }
 }
 
-/** One that was answered before its method has ended is not, unless the method takes the signal and winds up. */
-function isAwaited({ context, tool }: CallUnderWay): boolean {
-  return !(context instanceof CallContext && !tool.observesSignal && context.isStopped);
-}
-
-/** When the method has ended, or need not be waited for any more. */
-function ended({ work, context, tool }: CallUnderWay): Promise<unknown> {
-  if (!(context instanceof CallContext) || tool.observesSignal) return work;
-  return new Promise((resolve, reject) => {
-    work.then(resolve, reject);
-    context.onStop(resolve);
-  });
+/**
+ * The end of a call, to be waited for. A call that is answered before its method has ended is not waited for, unless
+ * the method takes the signal and ends by itself.
+ */
+function endOf({ work, context, tool }: CallUnderWay): readonly Promise<unknown>[] {
+  if (!(context instanceof CallContext) || tool.observesSignal) return [work];
+  if (context.isStopped) return [];
+  const { promise: stopped, resolve } = Promise.withResolvers<unknown>();
+  context.onStop(resolve);
+  return [Promise.race([work, stopped])];
 }

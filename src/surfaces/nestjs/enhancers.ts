@@ -1,22 +1,17 @@
-import { AsyncResource } from 'node:async_hooks';
 import type {
   ArgumentsHost,
+  CallHandler,
   CanActivate,
   ExceptionFilter,
   ExecutionContext,
   NestInterceptor,
   PipeTransform,
 } from '@nestjs/common';
-import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
-import {
-  from,
-  isObservable,
-  Observable,
-  type ObservableInput,
-  type Subscriber,
-  type Subscription,
-  type TeardownLogic,
-} from 'rxjs';
+import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
+import { catchError, isObservable } from 'rxjs';
+import type { ToolContext } from '../../core/contract/tool-context.js';
+import { onAbort } from '../../core/kernel/async.js';
+import { CallContext } from '../../run/call/context.js';
 import type { CallTarget, TargetInContext } from './handlers.js';
 import {
   ExternalExceptionFilterContext,
@@ -28,7 +23,6 @@ import {
   NestEnhancers,
 } from './nest-internals.js';
 import { RequestInterceptor } from './requests.js';
-import { lastValue } from './returned-value.js';
 
 /** What stands around the calls of a target, in Nest's order: global, of its class, of its method. */
 export interface TargetEnhancers {
@@ -37,16 +31,10 @@ export interface TargetEnhancers {
   readonly pipes: PipeTransform[];
 }
 
-/** Enhancers that are the same for every call, and the lists of global ones when they were looked up. */
+/** Enhancers that are the same for every call, and the global ones when they were looked up. */
 interface StaticEnhancers {
   readonly enhancers: TargetEnhancers;
-  readonly globals: readonly GlobalList[];
-}
-
-/** Nest replaces the list or adds to it. */
-interface GlobalList {
-  readonly list: readonly unknown[];
-  readonly length: number;
+  readonly globals: readonly unknown[];
 }
 
 /**
@@ -65,7 +53,13 @@ export class Enhancers {
   /** What stands around every call of a target, where that is known and has not changed. */
   staticOf(target: CallTarget): TargetEnhancers | undefined {
     const found = this.#static.get(target);
-    return found && isUnchanged(found.globals, this.#creators.globals()) ? found.enhancers : undefined;
+    if (found === undefined) return undefined;
+    // Nest replaces its lists of global enhancers or adds to them.
+    const globals = this.#creators.globals().flat();
+    const isSame =
+      globals.length === found.globals.length &&
+      globals.every((enhancer, index) => enhancer === found.globals[index]);
+    return isSame ? found.enhancers : undefined;
   }
 
   /** What stands around a call in its injection context. Rejects where injection fails. */
@@ -107,20 +101,22 @@ export class Enhancers {
   }
 
   filters(at: TargetInContext): ExternalExceptionsHandler {
-    return this.#creators.filters.create(...lookUp(at));
+    return this.#creators.filters.create(...placeOf(at));
   }
 
   async #lookUp(at: TargetInContext): Promise<TargetEnhancers> {
     const { target, contextId } = at;
-    const globals = this.#creators.globals().map((list) => ({ list, length: list.length }));
+    const globals = this.#creators.globals().flat();
     const wrappers = [...this.#creators.globalScoped(), ...(await this.injectablesOf(target))];
     await Promise.all(wrappers.map((wrapper) => this.#creators.load(wrapper, contextId, target.wrapper)));
     const enhancers: TargetEnhancers = {
-      guards: this.#creators.guards.create(...lookUp(at)),
+      guards: this.#creators.guards.create(...placeOf(at)),
       interceptors: this.#creators.interceptors
-        .create(...lookUp(at))
-        .filter((interceptor) => !isOurs(interceptor)),
-      pipes: this.#creators.pipes.create(...lookUp(at)),
+        .create(...placeOf(at))
+        // It is for HTTP handlers, and would cost every call.
+        .filter((interceptor) => !(interceptor instanceof RequestInterceptor))
+        .map(tracedInterceptor),
+      pipes: this.#creators.pipes.create(...placeOf(at)),
     };
     if (wrappers.every(isStatic)) this.#static.set(target, { enhancers, globals });
     return enhancers;
@@ -146,133 +142,76 @@ function namesOf(enhancer: unknown, kind: EnhancerName['kind']): readonly Enhanc
   return [{ kind, name: String(called) }];
 }
 
-/** It concerns HTTP handlers and hands tool calls on; going through it would cost every call. */
-function isOurs(interceptor: NestInterceptor): boolean {
-  return interceptor instanceof RequestInterceptor;
+/** What Nest's creators of enhancers take. */
+function placeOf({ target, contextId }: TargetInContext) {
+  return [target.declared, target.handler, target.module.token, contextId, target.wrapper.id] as const;
 }
 
-function isUnchanged(before: readonly GlobalList[], now: readonly (readonly unknown[])[]): boolean {
-  return before.every(({ list, length }, index) => list === now[index] && list.length === length);
-}
-
-type LookUp = [
-  instance: object,
-  handler: CallTarget['handler'],
-  module: string,
-  contextId: ContextId,
-  inquirer: string,
-];
-
-function lookUp({ target, contextId }: TargetInContext): LookUp {
-  return [target.declared, target.handler, target.module.token, contextId, target.wrapper.id];
-}
-
-/** What an exception filter threw instead of answering, and which filter. */
-export class FilterFailure {
-  readonly filter: object;
-  readonly thrown: unknown;
-
-  constructor(filter: object, thrown: unknown) {
-    this.filter = filter;
-    this.thrown = thrown;
-  }
-}
-
-/** Nest's exception filters, except that one which throws is known by name. They answer with promises. */
+/** Nest's exception filters, except that a filter that throws is recorded. They answer with promises. */
 class TracedFilters extends ExternalExceptionFilterContext {
   override getFilterInstance(
     ...given: Parameters<ExternalExceptionFilterContext['getFilterInstance']>
   ): ExceptionFilter | null {
     const filter = super.getFilterInstance(...given);
-    return filter && traced(filter);
+    if (filter === null) return null;
+    const answer = async (exception: unknown, host: ArgumentsHost): Promise<unknown> => {
+      try {
+        return await lastValue(await filter.catch(exception, host));
+      } catch (thrown) {
+        origins.set(Object(thrown), filter);
+        throw thrown;
+      }
+    };
+    // Its prototype is the filter, so that Nest finds what `@Catch` recorded.
+    return Object.create(filter, { catch: { value: answer } });
   }
 }
 
-/** Its prototype is the filter, so that Nest finds what `@Catch` recorded. */
-function traced(filter: ExceptionFilter): ExceptionFilter {
-  const answer = async (exception: unknown, host: ArgumentsHost): Promise<unknown> => {
+/** The last value of an observable (nothing: `undefined`), which an abort ends; anything else as it is. */
+export function lastValue(value: unknown, context?: ToolContext): unknown {
+  if (!isObservable(value)) return value;
+  return new Promise((resolve, reject) => {
+    let last: unknown;
+    const subscription = value.subscribe({
+      next: (item) => {
+        last = item;
+      },
+      error: reject,
+      complete: () => resolve(last),
+    });
+    if (context === undefined || subscription.closed) return;
+    const stop = (reason: unknown): void => {
+      subscription.unsubscribe();
+      reject(reason);
+    };
+    const { signal } = context;
+    subscription.add(
+      context instanceof CallContext ? context.onStop(stop) : onAbort(signal, () => stop(signal.reason)),
+    );
+  });
+}
+
+/** Its prototype is the interceptor, whose name a warning shows. */
+function tracedInterceptor(interceptor: NestInterceptor): NestInterceptor {
+  const trace = (thrown: unknown): never => {
+    const error = Object(thrown);
+    if (!origins.has(error)) origins.set(error, interceptor);
+    throw thrown;
+  };
+  const intercept = async (execution: ExecutionContext, next: CallHandler): Promise<unknown> => {
     try {
-      return await lastValue(await filter.catch(exception, host));
+      const values: unknown = await interceptor.intercept(execution, next);
+      return isObservable(values) ? values.pipe(catchError(trace)) : values;
     } catch (thrown) {
-      throw new FilterFailure(filter, thrown);
+      return trace(thrown);
     }
   };
-  return Object.create(filter, { catch: { value: answer } });
+  return Object.create(interceptor, { intercept: { value: intercept } });
 }
 
-/** A method and the interceptors around it. */
-interface Interception {
-  readonly interceptors: readonly NestInterceptor[];
-  readonly execution: ExecutionContext;
-  readonly method: () => Promise<unknown>;
-}
+/** What was thrown, and the filter or the innermost interceptor that it came out of. */
+const origins = new WeakMap<object, object>();
 
-/**
- * What the interceptors around a method make of what it gives: as Nest's own consumer runs them, for a third of the
- * time, and so that the interceptor is known which something that was thrown came out of.
- */
-export function intercepted(interception: Interception): Observable<unknown> {
-  return new Observable((subscriber) => intercept(interception, 0, subscriber));
-}
-
-function intercept(
-  interception: Interception,
-  index: number,
-  subscriber: Subscriber<unknown>,
-): TeardownLogic {
-  const interceptor = interception.interceptors[index];
-  if (interceptor === undefined) return callMethod(interception.method, subscriber);
-  const handle = (): Observable<unknown> => {
-    // What is subscribed to later still runs in the asynchronous context of whoever asked for it.
-    const scope = new AsyncResource('ToolInterceptor');
-    return new Observable((inner) => scope.runInAsyncScope(() => intercept(interception, index + 1, inner)));
-  };
-  const fail = (thrown: unknown): void => {
-    if (typeof thrown === 'object' && thrown !== null && !origins.has(thrown))
-      origins.set(thrown, interceptor);
-    subscriber.error(thrown);
-  };
-  const follow = (answer: Observable<unknown>): Subscription =>
-    answer.subscribe({
-      next: (value) => subscriber.next(value),
-      error: fail,
-      complete: () => subscriber.complete(),
-    });
-  try {
-    const answer: unknown = interceptor.intercept(interception.execution, { handle });
-    if (isObservable(answer)) return follow(answer);
-    Promise.resolve(answer)
-      .then((later) => {
-        if (subscriber.closed) return;
-        subscriber.add(
-          isObservable(later) ? follow(later) : from(later as ObservableInput<unknown>).subscribe(subscriber),
-        );
-      }, fail)
-      .catch((thrown) => subscriber.error(thrown));
-  } catch (thrown) {
-    fail(thrown);
-  }
-}
-
-/** In a microtask, as Nest does it: what an interceptor does after it has subscribed comes first. */
-function callMethod(method: () => Promise<unknown>, subscriber: Subscriber<unknown>): void {
-  Promise.resolve()
-    .then(() => (subscriber.closed ? undefined : method()))
-    .then((value) => {
-      if (subscriber.closed) return;
-      if (isObservable(value)) subscriber.add(from(value).subscribe(subscriber));
-      else {
-        subscriber.next(value);
-        subscriber.complete();
-      }
-    })
-    .catch((thrown) => subscriber.error(thrown));
-}
-
-/** By what was thrown: the interceptor that it came out of first. */
-const origins = new WeakMap<object, NestInterceptor>();
-
-/** The innermost interceptor through which something came that was thrown. */
-export function interceptorOf(thrown: unknown): NestInterceptor | undefined {
-  return typeof thrown === 'object' && thrown !== null ? origins.get(thrown) : undefined;
+export function enhancerThatThrew(thrown: unknown): object | undefined {
+  return origins.get(Object(thrown));
 }

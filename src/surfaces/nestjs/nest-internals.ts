@@ -1,4 +1,4 @@
-import { DefaultValuePipe, type ExecutionContext, Logger, type Type } from '@nestjs/common';
+import { DefaultValuePipe, type ExecutionContext, type Type } from '@nestjs/common';
 import {
   CONTROLLER_WATERMARK,
   CUSTOM_ROUTE_ARGS_METADATA,
@@ -27,7 +27,7 @@ import type { NestContainer } from '@nestjs/core/injector/container.js';
 import { Injector } from '@nestjs/core/injector/injector.js';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Module } from '@nestjs/core/injector/module.js';
-import { InterceptorsContextCreator } from '@nestjs/core/interceptors/index.js';
+import { InterceptorsConsumer, InterceptorsContextCreator } from '@nestjs/core/interceptors/index.js';
 import { PipesConsumer, PipesContextCreator } from '@nestjs/core/pipes/index.js';
 import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constants.js';
 import type { ClassType } from '../../core/contract/declaration.js';
@@ -42,6 +42,7 @@ export {
   type ExternalExceptionsHandler,
   GuardsConsumer,
   type InstanceWrapper,
+  InterceptorsConsumer,
   PipesConsumer,
 };
 
@@ -130,22 +131,11 @@ export function enhancerClasses(
   places: readonly object[],
   parameterPipes: readonly unknown[],
 ): readonly EnhancerClass[] {
-  return [
-    ...ENHANCER_KEYS.flatMap(([key, subtype]) =>
-      places.flatMap((place) => classesOf(Reflect.getMetadata(key, place) ?? [], subtype)),
-    ),
-    ...classesOf(parameterPipes, 'pipe'),
-  ];
-}
-
-/** Enhancers that were given as instances need nothing. */
-function classesOf(
-  enhancers: readonly unknown[],
-  subtype: EnhancerClass['subtype'],
-): readonly EnhancerClass[] {
-  return enhancers
-    .filter((enhancer): enhancer is Type => typeof enhancer === 'function')
-    .map((type) => ({ type, subtype }));
+  const pipes = parameterPipes.map((enhancer) => ({ kind: 'pipe', enhancer }) as const);
+  // Enhancers that were given as instances need nothing.
+  return [...enhancersAt(places), ...pipes].flatMap(({ kind, enhancer }) =>
+    typeof enhancer === 'function' ? [{ type: enhancer as Type, subtype: kind }] : [],
+  );
 }
 
 /** Nest's tables of an application, and what makes enhancers out of them. */
@@ -276,11 +266,6 @@ function decoratedParameter(
 export function pipeDefault(pipes: readonly unknown[]): { readonly value: unknown } | undefined {
   const pipe = pipes.find((candidate) => candidate instanceof DefaultValuePipe);
   return pipe && { value: Reflect.get(pipe, 'defaultValue') };
-}
-
-/** The list of enabled levels of Nest's logger, which is replaced where they change; `undefined` where there is none. */
-export function logLevels(): object | undefined {
-  return Reflect.get(Logger, 'logLevels');
 }
 
 export function isController(candidate: ClassType): boolean {

@@ -7,7 +7,7 @@ import {
   type LogLevel,
   Logger as NestLogger,
 } from '@nestjs/common';
-import { isObservable } from 'rxjs';
+import { isObservable, tap } from 'rxjs';
 import type { LogFields, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
@@ -24,17 +24,15 @@ import { drain, isToolResultLike } from '../../run/call/result-form.js';
 import { type DescribeError, failedResult } from '../../run/call/result-text.js';
 import { listFaults } from '../../tools/checking/faults.js';
 import { SHUTDOWN, type ToolCallInfo } from './calls.js';
-import {
-  type Enhancers,
-  FilterFailure,
-  intercepted,
-  interceptorOf,
-  type TargetEnhancers,
-} from './enhancers.js';
+import { type Enhancers, enhancerThatThrew, lastValue, type TargetEnhancers } from './enhancers.js';
 import type { TargetInContext } from './handlers.js';
-import { GuardsConsumer, logLevels, PipesConsumer, toolExecutionContext } from './nest-internals.js';
+import {
+  GuardsConsumer,
+  InterceptorsConsumer,
+  PipesConsumer,
+  toolExecutionContext,
+} from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
-import { lastValue, ReturnedValue } from './returned-value.js';
 
 /** What the options say of the texts of errors. */
 type ErrorOptions = Pick<ToolwrightModuleOptions, 'describeError' | 'exposeErrors'>;
@@ -132,17 +130,9 @@ function originOf(error: Error | undefined): Error | undefined {
 }
 
 /**
- * Nest's levels for the framework's: what happens to calls is `debug`, so that an application which logs from `log` on
- * hears only of what went wrong.
+ * Nest's logger behind the framework's port. What happens to calls is `debug`, so that an application which logs from
+ * `log` on reads only of what went wrong.
  */
-const LEVELS: Readonly<Record<string, LogLevel>> = {
-  debug: 'debug',
-  info: 'debug',
-  warn: 'warn',
-  error: 'error',
-};
-
-/** Nest's logger behind the framework's port. */
 export function nestLogger(): Logger {
   const logger = new NestLogger('Toolwright');
   const entry = (message: string, fields?: LogFields): LogEntry | string =>
@@ -152,24 +142,12 @@ export function nestLogger(): Logger {
     info: (message, fields) => logger.debug(entry(message, fields)),
     warn: (message, fields) => logger.warn(entry(message, fields)),
     error: (message, fields) => logger.error(entry(message, fields)),
-    isLevelEnabled: (level) => isEnabled(LEVELS[level] ?? 'log'),
+    // NestJS 11 reports every level as disabled where none was set, and then all of them are enabled.
+    isLevelEnabled: (level) =>
+      NestLogger.isLevelEnabled((level === 'info' ? 'debug' : level) as LogLevel) ||
+      !NestLogger.isLevelEnabled('fatal'),
   };
 }
-
-/** NestJS 11 reports every level as disabled where none was set, and then all of them are enabled. */
-function isEnabled(level: LogLevel): boolean {
-  const levels = logLevels();
-  // Nest sorts its levels for every question.
-  if (levels !== answers.levels) answers = { levels, of: new Map() };
-  const known = answers.of.get(level);
-  if (known !== undefined) return known;
-  const isOn = NestLogger.isLevelEnabled(level) || !NestLogger.isLevelEnabled('fatal');
-  answers.of.set(level, isOn);
-  return isOn;
-}
-
-/** What Nest has said of its levels, as long as they are the same. */
-let answers = { levels: logLevels(), of: new Map<LogLevel, boolean>() };
 
 /** What a log calls a guard, a filter or an interceptor: by its class, where it has one. */
 function enhancerName(enhancer: object): string {
@@ -197,6 +175,7 @@ export interface OpenedCall {
 export class CallPipeline {
   readonly #enhancers: Enhancers;
   readonly #guards = new GuardsConsumer();
+  readonly #interceptors = new InterceptorsConsumer();
   readonly #pipes = new PipesConsumer();
   readonly #logger = new NestLogger('Toolwright');
   /** Filters and interceptors that were warned of. */
@@ -212,24 +191,30 @@ export class CallPipeline {
 
   /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
   refusal(opened: OpenedCall): Awaitable<string | undefined> {
-    const { guards } = opened.around;
-    if (guards.length === 0) return undefined;
-    const objection = this.#objection(guards, executionContext(opened));
-    return objection && this.#refused(opened, objection);
+    return opened.around.guards.length === 0 ? undefined : this.#askGuards(opened);
   }
 
-  async #refused(
-    opened: OpenedCall,
-    objecting: Objection | Promise<Objection | undefined>,
-  ): Promise<string | undefined> {
-    const objection = await objecting;
-    if (objection === undefined) return undefined;
-    const filtered = await this.#filter(opened, objection.exception);
+  /** Guards are asked one by one, as Nest's own consumer asks them, so that the one that refuses is known. */
+  async #askGuards(opened: OpenedCall): Promise<string | undefined> {
+    const execution = executionContext(opened);
+    for (const guard of opened.around.guards) {
+      try {
+        if (!(await this.#guards.pickResult(guard.canActivate(execution) as boolean)))
+          throw new ForbiddenException('Forbidden resource');
+      } catch (exception) {
+        return this.#refused(opened, guard, exception);
+      }
+    }
+    return undefined;
+  }
+
+  async #refused(opened: OpenedCall, guard: CanActivate, refusal: unknown): Promise<string> {
+    const filtered = await this.#filter(opened, refusal);
     if (filtered.isHandled) return filteredText(filtered.value);
     const { exception } = filtered;
     const why =
-      exception === objection.exception
-        ? `the guard ${enhancerName(objection.guard)} threw${exception instanceof TypeError ? GUARD_CURE : ''}`
+      exception === refusal
+        ? `the guard ${enhancerName(guard)} threw${exception instanceof TypeError ? GUARD_HINT : ''}`
         : 'an exception filter threw';
     return this.reasonOf(exception, { tool: opened.call.tool.name, why });
   }
@@ -246,114 +231,89 @@ export class CallPipeline {
 
   /** The method with everything around it: what it returns, or what filters made of what was thrown. */
   perform(opened: OpenedCall, checked: unknown): unknown {
-    const returned = new ReturnedValue();
-    if (opened.around.interceptors.length > 0) return this.#performAround(opened, { checked, returned });
+    const method: Method = { checked, progress: 'waiting' };
+    if (opened.around.interceptors.length > 0)
+      return this.#filtered(opened, method, () => this.#performAround(opened, method));
     try {
-      const value = this.#invoke(opened, { checked, returned });
-      return isComplete(value) ? value : this.#settle(opened, { value, returned });
+      const value = this.#invoke(opened, method);
+      if (isComplete(value)) return value;
+      return this.#filtered(opened, method, async () => {
+        const settled = await value;
+        if (isComplete(settled)) return settled;
+        return lastOf(await returnedValue(settled, opened.call.context), opened.call);
+      });
     } catch (exception) {
-      return this.#thrown(opened, { exception, returned });
+      return this.#thrown(opened, method, exception);
     }
   }
 
-  async #settle(
-    opened: OpenedCall,
-    { value, returned }: { readonly value: unknown; readonly returned: ReturnedValue },
-  ): Promise<unknown> {
+  async #filtered(opened: OpenedCall, method: Method, work: () => Promise<unknown>): Promise<unknown> {
     try {
-      const settled = await value;
-      if (isComplete(settled)) return settled;
-      return await lastOf(await returnedValue(settled, opened.call.context), opened.call);
+      return await work();
     } catch (exception) {
-      return this.#thrown(opened, { exception, returned });
+      return this.#thrown(opened, method, exception);
     }
   }
 
-  async #performAround(opened: OpenedCall, { checked, returned }: Invoked): Promise<unknown> {
-    const { around, call } = opened;
+  async #performAround(opened: OpenedCall, method: Method): Promise<unknown> {
+    const { around, at, args, call } = opened;
     const { interceptors } = around;
-    const handle = async (): Promise<unknown> =>
-      returnedValue(await this.#invoke(opened, { checked, returned }), call.context);
-    const method = (): Promise<unknown> => returned.follow(handle);
-    try {
-      const values = intercepted({ interceptors, execution: executionContext(opened), method });
-      return mappedValue(await lastOf(values, call), { returned, tool: call.tool, interceptors });
-    } catch (exception) {
-      return this.#thrown(opened, { exception, returned });
-    }
+    const { declared, handler } = at.target;
+    const next = (): Promise<unknown> =>
+      followed(method, async () => returnedValue(await this.#invoke(opened, method), call.context));
+    const context = [args, declared, handler] as const;
+    const values: unknown = await this.#interceptors.intercept(interceptors, ...context, next, 'tool');
+    return mappedValue(await lastOf(values, call), { method, tool: call.tool, interceptors });
   }
 
   /** Calls the method, after what pipes there are. */
-  #invoke(opened: OpenedCall, { checked, returned }: Invoked): unknown {
+  #invoke(opened: OpenedCall, method: Method): unknown {
     const { at, around, call, instance } = opened;
     const { target } = at;
-    const values = target.layOut(checked, call.context);
-    if (around.pipes.length === 0 && target.isUndecorated) {
-      returned.begin();
+    const invoke = (values: readonly unknown[]): unknown => {
+      method.progress = 'begun';
       return target.invoke(instance, values);
-    }
-    return this.#pipe(opened, values).then((piped) => {
-      returned.begin();
-      return target.invoke(instance, piped);
-    });
+    };
+    const values = target.layOut(method.checked, call.context);
+    if (around.pipes.length === 0 && target.isUndecorated) return invoke(values);
+    return this.#pipe(opened, values).then(invoke);
   }
 
-  #thrown(opened: OpenedCall, failure: Failure): Promise<unknown> {
-    if (passesFilters(failure.exception, opened.call.context)) throw failure.exception;
-    return this.#failure(opened, failure);
+  #thrown(opened: OpenedCall, method: Method, exception: unknown): Promise<unknown> {
+    const { context } = opened.call;
+    // What a method throws to steer its call is no failure; nor is the end of a call that was stopped.
+    const isSteering = RetryToolCall.is(exception) || exception instanceof CallSuspended;
+    if (isSteering || (context instanceof CallContext && context.isStopped)) throw exception;
+    return this.#failure(opened, method, exception);
   }
 
-  /** What is told of an exception that is neither a question nor the end of the call; throws what nobody worded. */
-  async #failure(opened: OpenedCall, { exception, returned }: Failure): Promise<unknown> {
+  /** The result for an exception; rejects with what no filter handled. */
+  async #failure(opened: OpenedCall, method: Method, exception: unknown): Promise<unknown> {
     const { call, around } = opened;
     const { name } = call.tool;
-    const isAround = around.interceptors.length > 0 && !returned.hasThrown(exception);
+    const { progress } = method;
+    const isOfMethod = progress === 'threw' && method.thrown === exception;
+    const isAround = around.interceptors.length > 0 && !isOfMethod;
     if (isAround && exception instanceof TypeError) {
-      const interceptor = interceptorOf(exception);
+      const interceptor = enhancerThatThrew(exception);
       if (interceptor !== undefined)
         this.#warnOnce(interceptor, { ...UNFIT_INTERCEPTOR, tool: name, exception });
       // That an interceptor finds no response must not hide why the method failed.
-      if (returned.progress === 'threw')
-        return this.#failure(opened, { exception: returned.thrown, returned });
+      if (progress === 'threw') return this.#failure(opened, method, method.thrown);
     }
     const filtered = await this.#filter(opened, exception);
     const worded = filtered.isHandled ? filteredResult(filtered.value, exception) : undefined;
-    const { progress } = returned;
     const isLost = isAround && (progress === 'returned' || progress === 'begun');
     if (worded !== undefined && !(isLost && worded.isError)) return worded;
     const thrown = filtered.isHandled ? exception : filtered.exception;
     if (!isLost) throw thrown;
+    // The model must not think that nothing has happened.
     const text = worded?.forLLM ?? this.#describeError(thrown, name);
-    return failedAround({ tool: name, progress, text, exception });
-  }
-
-  /** One by one, as Nest's own consumer asks them, but so that the one which objects is known. */
-  #objection(guards: readonly CanActivate[], execution: ExecutionContext): Awaitable<Objection | undefined> {
-    for (const [index, guard] of guards.entries()) {
-      try {
-        const said = guard.canActivate(execution);
-        if (typeof said !== 'boolean') return this.#objectionLater(said, guards.slice(index), execution);
-        if (!said) return { guard, exception: new ForbiddenException('Forbidden resource') };
-      } catch (exception) {
-        return { guard, exception };
-      }
-    }
-    return undefined;
-  }
-
-  async #objectionLater(
-    said: Exclude<ReturnType<CanActivate['canActivate']>, boolean>,
-    [guard, ...others]: readonly CanActivate[],
-    execution: ExecutionContext,
-  ): Promise<Objection | undefined> {
-    if (guard === undefined) return undefined;
-    try {
-      if (!(await this.#guards.pickResult(said)))
-        return { guard, exception: new ForbiddenException('Forbidden resource') };
-    } catch (exception) {
-      return { guard, exception };
-    }
-    return this.#objection(others, execution);
+    const happened =
+      progress === 'returned'
+        ? `The tool '${name}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: its work is done.`
+        : `The tool '${name}' had begun when its call failed: ${text}\nDo not repeat the call without looking: its work may be done.`;
+    return failedResult('ToolExecutionFailed', happened, exception);
   }
 
   async #pipe(opened: OpenedCall, laidOut: readonly unknown[]): Promise<readonly unknown[]> {
@@ -380,22 +340,22 @@ export class CallPipeline {
       return value === undefined || value === null
         ? { isHandled: false, exception }
         : { isHandled: true, value };
-    } catch (failure) {
-      if (!(failure instanceof FilterFailure)) return { isHandled: false, exception: failure };
-      const { filter, thrown } = failure;
+    } catch (thrown) {
+      const filter = enhancerThatThrew(thrown);
       // A filter written for HTTP finds no response to write to; that must not hide what happened.
-      if (!(thrown instanceof TypeError)) return { isHandled: false, exception: thrown };
+      if (!(thrown instanceof TypeError) || filter === undefined)
+        return { isHandled: false, exception: thrown };
       this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
       return { isHandled: false, exception };
     }
   }
 
-  #warnOnce(enhancer: object, { kind, cure, tool, exception }: Unfit): void {
+  #warnOnce(enhancer: object, { kind, hint, tool, exception }: Unfit): void {
     const key = enhancer.constructor === Object ? enhancer : enhancer.constructor;
     if (this.#unfit.has(key)) return;
     this.#unfit.add(key);
     const why = `${exception.message} (at the tool '${tool}')`;
-    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${cure}`);
+    this.#logger.warn(`The ${kind} ${enhancerName(enhancer)} cannot deal with tool calls: ${why}. ${hint}`);
   }
 }
 
@@ -404,44 +364,56 @@ function lastOf(value: unknown, { tool, context }: ToolCallInfo): unknown {
   return lastValue(value, tool.observesSignal ? undefined : context);
 }
 
-/** A method that is called with arguments, and what is kept of what it gives. */
-interface Invoked {
+/** The method of a call with its checked arguments, and how far it has come while its interceptors stand around it. */
+interface Method {
   readonly checked: unknown;
-  readonly returned: ReturnedValue;
+  progress: 'waiting' | 'begun' | 'returned' | 'threw';
+  /** What it returned, as its interceptors got it; the last value of an observable. */
+  returned?: { readonly value: unknown };
+  thrown?: unknown;
 }
 
-/** Something that was thrown, and how far the method had come. */
-interface Failure {
-  readonly exception: unknown;
-  readonly returned: ReturnedValue;
-}
-
-/** A guard that did not let a call pass, and why. */
-interface Objection {
-  readonly guard: CanActivate;
-  readonly exception: unknown;
+/** Stores in `method` what the work returns or throws. */
+async function followed(method: Method, work: () => Promise<unknown>): Promise<unknown> {
+  const next = (value: unknown): void => {
+    method.returned = { value };
+  };
+  const error = (thrown: unknown): void => {
+    method.progress = 'threw';
+    method.thrown = thrown;
+  };
+  try {
+    const value = await work();
+    method.progress = 'returned';
+    if (isObservable(value)) return value.pipe(tap({ next, error }));
+    next(value);
+    return value;
+  } catch (thrown) {
+    error(thrown);
+    throw thrown;
+  }
 }
 
 /** What is probably wrong where a guard finds nothing to read from. To let all tools pass must not be the first idea. */
-const GUARD_CURE =
+const GUARD_HINT =
   " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
 
 /** An enhancer that was written for HTTP and finds no response to write to. */
 interface Unfit {
   readonly kind: string;
-  readonly cure: string;
+  readonly hint: string;
   readonly tool: string;
   readonly exception: Error;
 }
 
 const UNFIT_FILTER = {
   kind: 'exception filter',
-  cure: "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;",
+  hint: "A tool call has no response; a filter that needs one begins with: if (host.getType<string>() === 'tool') throw exception;",
 };
 
 const UNFIT_INTERCEPTOR = {
   kind: 'interceptor',
-  cure: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
+  hint: "A tool call has no response, and no request where the run was given none; an interceptor that needs one begins with: if (context.getType<string>() === 'tool') return next.handle();",
 };
 
 type Filtered =
@@ -473,30 +445,34 @@ async function returnedValue(returned: unknown, context: ToolContext): Promise<u
 
 /**
  * What counts of what interceptors made of a method's result. An envelope for responses (`map((data) => ({ data }))`)
- * would hide acknowledgements and images from the model; it is taken off. A value that no longer fits the declared
- * `output` is told as what it is: no mistake of the method's.
+ * would hide acknowledgements and images from the model; it is removed. A value that no longer fits the declared
+ * `output` is an error that does not blame the method.
  */
-function mappedValue(value: unknown, { returned, tool, interceptors }: MappedParts): unknown {
-  if (!returned.isNot(value)) return value;
-  if (returned.isWrappedIn(value)) return returned.value;
+function mappedValue(value: unknown, { method, tool, interceptors }: MappedParts): unknown {
+  const { returned } = method;
+  if (returned !== undefined && returned.value === value) return value;
+  if (returned !== undefined && isToolResultLike(returned.value) && !ToolResult.is(value)) {
+    if (Object.values(Object(value)).includes(returned.value)) return returned.value;
+  }
   if (tool.output === undefined || tool.isOutputInferred || isToolResultLike(value)) return value;
   const { checkResult } = planOf(tool);
   const faults = checkResult?.(value) ?? [];
-  if (checkResult === undefined || faults.length === 0 || !returned.fits(checkResult)) return value;
+  const didFit = returned === undefined || checkResult?.(returned.value).length === 0;
+  if (faults.length === 0 || !didFit) return value;
   const names = [...new Set(interceptors.map(enhancerName))].join(', ');
-  const lines = [`A broken result came from tool '${tool.name}':`, ...listFaults(faults), changedBy(names)];
+  const lines = [
+    `A broken result came from tool '${tool.name}':`,
+    ...listFaults(faults),
+    `The method has run, and what it returned fits; one of its interceptors (${names}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`,
+  ];
   return failedResult('InvalidResult', lines.join('\n'));
 }
 
 /** What stands around a value that interceptors may have mapped. */
 interface MappedParts {
-  readonly returned: ReturnedValue;
+  readonly method: Method;
   readonly tool: ToolDefinition;
   readonly interceptors: readonly object[];
-}
-
-function changedBy(interceptors: string): string {
-  return `The method has run, and what it returned fits; one of its interceptors (${interceptors}) changed it. One that is about responses has to leave tools alone: if (context.getType<string>() === 'tool') return next.handle();`;
 }
 
 /** A filter's answer stands for a failure, unless it says otherwise with a `ToolResult` of its own. */
@@ -504,33 +480,6 @@ function filteredResult(answer: unknown, exception: unknown): ToolResult {
   if (ToolResult.is(answer)) return answer;
   const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
   return errorResult(filteredText(answer)).withError(error);
-}
-
-/** A failure of what stands around a method, after the method was begun. */
-interface FailedAround {
-  readonly tool: string;
-  readonly progress: 'begun' | 'returned';
-  /** What the model is told of it. */
-  readonly text: string;
-  readonly exception: unknown;
-}
-
-/** A result that does not let the model think that nothing has happened. */
-function failedAround({ tool, progress, text, exception }: FailedAround): ToolResult {
-  const happened =
-    progress === 'returned'
-      ? `The tool '${tool}' ran, but its result was lost afterwards: ${text}\nDo not repeat the call: its work is done.`
-      : `The tool '${tool}' had begun when its call failed: ${text}\nDo not repeat the call without looking: its work may be done.`;
-  return failedResult('ToolExecutionFailed', happened, exception);
-}
-
-/**
- * What a method throws to steer its call is no failure, and no business of exception filters; nor is the end of a
- * call that has been answered as aborted or timed out.
- */
-function passesFilters(thrown: unknown, context: ToolContext): boolean {
-  if (RetryToolCall.is(thrown) || thrown instanceof CallSuspended) return true;
-  return context instanceof CallContext && context.isStopped;
 }
 
 /** What an exception filter answered, as text for the model. */

@@ -26,8 +26,6 @@ interface CallerParts {
 type RequestedCall = Omit<ToolCallInfo, 'request'>;
 
 interface PreparedCall {
-  readonly target: CallTarget;
-  readonly context: ToolContext;
   readonly origin: CallOrigin;
   readonly opened: OpenedCall | Promise<OpenedCall>;
   /** The guards have let it pass. */
@@ -42,10 +40,8 @@ interface PreparedCall {
  */
 export class ToolCaller {
   readonly #parts: CallerParts;
-  /** The call that was asked about last: nearly always the one that is performed next. */
-  #latest: PreparedCall | undefined;
-  /** Those that wait. By target too: a tool may hand its context on to another tool, which has guards of its own. */
-  readonly #waiting = new WeakMap<CallTarget, WeakMap<ToolContext, PreparedCall>>();
+  /** By target too: a tool may hand its context on to another tool, which has guards of its own. */
+  readonly #prepared = new WeakMap<ToolContext, Map<CallTarget, PreparedCall>>();
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
@@ -67,18 +63,15 @@ export class ToolCaller {
     return this.#parts.running.call(requested, () => {
       const prepared = this.#callOf(target, requested);
       // What was allowed was allowed once: the next time with this context, the guards are asked again.
-      if (this.#latest === prepared) this.#latest = undefined;
-      else this.#waiting.get(target)?.delete(requested.context);
-      return prepared.origin.run(() => this.#perform(prepared, requested));
+      this.#prepared.get(requested.context)?.delete(target);
+      return prepared.origin.run(() => {
+        const { opened } = prepared;
+        const reason = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
+        if (reason === undefined && !(opened instanceof Promise))
+          return this.#parts.pipeline.perform(opened, requested.arguments);
+        return this.#performLater(prepared, requested, reason);
+      });
     });
-  }
-
-  #perform(prepared: PreparedCall, requested: RequestedCall): unknown {
-    const { opened } = prepared;
-    const reason = prepared.isAdmitted ? undefined : this.#ask(prepared, requested);
-    if (reason === undefined && !(opened instanceof Promise))
-      return this.#parts.pipeline.perform(opened, requested.arguments);
-    return this.#performLater(prepared, requested, reason);
   }
 
   async #performLater(
@@ -96,8 +89,11 @@ export class ToolCaller {
     const { opened } = prepared;
     const isAtOnce = !(opened instanceof Promise) && !this.#parts.visibility.isLimited;
     const reason = isAtOnce ? this.#parts.pipeline.refusal(opened) : this.#askLater(prepared, tool);
-    if (reason instanceof Promise) return reason.then((said) => admitted(prepared, said));
-    return admitted(prepared, reason);
+    const admit = (answer: string | undefined): string | undefined => {
+      prepared.isAdmitted = answer === undefined;
+      return answer;
+    };
+    return reason instanceof Promise ? reason.then(admit) : admit(reason);
   }
 
   async #askLater({ origin, opened }: PreparedCall, tool: ToolDefinition): Promise<string | undefined> {
@@ -116,23 +112,16 @@ export class ToolCaller {
 
   #callOf(target: CallTarget, requested: RequestedCall): PreparedCall {
     const { tool, arguments: checked, context } = requested;
-    const latest = this.#latest;
-    if (latest?.context === context && latest.target === target) return latest;
-    const prepared = this.#waiting.get(target)?.get(context);
-    if (prepared !== undefined) return prepared;
-    if (latest !== undefined) this.#keepWaiting(latest);
+    const ofContext = this.#prepared.get(context) ?? new Map<CallTarget, PreparedCall>();
+    this.#prepared.set(context, ofContext);
+    const known = ofContext.get(target);
+    if (known !== undefined) return known;
     const origin = this.#parts.requests.originOf(context);
     const call = { tool, arguments: checked, context, request: origin.request };
     const opened = origin.run(() => this.#prepare(target, call));
-    this.#latest = { target, context, origin, opened, isAdmitted: false };
-    return this.#latest;
-  }
-
-  #keepWaiting(prepared: PreparedCall): void {
-    const { target, context } = prepared;
-    const ofTarget = this.#waiting.get(target) ?? new WeakMap<ToolContext, PreparedCall>();
-    ofTarget.set(context, prepared);
-    this.#waiting.set(target, ofTarget);
+    const prepared = { origin, opened, isAdmitted: false };
+    ofContext.set(target, prepared);
+    return prepared;
   }
 
   /** At once, where the provider and all that stands around it are made once. */
@@ -140,24 +129,21 @@ export class ToolCaller {
     const { enhancers, requests } = this.#parts;
     try {
       const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
+      // Enhancers written for HTTP look for the request first; a tool call has no response.
+      const args = [call.request, undefined, undefined, call];
       const around = isStatic(target.wrapper) ? enhancers.staticOf(target) : undefined;
-      if (around === undefined) return this.#make(at, call);
-      return { at, around, call, args: handlerArguments(call), instance: target.wrapper.instance };
+      if (around !== undefined) return { at, around, call, args, instance: target.wrapper.instance };
+      return this.#make(at, call, args);
     } catch (exception) {
       return Promise.reject(exception);
     }
   }
 
-  async #make(at: TargetInContext, call: ToolCallInfo): Promise<OpenedCall> {
+  async #make(at: TargetInContext, call: ToolCallInfo, args: unknown[]): Promise<OpenedCall> {
     const instance = await instanceIn(at.target, at.contextId);
     const around = await this.#parts.enhancers.around(at);
-    return { at, around, call, args: handlerArguments(call), instance };
+    return { at, around, call, args, instance };
   }
-}
-
-function admitted(prepared: PreparedCall, reason: string | undefined): string | undefined {
-  prepared.isAdmitted = reason === undefined;
-  return reason;
 }
 
 /** Which tools a request sees, by the `visible` of the options: those of which it says `true`, and nothing else. */
@@ -194,12 +180,4 @@ export class ToolVisibility {
     const shown = await Promise.all(all.map((tool) => this.shows(request, tool)));
     return all.filter((_tool, index) => !shown[index]).map(({ name }) => name);
   }
-}
-
-/**
- * The arguments that guards, interceptors and filters see. The request comes first, where those written for
- * HTTP look for it (`switchToHttp().getRequest()`); a tool call has no response.
- */
-function handlerArguments(call: ToolCallInfo): unknown[] {
-  return [call.request, undefined, undefined, call];
 }
