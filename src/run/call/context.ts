@@ -201,7 +201,7 @@ export interface CallHooks {
 }
 
 /** Hears why a call was stopped. */
-export type StopListener = (reason: unknown) => void;
+type StopListener = (reason: unknown) => void;
 
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
 export class CallContext extends ToolContext {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Job, JobEngine } from '../../core/contract/job-engine.js';
-import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
+import { keepsJobs } from '../../core/contract/job-store.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
 import {
@@ -10,6 +10,7 @@ import {
   refuseOptions,
   ToolDeclarationError,
 } from '../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   type NodeRequest,
   rawResponseOf,
@@ -111,8 +112,8 @@ export class ApplicationFleet {
    * it does of these. `logger` hears of it where the application has given none.
    */
   work(logger?: Logger): readonly string[] {
-    const { options, registry } = this.#parts;
-    const { store, engine, worker, logger: own } = options;
+    const { options, registry, runs } = this.#parts;
+    const { store, engine, worker, leaseMs, logger: own } = options;
     this.#logger = own ?? logger ?? this.#logger;
     const works: string[] = [];
     if (keepsConversations(store)) {
@@ -120,11 +121,24 @@ export class ApplicationFleet {
       works.push('conversations');
     }
     if (engine !== undefined && keepsJobs(store)) {
-      this.#jobs ??= this.#doJobs(engine, store);
+      const { jobScope = ({ scope }: Job) => this.#scopeOfOwner(scope.owner) } = options;
+      this.#jobs ??= new BackgroundJobs({
+        engine,
+        store,
+        logger: this.#logger,
+        tools: registry,
+        jobScope: async (job) => runs.scopeApart(await jobScope(job)),
+      });
       works.push(jobWork(registry.tools()));
     }
     if (CHECKPOINT_STORE.accepts(store)) {
-      this.#recovery ??= this.#recover(store as CheckpointStore);
+      this.#recovery ??= new RunRecovery({
+        store: store as CheckpointStore,
+        left: runs.leaving,
+        logger: this.#logger,
+        leaseMs,
+        ...this.recovery,
+      });
       works.push('runs');
     }
     return works;
@@ -153,46 +167,21 @@ export class ApplicationFleet {
   #open(store: ConversationsStore, given: Pick<ConversationsOptions, 'takesTurns'>): Conversations {
     const { options, runs } = this.#parts;
     const { conversations: { systemPrompt, ...settings } = {}, leaseMs, engine } = options;
-    const prompt = systemPrompt === undefined ? {} : { systemPrompt };
+    const prompt = withoutUndefined({ systemPrompt });
     return new Conversations({
       store,
       logger: this.#logger,
       ...given,
       ...settings,
-      ...(leaseMs === undefined ? {} : { leaseMs }),
-      // The application does its jobs itself: each in the scope that `jobScope` says.
-      ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
+      leaseMs,
+      // The application does its jobs itself: each in the scope that `jobScope` returns.
+      engine,
+      jobConcurrency: engine && 0,
       config: async (turn) => {
         const { config } = await runs.apart(await this.#scopeOfTurn(turn));
         return { ...turnConfigOf(config), ...prompt };
       },
       scope: async (turn) => (await runs.apart(await this.#scopeOfTurn(turn))).scope,
-    });
-  }
-
-  #doJobs(engine: JobEngine, store: StoreWithJobs): BackgroundJobs {
-    const { options, registry, runs } = this.#parts;
-    const { jobScope } = options;
-    const scopeOf = async (job: Job): Promise<OwnerScope> =>
-      jobScope === undefined ? this.#scopeOfOwner(job.scope.owner) : jobScope(job);
-    return new BackgroundJobs({
-      engine,
-      store,
-      logger: this.#logger,
-      tools: registry,
-      jobScope: async (job) => runs.scopeApart(await scopeOf(job)),
-    });
-  }
-
-  #recover(store: CheckpointStore): RunRecovery {
-    const { options, runs } = this.#parts;
-    const { leaseMs } = options;
-    return new RunRecovery({
-      store,
-      left: runs.leaving,
-      logger: this.#logger,
-      ...(leaseMs === undefined ? {} : { leaseMs }),
-      ...this.recovery,
     });
   }
 
@@ -288,7 +277,7 @@ class ApplicationChats {
     const { logger = nestLogger(), chat } = options;
     const handler = createChatHandler({
       ...chat,
-      ...(protocol === undefined ? {} : { protocol }),
+      protocol,
       logger,
       conversations: conversations(),
       authenticate: (asked) => this.#asked.get(asked)?.owner,

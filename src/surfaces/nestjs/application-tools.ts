@@ -4,6 +4,7 @@ import type { ClassType } from '../../core/contract/declaration.js';
 import type { InjectionToken, InstanceResolver } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
 import type { ToolEntry } from '../../run/call/plan.js';
 import { type RegisteredTool, readTool, WritableToolTable } from '../../run/call/registration.js';
@@ -31,14 +32,14 @@ interface FoundHandler extends PlannedHandler {
 
 /** What was found, and everything that is wrong with it. */
 interface FoundTools {
-  readonly handlers: readonly FoundHandler[];
+  readonly handlers: FoundHandler[];
   /** Tools without a class. */
-  readonly given: readonly RegisteredTool[];
-  readonly faults: readonly AuthorFault[];
+  readonly given: RegisteredTool[];
+  readonly faults: AuthorFault[];
   /** Generated descriptions that no longer fit their class. */
-  readonly misfits: readonly AuthorFault[];
+  readonly misfits: AuthorFault[];
   /** What works and is probably not meant. */
-  readonly warnings: readonly AuthorFault[];
+  readonly warnings: AuthorFault[];
 }
 
 /** Finds the tools of an application's providers and controllers, each once. */
@@ -60,14 +61,12 @@ class ToolFinder {
    * factories are left aside even where they were quick, so that the order of the tools does not depend on it.
    */
   find(isEverythingMade: boolean): FoundTools {
-    const found = this.#candidates(isEverythingMade).map((wrapper) => this.#read(wrapper));
-    return {
-      handlers: found.flatMap(({ handlers }) => handlers),
-      given: found.flatMap(({ given }) => given),
-      faults: found.flatMap(({ faults }) => faults),
-      misfits: found.flatMap(({ misfits }) => misfits),
-      warnings: found.flatMap(({ warnings }) => warnings),
-    };
+    const found: FoundTools = { handlers: [], given: [], faults: [], misfits: [], warnings: [] };
+    for (const wrapper of [...this.#discovery.getProviders(), ...this.#discovery.getControllers()]) {
+      const isKnowable = isEverythingMade ? isMade(wrapper) : !(wrapper.isFactory || wrapper.async);
+      if (isKnowable && !wrapper.isAlias && !this.#seen.has(wrapper)) this.#read(wrapper, found);
+    }
+    return found;
   }
 
   /** Tools without a class; their faults and names are looked at as those of the providers are. */
@@ -83,42 +82,29 @@ class ToolFinder {
     return loadedToolClasses().filter((declaring) => !this.#classes.has(declaring));
   }
 
-  #candidates(isEverythingMade: boolean): readonly InstanceWrapper[] {
-    const wrappers = [...this.#discovery.getProviders(), ...this.#discovery.getControllers()];
-    return wrappers.filter((wrapper) => {
-      const isKnowable = isEverythingMade ? isMade(wrapper) : !(wrapper.isFactory || wrapper.async);
-      return isKnowable && !wrapper.isAlias && !this.#seen.has(wrapper);
-    });
-  }
-
-  #read(wrapper: InstanceWrapper): FoundTools {
+  #read(wrapper: InstanceWrapper, found: FoundTools): void {
     this.#seen.add(wrapper);
     const { host: module, instance } = wrapper;
-    const none: FoundTools = { handlers: [], given: [], faults: [], misfits: [], warnings: [] };
-    if (module === undefined) return none;
+    if (module === undefined) return;
     if (instance instanceof FeatureTools) {
-      const { tools } = instance;
-      return { ...none, given: tools, faults: this.check(tools, 'ToolwrightModule.forFeature') };
+      found.given.push(...instance.tools);
+      found.faults.push(...this.check(instance.tools, 'ToolwrightModule.forFeature'));
+      return;
     }
-    const toolClass = toolClassOf(wrapper);
-    if (toolClass === undefined) return none;
+    // A stand-in of another shape may serve what is provided as a class.
+    const toolClass = [ownClass(wrapper), wrapper.token].find(declaresTools);
+    if (toolClass === undefined) return;
     for (const ancestor of lineage(toolClass))
       this.#classes.add((ancestor.prototype?.constructor ?? ancestor) as ClassType);
     const { handlers, faults, misfits, warnings } = planProvider(toolClass);
-    const provider = module.name;
-    return {
-      ...none,
-      misfits,
-      warnings,
-      handlers: handlers.map((handler) => ({ ...handler, host: { wrapper, module } })),
-      faults: [
-        ...faults,
-        ...injectionFaults(toolClass, wrapper),
-        ...handlers.flatMap(({ planned: { key, name } }) =>
-          this.#claim(name, `${toolClass.name}.${String(key)} (in ${provider})`),
-        ),
-      ],
-    };
+    found.handlers.push(...handlers.map((handler) => ({ ...handler, host: { wrapper, module } })));
+    found.misfits.push(...misfits);
+    found.warnings.push(...warnings);
+    found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
+    for (const { planned } of handlers) {
+      const place = `${toolClass.name}.${String(planned.key)} (in ${module.name})`;
+      found.faults.push(...this.#claim(planned.name, place));
+    }
   }
 
   #claim(name: string, place: string): readonly AuthorFault[] {
@@ -144,14 +130,7 @@ export class FeatureTools {
   }
 }
 
-/**
- * The class that declares the tools of a provider: its own class, the class of what a factory made (seen
- * through proxies), or the class that it is provided as, where a stand-in of another shape serves it.
- */
-function toolClassOf(wrapper: InstanceWrapper): ClassType | undefined {
-  return [ownClass(wrapper), wrapper.token].find(declaresTools);
-}
-
+/** The class of a provider, or of what a factory made, seen through proxies. */
 function ownClass(wrapper: InstanceWrapper): unknown {
   if (!wrapper.isNotMetatype) return wrapper.metatype;
   const { instance, token }: { readonly instance: unknown; readonly token: unknown } = wrapper;
@@ -159,7 +138,7 @@ function ownClass(wrapper: InstanceWrapper): unknown {
   const prototype: unknown = Object.getPrototypeOf(instance);
   // The prototype names the class within, where a class decorator has put a proxy around it.
   if (typeof token === 'function' && token.prototype === prototype) return token;
-  return typeof prototype === 'object' && prototype !== null ? prototype.constructor : undefined;
+  return Object(prototype).constructor;
 }
 
 function declaresTools(candidate: unknown): candidate is ClassType {
@@ -172,7 +151,8 @@ function declaresTools(candidate: unknown): candidate is ClassType {
  */
 function injectionFaults(toolClass: ClassType, wrapper: InstanceWrapper): readonly AuthorFault[] {
   if (wrapper.isNotMetatype || wrapper.metatype !== toolClass) return [];
-  const wanted = parameterCount(toolClass);
+  // Parameters without defaults of the constructor that runs: a class without its own runs that of its base.
+  const wanted = lineage(toolClass).findLast(declaresConstructor)?.length ?? 0;
   if (injectedParameters(toolClass) >= wanted) return [];
   return [
     {
@@ -185,12 +165,6 @@ function injectionFaults(toolClass: ClassType, wrapper: InstanceWrapper): readon
       fix: '@Injectable() before the class; or @Inject(OrderService) before each parameter; a parameter that may be left out needs a default',
     },
   ];
-}
-
-/** Parameters without defaults of the constructor that is run: a class without one of its own runs its base's. */
-function parameterCount(toolClass: ClassType): number {
-  const own = [...lineage(toolClass)].reverse().find(declaresConstructor);
-  return own?.length ?? 0;
 }
 
 function declaresConstructor(target: ClassType): boolean {
@@ -325,15 +299,12 @@ export class ApplicationTools {
   #decide(request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
     const target = this.#targets.get(request.tool);
     if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
+    const decide = (reason: string | undefined): PolicyDecision | Promise<PolicyDecision> => {
+      if (reason !== undefined) return { allow: false, reason };
+      return this.#policy ? this.#policy(request) : true;
+    };
     const reason = this.#parts.caller.refusal(target, request);
-    return reason instanceof Promise
-      ? reason.then((later) => this.#decideAfter(later, request))
-      : this.#decideAfter(reason, request);
-  }
-
-  #decideAfter(reason: string | undefined, request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
-    if (reason !== undefined) return { allow: false, reason };
-    return this.#policy ? this.#policy(request) : true;
+    return reason instanceof Promise ? reason.then(decide) : decide(reason);
   }
 }
 
@@ -353,6 +324,9 @@ interface ApplicationParts {
  */
 export function createApplicationTools(parts: ApplicationParts): ApplicationTools {
   const { options, caller, tasks, discovery, moduleRef, modules } = parts;
+  const ofRegistry = Object.entries(withoutUndefined(options)).filter(([key]) =>
+    Object.hasOwn(REGISTRY_RULES, key),
+  );
   const tools = new ApplicationTools({
     caller,
     finder: new ToolFinder(discovery),
@@ -362,7 +336,7 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
       logger: nestLogger(),
       // Nest's own logger prints every level unless it is told otherwise.
       logArguments: false,
-      ...registryOptions(options),
+      ...Object.fromEntries(ofRegistry),
       describeError: createErrorDescriber(options),
       tasks,
     },
@@ -370,13 +344,6 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
   });
   tools.discover(false, options.tools);
   return tools;
-}
-
-function registryOptions(options: ToolwrightModuleOptions): ToolRegistryOptions {
-  const given = Object.entries(options).filter(
-    ([key, value]) => Object.hasOwn(REGISTRY_RULES, key) && value !== undefined,
-  );
-  return Object.fromEntries(given);
 }
 
 /** What the table asks of the tools that get into it. */

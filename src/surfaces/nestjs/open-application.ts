@@ -2,10 +2,10 @@ import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { JobEngine } from '../../core/contract/job-engine.js';
 import type { Logger } from '../../core/contract/ports.js';
-import { ToolRegistry } from '../../run/call/tool-registry.js';
+import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { InspectorOptions } from '../inspector/options.js';
-import { ApplicationFleet, holdingBack } from './application-fleet.js';
-import { ApplicationInspector } from './application-inspector.js';
+import { Application } from './application.js';
+import { type ApplicationFleet, holdingBack } from './application-fleet.js';
 
 /** The root module of an application. */
 export type NestModule = Type | DynamicModule;
@@ -32,12 +32,15 @@ export async function openApplication(module: NestModule): Promise<OpenApplicati
     NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'], abortOnError: false }),
   );
   try {
-    const registry = application.get(ToolRegistry, { strict: false });
-    const fleet = application.get(ApplicationFleet, { strict: false });
-    const inspection = application.get(ApplicationInspector, { strict: false }).inspection();
-    const { recovery, engine } = fleet;
-    const close = () => application.close();
-    return { registry, engine, inspection, recovery, work: (logger) => fleet.work(logger), close };
+    const { tools, fleet, inspector } = application.get(Application, { strict: false });
+    return {
+      registry: tools.registry,
+      engine: fleet.engine,
+      inspection: inspector.inspection(),
+      recovery: fleet.recovery,
+      work: (logger) => fleet.work(logger),
+      close: () => application.close(),
+    };
   } catch {
     await application.close();
     throw new Error(

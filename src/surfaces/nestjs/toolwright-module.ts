@@ -13,28 +13,17 @@ import {
   type Type,
   UseGuards,
 } from '@nestjs/common';
-import {
-  APP_INTERCEPTOR,
-  ApplicationConfig,
-  DiscoveryModule,
-  DiscoveryService,
-  ModuleRef,
-  ModulesContainer,
-} from '@nestjs/core';
+import { APP_INTERCEPTOR, DiscoveryModule, ModuleRef, ModulesContainer } from '@nestjs/core';
 import type { ClassType } from '../../core/contract/declaration.js';
 import { type AuthorFault, checkOptions, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { FILLED_TEXT, LIST, oneOf, optionTable, protecting } from '../../core/kernel/options.js';
 import { toolMethods } from '../../core/metadata/class-record.js';
-import { createRedaction } from '../../run/call/redact.js';
 import type { RegisteredTool } from '../../run/call/registration.js';
 import { TaskQueue } from '../../run/call/task-queue.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
-import { ApplicationFleet, type ChatRequestOptions } from './application-fleet.js';
-import { ApplicationInspector } from './application-inspector.js';
-import { ApplicationRuns } from './application-runs.js';
-import { ApplicationTools, createApplicationTools, FeatureTools } from './application-tools.js';
-import { RunningCalls } from './calls.js';
-import { Enhancers } from './enhancers.js';
+import { Application, ApplicationParts, MODULE_OPTIONS } from './application.js';
+import type { ApplicationFleet, ChatRequestOptions } from './application-fleet.js';
+import { FeatureTools } from './application-tools.js';
 import { RegisteredTools } from './handlers.js';
 import { destroyFirst } from './nest-internals.js';
 import {
@@ -47,16 +36,11 @@ import {
   type ToolwrightModuleOptions,
   type ToolwrightOptionsFactory,
 } from './options.js';
-import { CallPipeline, createErrorDescriber } from './pipeline.js';
 import { RequestContexts, RequestInterceptor } from './requests.js';
-import { ToolCaller, ToolVisibility } from './tool-caller.js';
 import { ToolwrightService } from './toolwright-service.js';
 
 /** Token of the options as they were given, or as a factory made them. */
 const GIVEN_OPTIONS = Symbol('toolwright.given-options');
-
-/** Token of the checked options of an application's `ToolwrightModule`. */
-const MODULE_OPTIONS = Symbol('toolwright.module-options');
 
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
@@ -88,7 +72,7 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   readonly #limitMs: number;
 
   constructor(
-    @Inject(ApplicationFleet) fleet: ApplicationFleet,
+    @Inject(Application) { fleet }: Application,
     @Inject(MODULE_OPTIONS) options: ToolwrightModuleOptions,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
@@ -216,81 +200,20 @@ const PROVIDERS: Provider[] = [
     inject: [MODULE_OPTIONS],
   },
   {
-    provide: RunningCalls,
-    useFactory: (tasks: TaskQueue) => new RunningCalls(tasks),
-    inject: [TaskQueue],
-  },
-  {
     provide: RequestContexts,
     useFactory: (modules: ModuleRef) => new RequestContexts(modules),
     inject: [ModuleRef],
   },
+  ApplicationParts,
   {
-    provide: Enhancers,
-    useFactory: (modules: ModulesContainer, config: ApplicationConfig) => new Enhancers(modules, config),
-    inject: [ModulesContainer, ApplicationConfig],
-  },
-  {
-    provide: ToolVisibility,
-    useFactory: (options: ToolwrightModuleOptions) => new ToolVisibility(options),
-    inject: [MODULE_OPTIONS],
-  },
-  {
-    provide: ToolCaller,
-    useFactory: (
-      options: ToolwrightModuleOptions,
-      enhancers: Enhancers,
-      ...[requests, running, visibility]: [RequestContexts, RunningCalls, ToolVisibility]
-    ) => {
-      const pipeline = new CallPipeline(
-        enhancers,
-        createErrorDescriber(options),
-        createRedaction(options.redact),
-      );
-      return new ToolCaller({ enhancers, requests, running, pipeline, visibility });
-    },
-    inject: [MODULE_OPTIONS, Enhancers, RequestContexts, RunningCalls, ToolVisibility],
-  },
-  {
-    provide: ApplicationTools,
-    useFactory: (
-      options: ToolwrightModuleOptions,
-      caller: ToolCaller,
-      ...[tasks, discovery, moduleRef, modules]: [TaskQueue, DiscoveryService, ModuleRef, ModulesContainer]
-    ) => createApplicationTools({ options, caller, tasks, discovery, moduleRef, modules }),
-    inject: [MODULE_OPTIONS, ToolCaller, TaskQueue, DiscoveryService, ModuleRef, ModulesContainer],
+    provide: Application,
+    useFactory: (parts: ApplicationParts) => new Application(parts),
+    inject: [ApplicationParts],
   },
   {
     provide: ToolRegistry,
-    useFactory: ({ registry }: ApplicationTools) => registry,
-    inject: [ApplicationTools],
-  },
-  {
-    provide: ApplicationRuns,
-    useFactory: (
-      options: ToolwrightModuleOptions,
-      registry: ToolRegistry,
-      ...[requests, running, modules, visibility]: [RequestContexts, RunningCalls, ModuleRef, ToolVisibility]
-    ) => new ApplicationRuns({ options, registry, requests, running, modules, visibility }),
-    inject: [MODULE_OPTIONS, ToolRegistry, RequestContexts, RunningCalls, ModuleRef, ToolVisibility],
-  },
-  {
-    provide: ApplicationFleet,
-    useFactory: (
-      options: ToolwrightModuleOptions,
-      registry: ToolRegistry,
-      ...[runs, running]: [ApplicationRuns, RunningCalls]
-    ) => new ApplicationFleet({ options, registry, runs, running }),
-    inject: [MODULE_OPTIONS, ToolRegistry, ApplicationRuns, RunningCalls],
-  },
-  {
-    provide: ApplicationInspector,
-    useFactory: (
-      options: ToolwrightModuleOptions,
-      registry: ToolRegistry,
-      ...[runs, enhancers]: [ApplicationRuns, Enhancers]
-    ) => new ApplicationInspector({ options, registry, runs, enhancers }),
-    inject: [MODULE_OPTIONS, ToolRegistry, ApplicationRuns, Enhancers],
+    useFactory: ({ tools }: Application) => tools.registry,
+    inject: [Application],
   },
   ToolwrightService,
   {
@@ -300,18 +223,13 @@ const PROVIDERS: Provider[] = [
   },
 ];
 
-/** Everything that an application has once: the registry, the loop, and what calls its tools. */
+/** Holds everything that an application has once. */
 @Module({})
 class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
-  readonly #tools: ApplicationTools;
-  readonly #inspector: ApplicationInspector;
+  readonly #application: Application;
 
-  constructor(
-    @Inject(ApplicationTools) tools: ApplicationTools,
-    @Inject(ApplicationInspector) inspector: ApplicationInspector,
-  ) {
-    this.#tools = tools;
-    this.#inspector = inspector;
+  constructor(@Inject(Application) application: Application) {
+    this.#application = application;
   }
 
   static from({ providers, imports = [] }: OptionsSource): DynamicModule {
@@ -320,29 +238,22 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
       global: true,
       imports: [DiscoveryModule, ...imports],
       providers: [...providers, ...PROVIDERS],
-      exports: [
-        ToolRegistry,
-        ToolwrightService,
-        TaskQueue,
-        ApplicationFleet,
-        ApplicationInspector,
-        MODULE_OPTIONS,
-      ],
+      exports: [ToolRegistry, ToolwrightService, TaskQueue, Application, MODULE_OPTIONS],
     };
   }
 
   /** Global modules come first: by the time that other hooks run, every tool is there. */
   async onModuleInit(): Promise<void> {
-    await this.#tools.complete();
+    await this.#application.tools.complete();
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.#inspector.begin();
+    await this.#application.inspector.begin();
   }
 
   /** What is held is let go, so that it can end. */
   async onModuleDestroy(): Promise<void> {
-    await this.#inspector.end();
+    await this.#application.inspector.end();
   }
 }
 

@@ -10,9 +10,9 @@ import { checkRun, readResume } from '../../run/loop/options.js';
 import { resumeWith } from '../../run/loop/resume.js';
 import { driveRun, resumeToolLoop } from '../../run/loop/run.js';
 import { driveStoredRun, STORED_RUN } from '../../run/loop/stored-run.js';
-import { ApplicationFleet, type ChatRequestOptions } from './application-fleet.js';
-import { ApplicationRuns, type OwnerAnswer } from './application-runs.js';
-import { ApplicationTools } from './application-tools.js';
+import { Application } from './application.js';
+import type { ChatRequestOptions } from './application-fleet.js';
+import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 
 /**
@@ -39,18 +39,14 @@ import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions }
  */
 @Injectable()
 export class ToolwrightService {
-  readonly #runs: ApplicationRuns;
-  readonly #tools: ApplicationTools;
-  readonly #fleet: ApplicationFleet;
+  readonly #application: Application;
 
-  constructor(
-    @Inject(ApplicationRuns) runs: ApplicationRuns,
-    @Inject(ApplicationTools) tools: ApplicationTools,
-    @Inject(ApplicationFleet) fleet: ApplicationFleet,
-  ) {
-    this.#runs = runs;
-    this.#tools = tools;
-    this.#fleet = fleet;
+  constructor(@Inject(Application) application: Application) {
+    this.#application = application;
+  }
+
+  get #runs(): ApplicationRuns {
+    return this.#application.runs;
   }
 
   /**
@@ -70,7 +66,7 @@ export class ToolwrightService {
    * ```
    */
   get conversations(): Conversations {
-    return this.#fleet.conversations;
+    return this.#application.fleet.conversations;
   }
 
   /**
@@ -94,7 +90,7 @@ export class ToolwrightService {
    * ```
    */
   chat(request: object, options: ChatRequestOptions = {}): Promise<Response | undefined> {
-    return this.#fleet.chats.answer(request, options);
+    return this.#application.fleet.chats.answer(request, options);
   }
 
   /** `runToolLoop` over the application's tools. */
@@ -228,7 +224,7 @@ export class ToolwrightService {
    * ```
    */
   async discover(): Promise<void> {
-    await this.#tools.complete();
+    await this.#application.tools.complete();
   }
 
   async #resumption(state: RunState | undefined, options: AnswerOptions) {
