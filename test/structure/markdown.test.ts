@@ -5,6 +5,7 @@ import { isThere, listFiles, readManifest, readText } from './repository.js';
 /** Commands of npm itself that a README may name. */
 const NPM_COMMANDS = new Set([
   'ci',
+  'create',
   'install',
   'pkg',
   'i',

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { createChatHandler } from 'toolwright/chat';
+import { SqliteRunStore } from 'toolwright/stores';
+import { type ChosenModel, chooseModel } from './model.js';
+import { tools } from './tools.js';
+
+const SESSION = /(?:^|; )session=([0-9a-f-]{36})/;
+
+/** The chat at `/api/chat`, kept in an SQLite file, and the built page at `/`. */
+export async function createChatServer({
+  path,
+  model,
+}: {
+  readonly path: string;
+  readonly model?: ChosenModel;
+}) {
+  const chat = createChatHandler({
+    ...(model ?? (await chooseModel())),
+    tools,
+    store: new SqliteRunStore({ path }),
+    systemPrompt: 'You help customers of a tea shop. Answer briefly.',
+    // Every browser has its own chats. Replace this by the sign-in of your application.
+    authenticate: (request) => {
+      const [, session] = SESSION.exec(request.headers.get('cookie') ?? '') ?? [];
+      return session === undefined ? undefined : { user: session };
+    },
+  });
+  const server: Server = createServer((request, response) => {
+    if (request.url?.startsWith('/api/chat')) chat.node(request, response);
+    else void servePage(request, response);
+  });
+  return {
+    server,
+    close: async () => {
+      await chat.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+
+async function servePage({ url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname } = new URL(url, 'http://localhost');
+  const file = pathname === '/' ? 'index.html' : normalize(pathname).replace(/^(\.\.[/\\])+/, '');
+  if (!SESSION.test(headers.cookie ?? ''))
+    response.setHeader('set-cookie', `session=${randomUUID()}; Path=/; HttpOnly; SameSite=Lax`);
+  try {
+    const content = await readFile(join(import.meta.dirname, '..', 'dist', file));
+    response
+      .writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' })
+      .end(content);
+  } catch {
+    response.writeHead(404).end('Not found');
+  }
+}

@@ -1,0 +1,163 @@
+// `npm run test:templates`: creates a project from each template of create-toolwright with the packed packages, runs
+// its tests, starts it and uses it. Words choose templates: `npm run test:templates -- nest`.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+/** How each template is used once it has started. */
+const USES = {
+  basic: (folder) => expectText(npm(folder, ['start', '--silent']), 'Ada Lovelace'),
+  agent: (folder) => expectText(npm(folder, ['start', '--silent']), 'Order tea before Friday'),
+  mcp: (folder) =>
+    whileStarted(folder, async (url) => {
+      const initialize = {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'initialize',
+        params: {
+          protocolVersion: '2025-11-25',
+          capabilities: {},
+          clientInfo: { name: 'test', version: '1' },
+        },
+      };
+      const headers = { accept: 'application/json, text/event-stream' };
+      expectText(await post(`${url}/mcp`, initialize, headers), '"name":"library"');
+    }),
+  chat: (folder) =>
+    whileStarted(folder, async (url) => {
+      const page = await fetch(url);
+      expectText(await page.text(), '<div id="root">');
+      const prompt = {
+        id: 'chat-1',
+        messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Refund order "ord_1"' }] }],
+      };
+      const cookie = page.headers.getSetCookie()[0].split(';')[0];
+      expectText(await post(`${url}/api/chat`, prompt, { cookie }), 'tool-approval-request');
+    }),
+  nest: (folder) =>
+    whileStarted(folder, async (url) => {
+      const prompt = { text: 'Find the customers named "Ada".' };
+      expectText(await post(`${url}/runs`, prompt, { authorization: 'Bearer ada' }), 'Ada Lovelace');
+    }),
+};
+
+const words = process.argv.slice(2);
+const base = mkdtempSync(join(tmpdir(), 'toolwright-templates-'));
+let failed = 0;
+try {
+  const toolwright = pack(ROOT, 'toolwright');
+  run(base, 'tar', ['-xzf', pack(join(ROOT, 'create'), 'create')]);
+  for (const template of Object.keys(USES).filter((name) => words.length === 0 || words.includes(name)))
+    await tryTemplate(template, toolwright);
+} finally {
+  rmSync(base, { recursive: true, force: true });
+}
+console.log(failed === 0 ? 'all templates work' : `${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+async function tryTemplate(template, toolwright) {
+  const folder = join(base, `my-${template}`);
+  const steps = {
+    create: () => {
+      run(base, process.execPath, ['package/index.mjs', `my-${template}`, '--template', template]);
+      const manifest = join(folder, 'package.json');
+      const text = readFileSync(manifest, 'utf8');
+      writeFileSync(manifest, text.replace(/"toolwright": "[^"]+"/, `"toolwright": "file:${toolwright}"`));
+    },
+    'npm install': () => npm(folder, ['install', '--no-audit', '--no-fund', '--prefer-offline']),
+    'npm test': () => expectText(npm(folder, ['test']), 'fail 0'),
+    'npm run typecheck': () => npm(folder, ['run', '--if-present', 'typecheck']),
+    'npm start': () => USES[template](folder),
+  };
+  for (const [name, step] of Object.entries(steps)) {
+    try {
+      await step();
+      console.log(`✓ ${template}: ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`✗ ${template}: ${name}\n${error.message.replaceAll(/^/gm, '    ')}`);
+      return;
+    }
+  }
+}
+
+/** Starts a project on a free port, and stops it after `use`. */
+async function whileStarted(folder, use) {
+  const port = await freePort();
+  const server = spawn('npm', ['start', '--silent'], {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: '1', PORT: String(port) },
+    detached: true,
+  });
+  let output = '';
+  for (const stream of [server.stdout, server.stderr]) stream.on('data', (chunk) => (output += chunk));
+  try {
+    const url = `http://127.0.0.1:${port}`;
+    while (!(await fetch(url).then(Boolean, () => false))) {
+      if (server.exitCode !== null) throw new Error('it ended before it listened');
+      await delay(100);
+    }
+    await use(url);
+  } catch (error) {
+    throw new Error(`${error.message}\n${output}`);
+  } finally {
+    // npm and the program that it started are one group.
+    if (server.exitCode === null) {
+      process.kill(-server.pid, 'SIGTERM');
+      await once(server, 'exit');
+    }
+  }
+}
+
+async function post(url, body, headers) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return response.text();
+}
+
+function expectText(text, expected) {
+  if (!text.includes(expected)) throw new Error(`expected ${expected} in:\n${text}`);
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Packs a package, and returns the path of the archive. */
+function pack(folder, name) {
+  const target = join(base, `packed-${name}`);
+  mkdirSync(target);
+  npm(folder, ['pack', '--ignore-scripts', '--silent', '--pack-destination', target]);
+  return join(target, readdirSync(target)[0]);
+}
+
+function npm(folder, args) {
+  return run(folder, 'npm', args);
+}
+
+/** The output of a program; throws with the output if the program fails. */
+function run(cwd, program, args) {
+  const env = { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', CI: 'true' };
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    cwd,
+    env,
+    input: '',
+    encoding: 'utf8',
+  });
+  if (status === 0) return stdout + stderr;
+  throw new Error(`${program} ${args.join(' ')} ended with ${error?.message ?? status}\n${stdout}${stderr}`);
+}
