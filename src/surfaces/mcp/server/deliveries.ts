@@ -7,7 +7,7 @@ interface ResponseWatcher {
   /** Called once, when the body has been read to the end or is not wanted any more. */
   readonly onEnd?: () => void;
   /** What is put before the body. */
-  readonly first?: Uint8Array;
+  readonly first?: Uint8Array | undefined;
   /** Aborted when the client is gone: adapters may notice that no earlier than at the next chunk. */
   readonly signal: AbortSignal;
 }

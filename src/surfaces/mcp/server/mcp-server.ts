@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { finished, PassThrough, type Readable } from 'node:stream';
+import { finished, PassThrough } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   createMcpHandler,
@@ -9,7 +9,6 @@ import {
   type McpHandlerRequestOptions,
   type McpHttpHandler,
   type McpServer,
-  type McpServerFactory,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
@@ -32,7 +31,8 @@ import {
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
-import { createSdkServer, principalOf, type RegistryMcpServer, type ServedTools } from './serve-call.js';
+import { principalOf, type ServedTools } from './request.js';
+import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
 import { ToolLists } from './tool-lists.js';
 
 const DEFAULTS: Required<McpSessionOptions> = {
@@ -49,10 +49,7 @@ interface HttpSessionsParts {
   readonly deliveries: Deliveries;
 }
 
-/**
- * The 2025-11-25 clients over HTTP. Each has its own session, which ends by the client, by silence, or all at
- * once.
- */
+/** The sessions of 2025-11-25 clients over HTTP. */
 class HttpSessions {
   readonly #options: McpServerOptions;
   readonly #limits: Required<McpSessionOptions>;
@@ -74,19 +71,14 @@ class HttpSessions {
 
   async fetch(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     const id = request.headers.get('mcp-session-id');
-    const http = options.authInfo ? { authInfo: options.authInfo } : {};
-    const principal = principalOf(this.#options, { http });
+    const { authInfo } = options;
+    const principal = principalOf(this.#options, authInfo);
     if (id === null) return this.#begin(principal, request, options);
     const session = this.#sessions.get(id);
-    // Somebody else's session is none: its id alone opens nothing.
+    // The session of another principal looks as if it did not exist.
     if (session === undefined || session.principal !== principal)
       return refuseRequest(404, 'Session not found');
     return session.handle(request, options);
-  }
-
-  /** Resolves when no answer waits for a client that is expected to come back for it. */
-  async collected(): Promise<void> {
-    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
   }
 
   async close(): Promise<void> {
@@ -98,20 +90,18 @@ class HttpSessions {
     if (!METHODS.includes(request.method))
       return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
-    if (this.#isClosed) return refuseRequest(503, 'The server is closed');
-    if (!this.#makeRoom(options.authInfo && principal))
+    if (this.#isClosed) return refuseClosed();
+    if (!this.#freePlace(options.authInfo && principal))
       return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
-    const { idleMs, replay } = this.#limits;
-    const session = new HttpSession({
+    const session: HttpSession = new HttpSession({
+      ...this.#limits,
       server: this.#parts.connect(),
       deliveries: this.#parts.deliveries,
       principal,
-      idleMs,
-      replay,
       maxRequestBytes: this.#options.maxRequestBytes,
-      onOpen: (id, opened) => {
-        this.#beginning.delete(opened);
-        this.#sessions.set(id, opened);
+      onOpen: (id) => {
+        this.#beginning.delete(session);
+        this.#sessions.set(id, session);
       },
       onEnd: (id) => id !== undefined && this.#sessions.delete(id),
     });
@@ -121,52 +111,43 @@ class HttpSessions {
       return await session.handle(request, options);
     } finally {
       this.#beginning.delete(session);
-      // The server was closed meanwhile, and knew nothing of this session yet.
+      // The server was closed meanwhile, without this session.
       if (this.#isClosed) await session.close();
     }
   }
 
   /**
-   * Many clients never say that they are gone: who has been silent longest makes room for who comes. A principal
-   * that is known has to make its own, so that none takes everybody's.
+   * Many clients never report that they are gone: the session that has been silent longest is ended for a new one. A
+   * principal with a token loses only its own sessions, so that it cannot take the places of others.
    */
-  #makeRoom(known: string | undefined): boolean {
+  #freePlace(known: string | undefined): boolean {
     const sessions = [...this.#sessions.values(), ...this.#beginning];
     const own = sessions.filter(({ principal }) => principal === known);
-    if (own.length >= this.#limits.maxPerPrincipal) return this.#closeSilent(own);
-    return sessions.length < this.#limits.max || this.#closeSilent(sessions);
-  }
-
-  #closeSilent(sessions: readonly HttpSession[]): boolean {
-    let longest: HttpSession | undefined;
-    for (const session of sessions)
-      if (
-        !this.#beginning.has(session) &&
-        session.silentSince < (longest?.silentSince ?? Number.POSITIVE_INFINITY)
-      )
-        longest = session;
-    longest?.close().catch((error) => this.#options.onError?.(error));
-    return longest !== undefined;
+    const isOwnFull = own.length >= this.#limits.maxPerPrincipal;
+    if (!isOwnFull && sessions.length < this.#limits.max) return true;
+    let silent: HttpSession | undefined;
+    for (const session of isOwnFull ? own : sessions) {
+      const { silentSince } = session;
+      if (!this.#beginning.has(session) && silentSince < (silent?.silentSince ?? Number.POSITIVE_INFINITY))
+        silent = session;
+    }
+    silent?.close().catch((error) => this.#options.onError?.(error));
+    return silent !== undefined;
   }
 }
 
-interface HttpSessionParts {
+interface HttpSessionParts extends Pick<Required<McpSessionOptions>, 'idleMs' | 'replay'> {
   readonly server: RegistryMcpServer;
   /** The owner of the session; no other may use it. */
   readonly principal: string;
-  readonly idleMs: number;
-  readonly replay: number;
   readonly maxRequestBytes: number | undefined;
   readonly deliveries: Deliveries;
-  readonly onOpen: (id: string, session: HttpSession) => void;
+  readonly onOpen: (id: string) => void;
   readonly onEnd: (id: string | undefined) => void;
 }
 
-/** How soon a client whose stream was ended comes back, and how long it is expected to. */
+/** How soon a client whose stream was ended comes back. */
 const RETRY_MS = 500;
-const RETURN_MS = 2 * RETRY_MS;
-/** Begins the ids of events that belong to no call (of the SDK). */
-const STANDALONE = '_GET_stream';
 
 /** Node sends no headers before there is a body; a client would wait for its stream until something happens. */
 const COMMENT = new TextEncoder().encode(': open\n\n');
@@ -180,22 +161,16 @@ class HttpSession {
   #open = 0;
   #isOver = false;
   #silentSince = performance.now();
-  /** Requests whose stream has ended, with their answer or without. */
-  readonly #streamless = new WeakSet<Request>();
-  /** Streams of clients that came back for an answer. */
-  readonly #returned = new Pending<Request>();
-  #missedAt: number | undefined;
-  #collected: PromiseWithResolvers<void> | undefined;
 
   constructor(parts: HttpSessionParts) {
     this.principal = parts.principal;
     this.#parts = parts;
     this.#transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
-      onsessioninitialized: (id) => parts.onOpen(id, this),
+      onsessioninitialized: parts.onOpen,
       eventStore: new EventLog(parts.replay),
       retryInterval: RETRY_MS,
-      ...(parts.maxRequestBytes === undefined ? {} : { maxRequestBodySize: parts.maxRequestBytes }),
+      maxRequestBodySize: parts.maxRequestBytes,
     });
     const { onclose } = parts.server.server;
     parts.server.server.onclose = () => {
@@ -213,42 +188,20 @@ class HttpSession {
   }
 
   connect(): Promise<void> {
-    const { server } = this.#parts;
-    server.open.watch(this.#transport, {
-      onAnswer: (request) => {
-        if (request && this.#streamless.has(request) && this.#returned.count === 0)
-          this.#missedAt = performance.now();
-      },
-    });
-    return server.connect(this.#transport);
-  }
-
-  /** Resolves when no answer waits for a client that is expected to come back for it. */
-  async collected(): Promise<void> {
-    if (this.#missedAt === undefined || performance.now() - this.#missedAt > RETURN_MS) return;
-    this.#collected ??= Promise.withResolvers();
-    await this.#collected.promise;
+    return this.#parts.server.connect(this.#transport);
   }
 
   async handle(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     this.#open += 1;
     clearTimeout(this.#idle);
-    if (isReturn(request)) this.#returned.begin(request);
-    const onEnd = (): void => {
-      this.#streamless.add(request);
-      if (this.#returned.has(request)) this.#collect(request);
-      this.#rest();
-    };
+    const onEnd = (): void => this.#rest();
     try {
       const response = await this.#transport.handleRequest(request, options);
       if (this.#transport.sessionId === undefined) await this.close();
       const isStream = request.method === 'GET' && response.ok;
-      return watchResponse(response, {
-        deliveries: this.#parts.deliveries,
-        onEnd,
-        signal: request.signal,
-        ...(isStream ? { first: COMMENT } : {}),
-      });
+      const { deliveries } = this.#parts;
+      const { signal } = request;
+      return watchResponse(response, { deliveries, onEnd, signal, first: isStream ? COMMENT : undefined });
     } catch (error) {
       onEnd();
       throw error;
@@ -257,12 +210,6 @@ class HttpSession {
 
   close(): Promise<void> {
     return this.#parts.server.close();
-  }
-
-  #collect(request: Request): void {
-    this.#returned.end(request);
-    this.#missedAt = undefined;
-    this.#collected?.resolve();
   }
 
   #rest(): void {
@@ -276,21 +223,15 @@ class HttpSession {
   }
 }
 
-/** Whether a client comes back for an answer that its stream did not bring. */
-function isReturn({ method, headers }: Request): boolean {
-  const id = headers.get('last-event-id');
-  return method === 'GET' && id !== null && !id.startsWith(STANDALONE);
-}
-
 interface LoggedEvent {
-  readonly id: string;
+  readonly number: number;
   readonly stream: string;
-  readonly message: JSONRPCMessage | undefined;
+  readonly message: JSONRPCMessage;
   readonly size: number;
 }
 
-/** Characters of all messages that one session keeps. */
-const MOST_CHARACTERS = 4 * 1024 * 1024;
+/** Characters of all messages that one session stores. */
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** The last messages of one session, for a client that comes back after its stream broke. */
 export class EventLog implements EventStore {
@@ -305,13 +246,12 @@ export class EventLog implements EventStore {
 
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
     this.#count += 1;
-    const id = `${stream}_${this.#count}`;
-    const size = charactersOf(message);
-    this.#events.push({ id, stream, message, size });
+    const size = JSON.stringify(message).length;
+    this.#events.push({ number: this.#count, stream, message, size });
     this.#characters += size;
-    while (this.#events.length > this.#size || this.#characters > MOST_CHARACTERS)
+    while (this.#events.length > this.#size || this.#characters > MAX_CHARACTERS)
       this.#characters -= this.#events.shift()?.size ?? 0;
-    return id;
+    return `${stream}_${this.#count}`;
   }
 
   async getStreamIdForEventId(id: string): Promise<string | undefined> {
@@ -325,24 +265,14 @@ export class EventLog implements EventStore {
     { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
     const stream = (await this.getStreamIdForEventId(lastId)) ?? '';
-    const number = Number(lastId.slice(stream.length + 1));
-    for (const event of [...this.#events]) {
-      if (event.stream !== stream || Number(event.id.slice(stream.length + 1)) <= number) continue;
-      // The first event of a stream says nothing; it only gives the client an id to come back with.
-      if (event.message !== undefined && Object.keys(event.message).length > 0)
-        await send(event.id, event.message);
+    const last = Number(lastId.slice(stream.length + 1));
+    for (const { number, message, ...event } of [...this.#events]) {
+      if (event.stream !== stream || number <= last) continue;
+      // The first event of a stream is empty; it only gives the client an id to come back with.
+      if (Object.keys(message).length > 0) await send(`${stream}_${number}`, message);
     }
     return stream;
   }
-}
-
-/** Of its texts, which are what makes a message large. */
-function charactersOf(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 1;
-  let sum = 1;
-  for (const part of Object.values(value)) sum += charactersOf(part);
-  return sum;
 }
 
 /**
@@ -374,7 +304,7 @@ class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
   readonly #guard: RequestGuard;
-  readonly #bodyLimit: { readonly maxRequestBodySize?: number };
+  readonly #bodyLimit: { readonly maxRequestBodySize: number | undefined };
   readonly #served: ServedTools;
   readonly #modern: McpHttpHandler;
   readonly #sessions: HttpSessions;
@@ -388,8 +318,7 @@ class RegistryServer implements McpToolServer {
   readonly #deliveries: Deliveries;
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
-  #isOver = false;
-  #isTelling = false;
+  #isNotifying = false;
   #node: Promise<McpToolServer['node']> | undefined;
 
   constructor(registry: ToolRegistry, given: McpServerOptions) {
@@ -400,14 +329,14 @@ class RegistryServer implements McpToolServer {
     this.#served = {
       registry,
       options,
+      telemetry: options.telemetry ?? registry.telemetry,
       state: new SealedState(options.stateKey),
       lists: new ToolLists(registry),
       invokers: new WeakMap(),
     };
     this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
-    const { maxRequestBytes } = options;
-    this.#bodyLimit = maxRequestBytes === undefined ? {} : { maxRequestBodySize: maxRequestBytes };
+    this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
       legacy: options.sessions === false ? 'stateless' : 'reject',
       onerror: this.#onError,
@@ -418,11 +347,11 @@ class RegistryServer implements McpToolServer {
       connect: () => this.#lastingServer(this.#openRequests()),
       deliveries: this.#deliveries,
     });
-    this.#unfollow = registry.onChange(() => this.#tellOfChange());
+    this.#unfollow = registry.onChange(() => this.#notifyOfChange());
   }
 
   readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
-    if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
+    if (this.#closing !== undefined) return refuseClosed();
     this.#requests.begin(request);
     try {
       return this.#guard(request) ?? (await this.#serve(request, info));
@@ -451,14 +380,18 @@ class RegistryServer implements McpToolServer {
   }
 
   stdio({ input = process.stdin, output }: StdioStreams = {}): McpConnection {
-    const { maxRequestBytes } = this.#options;
-    const limit = maxRequestBytes === undefined ? {} : { maxBufferSize: maxRequestBytes };
-    const held = holdInput(input, (error) => {
+    // The end of the input must not end the connection before what was asked is answered.
+    const held = new PassThrough();
+    input.pipe(held, { end: false });
+    const forget = finished(input, { writable: false }, (error) => {
       if (error) this.#onError(error);
       connection.close().catch(this.#onError);
     });
-    const transport = new StdioServerTransport(held.input, output, limit);
-    const connection = this.#connect(transport, held.release);
+    const options = { maxBufferSize: this.#options.maxRequestBytes };
+    const connection = this.#connect(new StdioServerTransport(held, output, options), () => {
+      forget();
+      input.unpipe(held);
+    });
     return connection;
   }
 
@@ -476,8 +409,7 @@ class RegistryServer implements McpToolServer {
     const { promise: closed, resolve: isOver } = Promise.withResolvers<void>();
     const open = this.#openRequests();
     open.watch(transport, { dropsLate: true });
-    const factory: McpServerFactory = () => this.#lastingServer(open);
-    const handle = serveStdio(factory, { transport, onerror: this.#onError });
+    const handle = serveStdio(() => this.#lastingServer(open), { transport, onerror: this.#onError });
     const ended = transport.onclose;
     transport.onclose = () => {
       this.#connections.delete(connection);
@@ -498,19 +430,15 @@ class RegistryServer implements McpToolServer {
   }
 
   /**
-   * No answer is lost: the calls that run are aborted and answered, clients whose stream broke may come back for
-   * what they missed, and then everything that was written is read, all of it within the one closing time.
+   * No answer is lost: the calls that run are aborted and answered, and then everything that was written is read, all
+   * of it within the one closing time.
    */
   async #close(): Promise<void> {
     this.#unfollow();
     const connections = Array.from(this.#connections, (connection) => connection.close());
     await inClosingTime(
       () => this.#endRequests(),
-      () => this.#sessions.collected(),
-      async () => {
-        this.#isOver = true;
-        await Promise.all([this.#modern.close(), this.#sessions.close()]);
-      },
+      () => Promise.all([this.#modern.close(), this.#sessions.close()]),
       () => this.#deliveries.none(),
     );
     await Promise.all(connections);
@@ -526,7 +454,6 @@ class RegistryServer implements McpToolServer {
   async #serve(request: Request, info: McpRequestInfo): Promise<Response> {
     const isSession =
       this.#options.sessions !== false && (await isLegacyRequest(request, info.parsedBody, this.#bodyLimit));
-    if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
@@ -547,11 +474,11 @@ class RegistryServer implements McpToolServer {
   }
 
   /** Once for all changes of one turn: registering ten tools is one change. */
-  #tellOfChange(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  #notifyOfChange(): void {
+    if (this.#isNotifying) return;
+    this.#isNotifying = true;
     queueMicrotask(() => {
-      this.#isTelling = false;
+      this.#isNotifying = false;
       if (this.#closing !== undefined) return;
       this.#modern.notify.toolsChanged();
       for (const { server } of this.#lasting) server.sendToolListChanged().catch(this.#onError);
@@ -574,27 +501,6 @@ const refuseAll: McpToolServer['node'] = async (_request, response) => {
   const refusal = refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node');
   response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(await refusal.text());
 };
-
-/** An input that does not end by itself: what was asked before is answered before its connection ends. */
-interface HeldInput {
-  readonly input: Readable;
-  /** Reads no more. */
-  release(): void;
-}
-
-/** Passes an input on, and reports its end. */
-function holdInput(input: Readable, onEnd: (error?: Error | null) => void): HeldInput {
-  const held = new PassThrough();
-  input.pipe(held, { end: false });
-  const forget = finished(input, { writable: false }, onEnd);
-  return {
-    input: held,
-    release() {
-      forget();
-      input.unpipe(held);
-    },
-  };
-}
 
 /** An aborted call is answered within half a second, and its answer still has to be read. */
 const CLOSING_MS = 1_000;

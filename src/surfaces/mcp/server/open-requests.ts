@@ -7,16 +7,11 @@ import type {
   Transport,
 } from '@modelcontextprotocol/server';
 
+import { onAbort } from '../../../core/kernel/async.js';
+
 interface OpenCall {
   readonly signal: AbortSignal;
   end(): void;
-}
-
-interface RequestWatcher {
-  /** For connections that last: what comes while they are being closed is not looked at. */
-  readonly dropsLate?: boolean;
-  /** Hears of every answer that was sent, with the HTTP request that it answers. */
-  readonly onAnswer?: (request: Request | undefined) => void;
 }
 
 /** Stays open until the connection ends (MCP 2026-07-28). */
@@ -30,12 +25,12 @@ const CONNECTION_CLOSED = -32_000;
 export class OpenRequests {
   /** Where it is found while its connection is open. */
   readonly #all: Set<OpenRequests>;
-  /** What the client asked, and the HTTP request that brought it. */
-  readonly #received = new Pending<RequestId, Request | undefined>();
+  /** What the client asked. */
+  readonly #received = new Pending<RequestId>();
   /** Questions to the client. */
   readonly #asked = new Set<RequestId>();
-  /** The calls that run, each with the signal that the SDK gave it. */
-  readonly #calls = new Map<AbortController, AbortSignal>();
+  /** The calls that run. */
+  readonly #calls = new Set<AbortController>();
   #transport: Transport | undefined;
   #closing: Error | undefined;
 
@@ -47,8 +42,8 @@ export class OpenRequests {
     return this.#received.count;
   }
 
-  /** Watches a transport that is not started yet; who watches it first does. */
-  watch(transport: Transport, { dropsLate = false, onAnswer }: RequestWatcher = {}): void {
+  /** Watches a transport that is not started yet, once. `dropsLate`: requests that come during the closing are ignored. */
+  watch(transport: Transport, { dropsLate = false } = {}): void {
     if (this.#transport !== undefined) return;
     this.#transport = transport;
     this.#all.add(this);
@@ -58,7 +53,7 @@ export class OpenRequests {
       const { onmessage, onclose } = transport;
       transport.onmessage = (message, extra) => {
         if (this.#closing !== undefined && dropsLate && isRequest(message)) return;
-        this.#receive(message, extra?.request);
+        this.#receive(message);
         onmessage?.(message, extra);
       };
       transport.onclose = () => {
@@ -69,75 +64,51 @@ export class OpenRequests {
       return start.call(transport);
     };
     transport.send = async (message, options) => {
-      if (isRequest(message) && this.#ask(message.id)) return;
+      if (isRequest(message)) {
+        this.#asked.add(message.id);
+        if (this.#closing !== undefined) {
+          queueMicrotask(() => this.#giveUp(message.id));
+          return;
+        }
+      }
       try {
         await send.call(transport, message, options);
       } finally {
-        if (isAnswer(message) && this.#received.has(message.id)) {
-          onAnswer?.(this.#received.get(message.id));
-          this.#received.end(message.id);
-        }
+        if (isAnswer(message)) this.#received.end(message.id);
       }
-    };
-  }
-
-  /**
-   * Passes on what the SDK aborts, from a transport that its server is not connected to yet. Calls do not listen
-   * to the SDK's signals themselves: for each of them, that would cost more than all that is done for it here.
-   */
-  followAborts(transport: Transport): void {
-    const { onmessage, onclose } = transport;
-    transport.onmessage = (message, extra) => {
-      onmessage?.(message, extra);
-      if (isCancellation(message)) this.#followSoon();
-    };
-    transport.onclose = () => {
-      onclose?.();
-      this.#followSoon();
     };
   }
 
   /** A call whose signal is aborted with the given one, and when the connection is closed. */
   call(signal: AbortSignal): OpenCall {
     const controller = new AbortController();
+    const unfollow = onAbort(signal, () => controller.abort(signal.reason));
     if (this.#closing !== undefined) controller.abort(this.#closing);
-    if (signal.aborted) controller.abort(signal.reason);
-    this.#calls.set(controller, signal);
-    return { signal: controller.signal, end: () => this.#calls.delete(controller) };
+    this.#calls.add(controller);
+    const end = (): void => {
+      unfollow();
+      this.#calls.delete(controller);
+    };
+    return { signal: controller.signal, end };
   }
 
   /** Aborts the calls that run, gives up what the client was asked, and resolves when all is answered. */
   async end(): Promise<void> {
     this.#closing ??= new Error('The server is closing');
-    for (const controller of this.#calls.keys()) controller.abort(this.#closing);
+    for (const controller of this.#calls) controller.abort(this.#closing);
     for (const id of [...this.#asked]) this.#giveUp(id);
     await this.#received.none();
   }
 
-  /** The SDK aborts a call within a microtask of the message that cancels it. */
-  #followSoon(): void {
-    const follow = (): void => {
-      for (const [controller, signal] of this.#calls) if (signal.aborted) controller.abort(signal.reason);
-    };
-    queueMicrotask(() => queueMicrotask(follow));
-  }
-
-  #receive(message: JSONRPCMessage, request: Request | undefined): void {
+  #receive(message: JSONRPCMessage): void {
     if (isAnswer(message)) this.#asked.delete(message.id);
     else if (isRequest(message)) {
       // Of two requests with one id, the SDK answers the later one.
-      if (message.method !== SUBSCRIPTION) this.#received.begin(message.id, request);
+      if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
     }
     // A cancelled request gets no answer.
-    else if (isCancellation(message)) this.#received.end(message.params?.requestId as RequestId);
-  }
-
-  /** Whether it is too late for questions. */
-  #ask(id: RequestId): boolean {
-    this.#asked.add(id);
-    if (this.#closing === undefined) return false;
-    queueMicrotask(() => this.#giveUp(id));
-    return true;
+    else if ('method' in message && message.method === 'notifications/cancelled')
+      this.#received.end(message.params?.requestId as RequestId);
   }
 
   /** As if the client had said that it cannot answer: the call that waits for it then ends with that. */
@@ -152,37 +123,23 @@ function isRequest(message: JSONRPCMessage): message is JSONRPCRequest {
   return 'method' in message && 'id' in message;
 }
 
-function isCancellation(
-  message: JSONRPCMessage,
-): message is JSONRPCMessage & { params?: { requestId?: unknown } } {
-  return 'method' in message && message.method === 'notifications/cancelled';
-}
-
 function isAnswer(
   message: JSONRPCMessage,
 ): message is (JSONRPCResultResponse | JSONRPCErrorResponse) & { readonly id: RequestId } {
   return !('method' in message) && message.id !== undefined;
 }
 
-/** What has begun and has not ended yet, by its key; reports when all of it has ended. */
-export class Pending<Key, Value = undefined> {
-  readonly #open = new Map<Key, Value | undefined>();
+/** What has begun and has not ended yet; reports when all of it has ended. */
+export class Pending<Key> {
+  readonly #open = new Set<Key>();
   #none: PromiseWithResolvers<void> | undefined;
 
   get count(): number {
     return this.#open.size;
   }
 
-  has(key: Key): boolean {
-    return this.#open.has(key);
-  }
-
-  get(key: Key): Value | undefined {
-    return this.#open.get(key);
-  }
-
-  begin(key: Key, value?: Value): void {
-    this.#open.set(key, value);
+  begin(key: Key): void {
+    this.#open.add(key);
   }
 
   end(key: Key): void {
@@ -192,7 +149,7 @@ export class Pending<Key, Value = undefined> {
   }
 
   endAll(): void {
-    for (const key of [...this.#open.keys()]) this.end(key);
+    for (const key of this.#open) this.end(key);
   }
 
   /** Resolves when nothing is under way. */

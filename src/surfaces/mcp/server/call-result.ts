@@ -1,0 +1,61 @@
+import { isUtf8 } from 'node:buffer';
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import type { CallRecord } from '../../../core/contract/call.js';
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
+import type { ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
+import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
+
+/** The result of a call, as the client receives it. With a declared `output`, also as data. */
+export function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
+  const { result } = record;
+  const content = contentOf(result);
+  for (const text of notesOf(record)) content.push({ type: 'text', text });
+  const { silent, forUser } = result;
+  // What the user is to see and the model need not, in the protocol's words (MCP, annotations).
+  if (!silent && forUser && forUser !== resultText(result))
+    content.push({ type: 'text', text: forUser, annotations: { audience: ['user'] } });
+  if (result.isError) return { content, isError: true };
+  if (output === undefined || result.async) return { content };
+  return { content, structuredContent: structuredOf(result, output) };
+}
+
+function contentOf(result: ToolResult): ContentBlock[] {
+  const { content } = result;
+  const text = resultText(result);
+  if (content === undefined || content.length === 0) return [{ type: 'text', text }];
+  const blocks = content.map(blockOf);
+  const hasText = content.some(({ type }) => type === 'text');
+  return hasText || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+function blockOf(part: ContentPart): ContentBlock {
+  if (part.type === 'text') return { type: 'text', text: part.content };
+  const { data, mimeType } = part;
+  if (part.type === 'image') return { type: 'image', data, mimeType };
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
+  const { filename } = part;
+  const uri = URL.canParse(filename) ? filename : `file:///${encodeURIComponent(filename)}`;
+  // A file that is text is sent as text: a model can read that.
+  const bytes = TEXTUAL.test(mimeType) ? Buffer.from(data, 'base64') : undefined;
+  const content = bytes !== undefined && isUtf8(bytes) ? { text: bytes.toString() } : { blob: data };
+  return { type: 'resource', resource: { uri, mimeType, ...content } };
+}
+
+const TEXTUAL = /^text\/|[/+](json|xml|yaml|javascript)\b/;
+
+/** The value that was checked against `output`: the details of a result, or what its text says. */
+function structuredOf(result: ToolResult, output: JsonSchema): unknown {
+  const { details: given } = result;
+  // `maxResultChars` cuts what a model reads; data would be broken by it.
+  const [text, details] = isCutDetails(given) ? [given.full, given.details] : [result.forLLM, given];
+  // As the check of the output saw it: big integers are their digits.
+  const digits = (_key: string, field: unknown) => (typeof field === 'bigint' ? field.toString() : field);
+  if (details !== undefined) return JSON.parse(JSON.stringify(details, digits));
+  if (output.type === 'string' || output.const === text || output.enum?.includes(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // `ok` is the text of a tool that returned nothing.
+    return text === 'ok' ? null : text;
+  }
+}

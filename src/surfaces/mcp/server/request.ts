@@ -1,0 +1,88 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type ClientCapabilities,
+  type Implementation,
+  PROTOCOL_VERSION_META_KEY,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
+import type { Invoker } from '../../../run/call/invocation.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import type { SealedState } from './ask-client.js';
+import type { McpCaller, McpServerOptions } from './options.js';
+import type { ToolLists } from './tool-lists.js';
+
+/** What the servers of all connections share. */
+export interface ServedTools {
+  readonly registry: ToolRegistry;
+  readonly options: McpServerOptions;
+  readonly telemetry: Telemetry | undefined;
+  readonly state: SealedState;
+  readonly lists: ToolLists;
+  /** By the tools of a caller: those that await jobs, and those that answer at once. */
+  readonly invokers: WeakMap<ToolRegistry, Map<boolean, Invoker>>;
+}
+
+/** A request of a client: what every handler of the server needs. */
+export interface McpRequest {
+  readonly served: ServedTools;
+  readonly server: Server;
+  readonly context: ServerContext;
+  readonly caller: McpCaller;
+}
+
+export function readRequest(served: ServedTools, server: Server, context: ServerContext): McpRequest {
+  const { sessionId, mcpReq, http } = context;
+  // A 2026-07-28 request names client and revision itself.
+  const envelope = mcpReq.envelope as
+    | {
+        readonly [PROTOCOL_VERSION_META_KEY]?: string;
+        readonly [CLIENT_INFO_META_KEY]?: Implementation;
+        readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+      }
+    | undefined;
+  const caller: McpCaller = {
+    ...(http?.authInfo && { authInfo: http.authInfo }),
+    ...(http?.req && { headers: http.req.headers }),
+    ...(sessionId !== undefined && { sessionId }),
+    protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
+    client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
+    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
+    ...(http?.closeSSE && { closeStream: http.closeSSE }),
+  };
+  return { served, server, context, caller };
+}
+
+/** The owner of sessions and suspended calls. */
+export function principalOf(options: McpServerOptions, authInfo: McpCaller['authInfo']): string {
+  if (options.principal) return options.principal(authInfo);
+  return JSON.stringify([authInfo?.clientId ?? null, authInfo?.extra?.sub ?? null]);
+}
+
+/** The tools that a caller sees. */
+export async function visibleTools({ served, caller }: McpRequest): Promise<ToolRegistry> {
+  return served.lists.view(await served.options.visible?.(caller));
+}
+
+/** Calls functions of the application. What they throw is reported, and not shown to the client. */
+export async function prepare<Value>({ served }: McpRequest, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    served.options.onError?.(error);
+    throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request could not be prepared');
+  }
+}
+
+/** What is recorded of a request. */
+export function arrivalOf({ caller, context }: McpRequest, method: string): McpArrival {
+  const { protocolVersion, sessionId } = caller;
+  const { mcpReq, http } = context;
+  const transport = http === undefined ? undefined : 'tcp';
+  const requestId = String(mcpReq.id);
+  return { method, protocolVersion, sessionId, requestId, transport, carrier: mcpReq._meta };
+}
