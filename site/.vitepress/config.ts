@@ -1,0 +1,75 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { type DefaultTheme, defineConfig } from 'vitepress';
+
+const REPOSITORY = 'https://github.com/toolwright/toolwright';
+const DOCS = join(import.meta.dirname, '../../docs');
+const LEVELS = { start: 'Start', guides: 'Guides', reference: 'Reference', internals: 'Internals' };
+
+export default defineConfig({
+  title: 'toolwright',
+  description: 'Tools for language models from TypeScript functions and methods',
+  lang: 'en',
+  srcDir: '../docs',
+  outDir: 'dist',
+  cleanUrls: true,
+  // The API reference is written beside the pages, after them.
+  ignoreDeadLinks: [/^\/api\//],
+  // The pages are outside of this folder, where Vue is installed.
+  vite: { resolve: { alias: { vue: join(import.meta.dirname, '../node_modules/vue') } } },
+  themeConfig: {
+    search: { provider: 'local' },
+    nav: [
+      { text: 'Start', link: '/start/quick-start' },
+      { text: 'Reference', link: '/reference/entry-points' },
+      { text: 'API', link: '/api/index.html', target: '_self' },
+    ],
+    sidebar: Object.entries(LEVELS).map(([folder, text]) => ({ text, items: pagesOf(folder) })),
+    socialLinks: [{ icon: 'github', link: REPOSITORY }],
+    outline: [2, 3],
+  },
+  markdown: {
+    config: (markdown) => {
+      // Files of the repository that are no pages are read there.
+      markdown.core.ruler.push('repository-links', ({ tokens, env }) => {
+        for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+          const href = token.attrGet('href');
+          if (href?.startsWith('.') !== true) continue;
+          const target = posix.join('docs', posix.dirname(env.relativePath), href);
+          if (!target.startsWith('docs/')) token.attrSet('href', `${REPOSITORY}/blob/main/${target}`);
+        }
+      });
+    },
+  },
+  /** For agents: each page as Markdown beside its HTML, and a list of all in `llms.txt`. */
+  buildEnd({ outDir, pages }) {
+    const lines = pages.toSorted().map((page) => {
+      const text = readFileSync(join(DOCS, page), 'utf8');
+      writeFileSync(join(outDir, page), text);
+      return `- [${titleOf(text)}](/${page}): ${firstParagraph(text)}`;
+    });
+    writeFileSync(join(outDir, 'llms.txt'), `# toolwright\n\n${lines.join('\n')}\n`);
+  },
+});
+
+function pagesOf(folder: string): DefaultTheme.SidebarItem[] {
+  const path = join(DOCS, folder);
+  if (!existsSync(path)) return [];
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md') && name !== 'index.md')
+    .map((name) => ({
+      text: titleOf(readFileSync(join(path, name), 'utf8')),
+      link: `/${folder}/${name.replaceAll('\\', '/').replace(/\.md$/, '')}`,
+    }))
+    .sort((one, other) => one.text.localeCompare(other.text));
+}
+
+function titleOf(text: string): string {
+  return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? 'toolwright';
+}
+
+/** Its first sentences, without links. */
+function firstParagraph(text: string): string {
+  const [paragraph = ''] = /^[A-Z`].+$/m.exec(text.replace(/^# .+$/m, '')) ?? [];
+  return paragraph.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1');
+}
