@@ -81,7 +81,7 @@ async function readToolList(client: Client, telemetry: Telemetry | undefined): P
     const params = cursor === undefined ? {} : { cursor };
     const message = { ...factsFor(client, 'tools/list'), side: 'client' } as const;
     const { tools: found, nextCursor } = await recordMessage(telemetry, message, (carrier) => {
-      const sent = carrier === undefined ? params : { ...params, _meta: { ...carrier } };
+      const sent = { ...params, ...(carrier && { _meta: { ...carrier } }) };
       return client.request({ method: 'tools/list', params: sent }, AS_SENT);
     });
     if (Array.isArray(found)) tools.push(...found.filter(isTool));
@@ -178,8 +178,8 @@ function markOf(character: string): string {
 /** A digest of everything that a model receives about a tool. The order of keys does not matter. */
 function fingerprintOf(tool: McpTool): string {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
-  const told = { name, title, description, inputSchema, outputSchema, annotations };
-  return createHash('sha256').update(canonicalJson(told)).digest('hex');
+  const shown = { name, title, description, inputSchema, outputSchema, annotations };
+  return createHash('sha256').update(canonicalJson(shown)).digest('hex');
 }
 
 /** As in the loop: a server that died in the middle of a call may never say so. */
@@ -205,19 +205,19 @@ function importTool(
   const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
   // The registry checks the arguments and the result: what is left here is which parameters have headers.
   const { outputSchema, ...toolDefinition } = tool;
-  return Object.freeze({
+  const imported = withoutUndefined<ToolDefinition>({
     name,
     description: tool.description ?? '',
     parameters: tool.inputSchema as JsonSchema,
-    ...(outputSchema === undefined ? {} : { output: outputSchema as JsonSchema }),
-    ...(timeoutMs === Number.POSITIVE_INFINITY ? {} : { timeoutMs }),
+    output: outputSchema as JsonSchema | undefined,
+    timeoutMs: timeoutMs === Number.POSITIVE_INFINITY ? undefined : timeoutMs,
     annotations,
-    ...(fillDefaults ? {} : { fillsDefaults: false }),
-    ...(schemas.areWhole ? {} : { checkedAs: schemas.checkedAs }),
+    fillsDefaults: fillDefaults ? undefined : false,
+    checkedAs: schemas.areWhole ? undefined : schemas.checkedAs,
     async execute(args: JsonObject, context: ToolContext) {
       const send = (connected: Client, carrier: TraceCarrier | undefined) =>
         connected.callTool(
-          { name: tool.name, arguments: args, ...(carrier ? { _meta: { ...carrier } } : {}) },
+          { name: tool.name, arguments: args, _meta: carrier && { ...carrier } },
           {
             toolDefinition,
             signal: context.signal,
@@ -238,19 +238,19 @@ function importTool(
       return readMcpResult(result);
     },
   });
+  return Object.freeze(imported);
 }
 
 /** What a server does not say counts as the worse (MCP, tool annotations). */
 function annotationsOf({ title, annotations = {} }: McpTool): ToolAnnotations {
-  const shown = title ?? annotations.title;
   const readOnly = annotations.readOnlyHint ?? false;
-  return {
-    ...(shown === undefined ? {} : { title: shown }),
+  return withoutUndefined<ToolAnnotations>({
+    title: title ?? annotations.title,
     readOnly,
     destructive: annotations.destructiveHint ?? !readOnly,
     idempotent: annotations.idempotentHint ?? false,
     openWorld: annotations.openWorldHint ?? true,
-  };
+  });
 }
 
 /** What of a server's schemas is checked here. */
@@ -285,7 +285,7 @@ function readForeignSchemas(
     for (const fault of rejectedDefaults(input.checked))
       warnAuthor({ where, ...describeSchemaFault(fault, 'inputSchema') }, logger);
   return {
-    checkedAs: { parameters: input.checked, ...(output === undefined ? {} : { output: output.checked }) },
+    checkedAs: withoutUndefined({ parameters: input.checked, output: output?.checked }),
     areWhole: input.left.length === 0 && (output?.left.length ?? 0) === 0,
   };
 }
@@ -303,9 +303,9 @@ function readMcpResult({ content, structuredContent, isError = false }: CallTool
   return new ToolResult({
     forLLM: words === '' && isPlain && shown.length > 0 ? ALL_FOR_USER : words,
     isError,
-    ...(shown.length > 0 ? { forUser: shown.map(partOf).map(userText).join('\n') } : {}),
-    ...(isPlain ? {} : { content: parts }),
-    ...(structuredContent === undefined ? {} : { details: structuredContent }),
+    forUser: shown.length > 0 ? shown.map(partOf).map(userText).join('\n') : undefined,
+    content: isPlain ? undefined : parts,
+    details: structuredContent,
   });
 }
 
@@ -335,12 +335,15 @@ function partOf(block: ContentBlock): ContentPart {
         type: 'text',
         content: [block.uri, block.title ?? block.name, block.description].filter(Boolean).join('\n'),
       };
-    case 'resource':
-      return resourceOf(block.resource);
+    case 'resource': {
+      const { uri, mimeType = 'application/octet-stream' } = block.resource;
+      if ('text' in block.resource) return { type: 'text', content: `${uri}\n${block.resource.text}` };
+      return { type: 'file', data: block.resource.blob, mimeType, filename: uri };
+    }
   }
 }
 
-function resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resource']): ContentPart {
+function _resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['resource']): ContentPart {
   const { uri, mimeType = 'application/octet-stream' } = resource;
   if ('text' in resource) return { type: 'text', content: `${uri}\n${resource.text}` };
   return { type: 'file', data: resource.blob, mimeType, filename: uri };
@@ -353,16 +356,15 @@ function factsFor(client: Client, method: string): McpFacts {
     method,
     protocolVersion: client.getNegotiatedProtocolVersion?.(),
     sessionId: transport?.sessionId,
-    transport: transportOf(transport?.constructor.name),
+    // The SDK distinguishes its transports by their classes alone.
+    transport: TRANSPORTS.find(([name]) => name.test(transport?.constructor.name ?? ''))?.[1],
   };
 }
 
-/** The SDK distinguishes its transports by their classes alone. */
-function transportOf(name: string | undefined): McpFacts['transport'] {
-  if (name === undefined) return undefined;
-  if (/stdio/i.test(name)) return 'pipe';
-  return /http|sse|websocket/i.test(name) ? 'tcp' : undefined;
-}
+const TRANSPORTS = [
+  [/stdio/i, 'pipe'],
+  [/http|sse|websocket/i, 'tcp'],
+] as const;
 
 /**
  * The tools of an MCP server as they are now, as tools of a registry: their calls take its pipeline and then
@@ -514,8 +516,8 @@ class McpFollower implements McpFollowing {
       this.#approvals.drop(name);
       return undefined;
     }
-    const { definition, fingerprint: known } = before.candidate;
-    return this.#approvals.ask({ ...found, previous: { definition, fingerprint: known } });
+    const { definition, fingerprint: previous } = before.candidate;
+    return this.#approvals.ask({ ...found, previous: { definition, fingerprint: previous } });
   }
 
   #take(candidate: McpToolCandidate, isApproved: boolean): McpToolChange {

@@ -122,9 +122,9 @@ function formRequestOf(wait: Wait, approval = '', problem?: string): InputReques
   const form = questionForm(wait);
   if (form === undefined) return undefined;
   const { title, description, risk } = wait;
-  // What the tool's author says to whoever is asked stands before the arguments.
-  const told = [title, description, risk === undefined ? undefined : `Risk: ${risk}`];
-  const asked = [...told.filter((line) => line !== undefined), approval].join('\n');
+  // What the tool's author writes for the user stands before the arguments.
+  const lines = [title, description, risk && `Risk: ${risk}`, approval];
+  const asked = lines.filter((line) => line !== undefined).join('\n');
   const message = visibleText((wait.kind === 'approval' ? asked : wait.message) ?? '');
   return inputRequired.elicit({
     message: problem === undefined ? message : `${message}\n(${problem})`,
@@ -191,16 +191,12 @@ function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
     : { properties: { answer: schema ?? { type: 'string' } }, required: ['answer'] };
   const fields = Object.entries(properties).map(([name, field]) => [name, fieldOf(field)] as const);
   if (fields.some(([, field]) => field === undefined)) return undefined;
-  const requestedSchema = toForm(Object.fromEntries(fields), required);
-  return { requestedSchema, valueOf: isObject ? (content) => content : ({ answer }) => answer };
-}
-
-function toForm(properties: object, required?: readonly string[]): QuestionForm['requestedSchema'] {
-  return {
+  const requestedSchema = {
     type: 'object',
-    properties,
-    ...(required?.length ? { required } : {}),
+    properties: Object.fromEntries(fields),
+    ...(required?.length && { required }),
   } as QuestionForm['requestedSchema'];
+  return { requestedSchema, valueOf: isObject ? (content) => content : ({ answer }) => answer };
 }
 
 function fieldOf(schema: JsonSchema): JsonSchema | undefined {
@@ -269,7 +265,7 @@ const TAG_BYTES = 16;
 /** How long a client may take to answer: people take their time. */
 export const ANSWER_MS = 60 * 60 * 1000;
 
-/** What a client keeps for the server: it can neither be read nor changed, nor used by or for anybody else. */
+/** State that a client stores for the server: it can neither be read nor changed, nor used by or for anybody else. */
 export class SealedState {
   readonly #key: Buffer;
 

@@ -28,7 +28,7 @@ import {
   withMethods,
 } from '../../../core/kernel/options.js';
 import type { NameFilter } from '../../../run/call/registration.js';
-import { readHost, readOrigin } from './host-guard.js';
+import { readName } from './host-guard.js';
 
 /** How long sessions of 2025-11-25 clients live, and how many there may be. */
 export interface McpSessionOptions {
@@ -139,8 +139,8 @@ const OPTIONS = optionTable<McpServerOptions>(
     toolTimeoutMs: MILLISECONDS,
     telemetry: TELEMETRY,
     onAsyncResult: { ...FUNCTION, fix: '(context, result) => {}' },
-    allowedHosts: protecting(namesBy(readHost)),
-    allowedOrigins: protecting(namesBy(readOrigin)),
+    allowedHosts: protecting(namesOf('allowedHosts')),
+    allowedOrigins: protecting(namesOf('allowedOrigins')),
     sessions: either(SESSIONS, exactly(false)),
     maxRequestBytes: COUNT,
     maxUnreadBytes: COUNT_LIMIT,
@@ -167,18 +167,17 @@ export function checkServerOptions(registry: unknown, options: unknown): void {
   refuseOptions([...(REGISTRY.accepts(registry) ? [] : [NO_REGISTRY]), ...invalidOptions(options, OPTIONS)]);
 }
 
-function namesBy(read: typeof readHost): OptionRule {
+function namesOf(list: 'allowedHosts' | 'allowedOrigins'): OptionRule {
+  const problems = (names: readonly unknown[]) =>
+    names.map((name) => readName(name, list)).filter((name) => 'problem' in name);
   return {
-    accepts: (value) =>
-      value === 'any' || (Array.isArray(value) && value.every((name) => !('problem' in read(name)))),
+    accepts: (value) => value === 'any' || (Array.isArray(value) && problems(value).length === 0),
     fix: "['mcp.example.org'], or 'any'",
     explain: (value, option) => {
-      if (!Array.isArray(value)) {
-        const entry = typeof value === 'string' ? `'${value}'` : `'mcp.example.org'`;
-        const fix = `${option}: [${entry}], or ${option}: 'any'`;
-        return [{ option, problem: `${option} is no list`, fix }];
-      }
-      return value.map(read).flatMap((name) => ('problem' in name ? [{ option, ...name }] : []));
+      if (Array.isArray(value)) return problems(value).map((problem) => ({ option, ...problem }));
+      const entry = typeof value === 'string' ? `'${value}'` : `'mcp.example.org'`;
+      const fix = `${option}: [${entry}], or ${option}: 'any'`;
+      return [{ option, problem: `${option} is no list`, fix }];
     },
   };
 }

@@ -10,6 +10,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { McpArrival, Telemetry } from '../../../core/contract/telemetry.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from './ask-client.js';
@@ -45,15 +46,15 @@ export function readRequest(served: ServedTools, server: Server, context: Server
         readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
       }
     | undefined;
-  const caller: McpCaller = {
-    ...(http?.authInfo && { authInfo: http.authInfo }),
-    ...(http?.req && { headers: http.req.headers }),
-    ...(sessionId !== undefined && { sessionId }),
+  const caller = withoutUndefined<McpCaller>({
+    authInfo: http?.authInfo,
+    headers: http?.req?.headers,
+    sessionId,
     protocolVersion: envelope?.[PROTOCOL_VERSION_META_KEY] ?? server.getNegotiatedProtocolVersion(),
     client: envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion(),
     capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
-    ...(http?.closeSSE && { closeStream: http.closeSSE }),
-  };
+    closeStream: http?.closeSSE,
+  });
   return { served, server, context, caller };
 }
 

@@ -104,7 +104,7 @@ function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: Prog
   const { onUpdate, onLog } = scope;
   return {
     channel: 'mcp',
-    ...(sessionId !== undefined && { conversationId: sessionId }),
+    conversationId: sessionId,
     ...scope,
     data: { ...scope.data, mcp: caller },
     signal: scope.signal ? AbortSignal.any([scope.signal, signal]) : signal,
@@ -167,7 +167,7 @@ function invalidState(): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState');
 }
 
-/** Passes a tool's news on to a client; `stop` when the call is answered, for nothing may follow that. */
+/** Reports a tool's progress to a client; `stop` when the call is answered, for nothing may follow that. */
 interface ProgressReporter {
   report(update: ProgressUpdate): void;
   stop(): void;
@@ -209,8 +209,8 @@ function readStep(update: ProgressUpdate): { progress?: number; total?: number; 
   const text = parts.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');
   const words = typeof message === 'string' ? message : text;
   return {
-    ...(Number.isFinite(progress) ? { progress: progress as number } : {}),
-    ...(Number.isFinite(total) ? { total: total as number } : {}),
-    ...(words === '' ? {} : { message: words }),
+    progress: Number.isFinite(progress) ? (progress as number) : undefined,
+    total: Number.isFinite(total) ? (total as number) : undefined,
+    message: words || undefined,
   };
 }

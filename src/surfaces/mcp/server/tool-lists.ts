@@ -7,7 +7,7 @@ import { listedTool } from './listed-tool.js';
 
 const MARK = 'after:';
 /** Callers of most servers fall into a few groups that see the same. */
-const MOST_VIEWS = 100;
+const MAX_VIEWS = 100;
 
 /** What one registry, or one view of it, lists; until something is registered. */
 interface Listing {
@@ -15,7 +15,7 @@ interface Listing {
   readonly definitions: readonly unknown[];
   readonly tools: readonly ToolDefinition[];
   readonly positions: ReadonlyMap<string, number>;
-  /** What its toolsets say of themselves. */
+  /** The descriptions of its toolsets. */
   readonly titles: string | undefined;
 }
 
@@ -23,7 +23,6 @@ interface Listing {
 export class ToolLists {
   readonly #registry: ToolRegistry;
   readonly #views = new Map<string, ToolRegistry>();
-  #latest: { readonly key: string; readonly view: ToolRegistry } | undefined;
   readonly #listings = new WeakMap<ToolRegistry, Listing>();
 
   constructor(registry: ToolRegistry) {
@@ -35,15 +34,12 @@ export class ToolLists {
     // What JSON leaves out, such as an unset `deny`, is refused by the view.
     if (!Object.values(filter ?? {}).every(Array.isArray)) return this.#registry.view(filter);
     const key = JSON.stringify(filter);
-    if (key === this.#latest?.key) return this.#latest.view;
     const view = this.#views.get(key) ?? this.#registry.view(filter);
-    this.#latest = { key, view };
+    // The view that was used longest ago comes first.
     this.#views.delete(key);
     this.#views.set(key, view);
-    for (const oldest of this.#views.keys()) {
-      if (this.#views.size <= MOST_VIEWS) break;
-      this.#views.delete(oldest);
-    }
+    const [oldest] = this.#views.keys();
+    if (this.#views.size > MAX_VIEWS) this.#views.delete(oldest as string);
     return view;
   }
 
@@ -63,7 +59,7 @@ export class ToolLists {
     };
   }
 
-  /** What the toolsets of all tools say of themselves. */
+  /** The descriptions of all toolsets. */
   titles(): string | undefined {
     return this.#listingOf(this.#registry).titles;
   }
@@ -75,15 +71,12 @@ export class ToolLists {
     // A tool that the client's side executes has no body here, and MCP no way to hand its calls back.
     const tools = registry.tools().filter(({ execution }) => execution !== 'client');
     const positions = new Map(tools.map(({ name }, index) => [name, index]));
-    const listing = { definitions, tools, positions, titles: titlesOf(tools) };
+    const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
+    const titles = described.map(({ title }) => titleText(title)).join('\n') || undefined;
+    const listing = { definitions, tools, positions, titles };
     this.#listings.set(registry, listing);
     return listing;
   }
-}
-
-function titlesOf(tools: readonly ToolDefinition[]): string | undefined {
-  const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
-  return described.length === 0 ? undefined : described.map(({ title }) => titleText(title)).join('\n');
 }
 
 function positionAfter(cursor: string, positions: Listing['positions']): number {
