@@ -186,7 +186,7 @@ function readError(text: string, { status, headers }: Partial<Response> = {}): A
   } | null;
   const { code, message } = body?.error ?? {};
   const seconds = Number(headers?.get('retry-after') ?? Number.NaN);
-  const details = { status, ...(Number.isFinite(seconds) ? { retryAfterMs: seconds * 1000 } : {}) };
+  const details = { status, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined };
   if (typeof code === 'string' && typeof message === 'string')
     return new AssistantError(code as AssistantError['code'], message, details);
   return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);

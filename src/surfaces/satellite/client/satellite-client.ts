@@ -9,6 +9,7 @@ import {
 } from '../../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import {
   COUNT_LIMIT,
   FILLED_TEXT,
@@ -279,7 +280,7 @@ class SatelliteRun {
       ...{ channel, chatId, data, container, signal, conversationId, callId },
       onUpdate: (update) => this.#emit({ type: 'call-progress', ...about, update }),
     };
-    const limits = { toolTimeoutMs, maxResultChars, ...(logger && { logger }) };
+    const limits = withoutUndefined({ toolTimeoutMs, maxResultChars, logger });
     const { record } = await tools.invoke({ id: callId, name, arguments: args }, scope, limits);
     this.#toolCalls.push(record);
     this.#emit({ type: 'call-end', callId, tool: name, result: record.result, record });

@@ -7,6 +7,7 @@ import type {
 } from '../../../core/contract/conversation-store.js';
 import type { FinishReason } from '../../../core/contract/llm-provider.js';
 import { checkOptions } from '../../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import {
   COUNT_LIMIT,
   FUNCTION,
@@ -71,17 +72,16 @@ export class MemoryConversationStore implements ConversationStore {
     if (before?.turnId !== turn.after) return false;
     const { owner } = before ?? turn;
     this.#entries.delete(conversationId);
-    this.#entries.set(conversationId, {
-      ...(owner === undefined ? {} : { owner }),
+    const entry = {
+      owner,
       turnId: turn.id,
       messages: [...(before?.messages ?? []), ...turn.messages],
       finishReason: turn.finishReason,
       usedAt: this.#limits.now(),
-    });
-    for (const [oldest] of this.#entries) {
-      if (this.#entries.size <= this.#limits.maxConversations) break;
-      this.#entries.delete(oldest);
-    }
+    };
+    this.#entries.set(conversationId, withoutUndefined(entry));
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > this.#limits.maxConversations) this.#entries.delete(oldest as string);
     return true;
   }
 
@@ -194,12 +194,12 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
       .all(this.#expiry(), conversationId) as TurnRow[];
     const last = rows.at(-1);
     if (last === undefined) return undefined;
-    return {
+    return withoutUndefined<StoredConversation>({
       turnId: last.turn_id,
-      ...(last.owner === null ? {} : { owner: JSON.parse(last.owner) as unknown }),
+      owner: last.owner === null ? undefined : JSON.parse(last.owner),
       messages: rows.flatMap(messagesOf),
       finishReason: last.finish_reason,
-    };
+    });
   }
 
   async append(conversationId: string, turn: ConversationTurn): Promise<boolean> {
@@ -213,9 +213,18 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
         ...[conversationId, now(), owner],
       );
       const messages = turn.messages.map(({ role, content }) => ({ role, content }));
+      // Only replies have extras, and a turn ends with its reply.
+      const { reasoning, providerItems } = turn.messages.at(-1) ?? {};
+      const extras = JSON.stringify({ reasoning, providerItems });
       const seq = this.#run(
         'INSERT INTO turns (conversation_id, turn_id, messages, finish_reason, extras) VALUES (?, ?, ?, ?, ?)',
-        ...[conversationId, turn.id, JSON.stringify(messages), turn.finishReason, extrasOf(turn)],
+        ...[
+          conversationId,
+          turn.id,
+          JSON.stringify(messages),
+          turn.finishReason,
+          extras === '{}' ? null : extras,
+        ],
       );
       this.#run(
         'UPDATE conversations SET last_seq = ?, used_at = ? WHERE id = ?',
@@ -275,13 +284,6 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   #run(sql: string, ...values: readonly (string | number | null)[]): number {
     return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
   }
-}
-
-/** Only replies have any, and a turn ends with its reply. */
-function extrasOf({ messages }: ConversationTurn): string | null {
-  const { reasoning, providerItems } = messages.at(-1) ?? {};
-  if (reasoning === undefined && providerItems === undefined) return null;
-  return JSON.stringify({ reasoning, providerItems });
 }
 
 function messagesOf({ messages, extras }: TurnRow): readonly StoredMessage[] {

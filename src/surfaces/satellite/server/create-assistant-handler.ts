@@ -4,9 +4,10 @@ import type {
   StoredConversation,
   StoredMessage,
 } from '../../../core/contract/conversation-store.js';
-import type { LLMResponse, Message } from '../../../core/contract/llm-provider.js';
+import type { Message } from '../../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
+import { withoutUndefined } from '../../../core/kernel/json.js';
 import { type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
 import { FUNCTION, withMethods } from '../../../core/kernel/options.js';
 import { SafeLog } from '../../../run/call/log.js';
@@ -83,14 +84,19 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
     throw new AssistantFault('conversation_full', 'the conversation has too many messages; begin a new one');
   const gate = request.onText && new TextGate(request.onText);
   const reply = await ask({ ...request, gate }, messages, services);
-  const { content, finishReason } = reply;
-  const turn = {
+  const { content, reasoning, finishReason, toolCalls } = reply;
+  // Items of a reply with calls may refer to calls that will not be answered.
+  const providerItems = toolCalls.length === 0 ? reply.providerItems : undefined;
+  const turn = withoutUndefined({
     id: turnId,
     after: conversation?.turnId,
-    ...(request.owner === undefined ? {} : { owner: request.owner }),
-    messages: [...added, storedReply(reply)],
+    owner: request.owner,
+    messages: [
+      ...added,
+      withoutUndefined<StoredMessage>({ role: 'assistant', content, reasoning, providerItems }),
+    ],
     finishReason,
-  };
+  });
   if (!(await services.store.append(id, turn))) return overtaken(request, services);
   const response = toChatResponse(id, { ...turn, turnId });
   if (response.tool_request === undefined) await gate?.end(content);
@@ -104,17 +110,6 @@ function ownConversation(
 ): StoredConversation | undefined {
   if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
   throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
-}
-
-/** Items of a reply with calls may refer to calls that will not be answered. */
-function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
-  const hasItems = providerItems !== undefined && toolCalls.length === 0;
-  return {
-    role: 'assistant',
-    content,
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(hasItems ? { providerItems } : {}),
-  };
 }
 
 /** Another process was faster: with the same request, sent again, or with another one. */
@@ -227,7 +222,7 @@ function toChatResponse(id: string, conversation: StoredConversation): ChatRespo
     conversation_id: id,
     message: { role: 'assistant', content },
     finish_reason: conversation.finishReason,
-    ...(request === undefined ? {} : { tool_request: request }),
+    tool_request: request,
   };
 }
 
@@ -478,7 +473,7 @@ interface EventStreamOptions {
 }
 
 /** Bytes that wait for a slow reader; its work waits for the rest. */
-const MOST_WAITING = 64 * 1024;
+const MAX_WAITING = 64 * 1024;
 
 const SILENT_HEARTBEATS = 4;
 
@@ -490,52 +485,31 @@ function eventStreamResponse(
   work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
   { heartbeatMs, signal }: EventStreamOptions,
 ): Response {
-  const encoder = new TextEncoder();
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING });
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>({}, strategy);
+  const writer = writable.getWriter();
   const gone = new AbortController();
-  let controller: ReadableStreamDefaultController<Uint8Array>;
-  let heartbeat: NodeJS.Timeout | undefined;
-  /** The work waits until the client reads on. */
-  let reading: PromiseWithResolvers<void> | undefined;
-  const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
-  const write = (text: string): void => {
-    if (!gone.signal.aborted) controller.enqueue(encoder.encode(text));
-  };
-  const resume = (): void => {
-    reading?.resolve();
-    reading = undefined;
-  };
-  const leave = (reason: unknown): void => {
-    clearInterval(heartbeat);
-    gone.abort(reason);
-    resume();
-  };
-  const giveUp = (): void => {
-    const reason = new Error('the client does not read its events');
-    controller.error(reason);
-    leave(reason);
-  };
+  writer.closed.catch((reason) => gone.abort(reason));
+  const encoder = new TextEncoder();
+  const write = (text: string): void => void writer.write(encoder.encode(text)).catch(() => {});
+  const giveUp = (): void => void writer.abort(new Error('the client does not read its events'));
   const send: SendEvent = async (event, data, id) => {
     const name = id === undefined ? '' : `id: ${id}\n`;
     write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
-    if (!isFull()) return;
-    reading ??= Promise.withResolvers<void>();
     const timer = setTimeout(giveUp, Math.min(heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS)).unref();
-    await reading.promise;
+    await writer.ready.catch(() => {});
     clearTimeout(timer);
   };
-  // Who does not read needs no sign of life, and it would wait with the rest.
-  const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
-  const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
-    controller = opened;
-    heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
-    void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
-      clearInterval(heartbeat);
-      if (!gone.signal.aborted) controller.close();
-    });
+  const beat = (): void => {
+    // A reader that does not read needs no heartbeat, and it would wait with the rest.
+    if ((writer.desiredSize ?? 0) > 0) write(': still there\n\n');
   };
-  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING });
-  const body = new ReadableStream<Uint8Array>({ start, pull: resume, cancel: leave }, strategy);
-  return new Response(body, { headers: EVENT_STREAM });
+  const heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
+  void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
+    clearInterval(heartbeat);
+    writer.close().catch(() => {});
+  });
+  return new Response(readable, { headers: EVENT_STREAM });
 }
 
 /** No proxy is to collect the events before it hands them on. */
