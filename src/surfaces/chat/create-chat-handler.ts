@@ -38,11 +38,11 @@ import {
   readChatRequest,
   type WriteFrames,
 } from './chat-request.js';
+import { frameStream } from './frame-stream.js';
 import {
   ANSWERED_ALREADY,
   ANY_ERROR,
   DEFAULT_HEARTBEAT_MS,
-  frameStream,
   type ProtocolName,
   protocolOf,
 } from './protocols.js';

@@ -2,7 +2,6 @@ import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { MAX_TIMER_MS } from '../../core/kernel/async.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
@@ -20,6 +19,7 @@ import type { ToolLoopStream } from '../../run/loop/events.js';
 import { AgUiEncoder, type AgUiEvent, type AgUiMessage } from './ag-ui-encoder.js';
 import { agUiAnswersIn, agUiRunOf, decideAgUi, readAgUiInput } from './ag-ui-request.js';
 import type { ChatProtocol, HttpFault, WriteFrames } from './chat-request.js';
+import { frameStream } from './frame-stream.js';
 import type { DescribeTurnError } from './turn-encoder.js';
 import type { AskedChat, ReadEvent } from './turn-readings.js';
 import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
@@ -502,48 +502,6 @@ function refusalText({ isLate, error }: JsonObject): string {
 
 function frame(data: UiMessageChunk | AgUiEvent): string {
   return `data: ${JSON.stringify(data)}\n\n`;
-}
-
-interface FrameStreamOptions {
-  readonly heartbeatMs: number;
-  /** The reader has left before the end. */
-  readonly onLeave: () => void;
-}
-
-/**
- * Frames as a body, read one by one as the reader asks for them: whoever does not read costs what one page of events
- * does. A silence is broken by comments.
- */
-export function frameStream(
-  frames: AsyncGenerator<string, undefined>,
-  { heartbeatMs, onLeave }: FrameStreamOptions,
-): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  let next: Promise<IteratorResult<string, undefined>> | undefined;
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        next ??= frames.next();
-        const read = await orSilence(next, heartbeatMs);
-        if (read === undefined) return controller.enqueue(encoder.encode(': still there\n\n'));
-        next = undefined;
-        if (read.done) controller.close();
-        else controller.enqueue(encoder.encode(read.value));
-      },
-      cancel: onLeave,
-    },
-    { highWaterMark: 0 },
-  );
-}
-
-async function orSilence<Value>(work: Promise<Value>, heartbeatMs: number): Promise<Value | undefined> {
-  const silence = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => silence.resolve(undefined), Math.min(heartbeatMs, MAX_TIMER_MS));
-  try {
-    return await Promise.race([work, silence.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 const PROTOCOL_VERSION = '1.0';

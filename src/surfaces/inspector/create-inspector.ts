@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import type { RunStore } from '../../core/contract/run-state.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   bytesOf,
   type NodeHandler,
@@ -84,7 +84,7 @@ export function createInspector(registry: ToolRegistry, options: InspectorOption
     aroundRun: (run) => runs.begin(run),
   };
   const unwatch = registry.watch(watcher);
-  const unfollow = registry.onChange(() => feed.tell('tools'));
+  const unfollow = registry.onChange(() => feed.report('tools'));
   const leaveStore = followStore(options.store, feed);
   const fetch = (request: Request): Promise<Response> => answer(request, parts, guard);
   const handler = nodeListener(fetch);
@@ -127,13 +127,11 @@ function partsOf(registry: ToolRegistry, options: InspectorOptions): PageParts {
   const feed = new EventFeed();
   const calls = new WatchedCalls(feed);
   const runs = new WatchedRuns(feed);
-  const secret = stateSecret === undefined ? {} : { stateSecret };
-  const asked = { ...(provider ? { provider } : {}), ...(model ? { model } : {}) };
   const scopeOf = options.scopeOf ?? ((owner: unknown) => (owner === undefined ? {} : { owner }));
   const person = new AnsweringPerson(registry, options.answeredBy);
   const pending = new PendingBoard({
     ...{ runs, store, stateSecret, scopeOf, person },
-    config: { ...asked, ...secret, tools: registry },
+    config: { ...withoutUndefined({ provider, model, stateSecret }), tools: registry },
   });
   return {
     ...{ registry, options, feed, calls, runs, pending },
@@ -309,11 +307,11 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
     );
     if (seen === known) return;
     known = seen;
-    feed.tell('runs');
-    feed.tell('pending');
+    feed.report('runs');
+    feed.report('pending');
   };
   const timer = setInterval(() => {
-    if (isLooking || !feed.isHeard) return;
+    if (isLooking || !feed.hasReaders) return;
     isLooking = true;
     // The requests of the page itself report a store that cannot be reached.
     look()

@@ -1,3 +1,5 @@
+import { frameStream } from '../chat/frame-stream.js';
+
 /** What the page shows and what may have changed of it. */
 type Topic = 'tools' | 'calls' | 'runs' | 'pending' | 'held' | 'recordings';
 
@@ -6,42 +8,26 @@ interface WrittenText {
   readonly text: string;
 }
 
-const HEARTBEAT_MS = 15_000;
-const MOST_TEXT = 100_000;
-
-/** What a reader has not received yet: bounded, however slowly it reads. */
-class Reader {
-  readonly topics = new Set<string>();
-  readonly texts = new Map<string, string>();
-  wake: () => void = () => {};
-
-  get isEmpty(): boolean {
-    return this.topics.size === 0 && this.texts.size === 0;
-  }
-
-  /** The pending events, as lines of an event stream. */
-  take(): string {
-    const news = {
-      changed: [...this.topics],
-      texts: [...this.texts].map(([runId, text]) => ({ runId, text })),
-    };
-    this.topics.clear();
-    this.texts.clear();
-    return `data: ${JSON.stringify(news)}\n\n`;
-  }
+/** What a page has not received yet: bounded, however slowly it reads. */
+interface Reader {
+  readonly topics: Set<Topic>;
+  readonly texts: Map<string, string>;
+  wake(): void;
 }
 
-/** Tells the open pages what has changed. They ask for it themselves: a page that is slow misses nothing. */
+const HEARTBEAT_MS = 15_000;
+const MAX_TEXT = 100_000;
+
+/** Reports to the open pages what has changed. They ask for it themselves, so that a slow page misses nothing. */
 export class EventFeed {
   readonly #readers = new Set<Reader>();
-  #isClosed = false;
 
   /** Whether a page is open. */
-  get isHeard(): boolean {
+  get hasReaders(): boolean {
     return this.#readers.size > 0;
   }
 
-  tell(topic: Topic): void {
+  report(topic: Topic): void {
     for (const reader of this.#readers) {
       reader.topics.add(topic);
       reader.wake();
@@ -51,51 +37,43 @@ export class EventFeed {
   write({ runId, text }: WrittenText): void {
     for (const reader of this.#readers) {
       const known = reader.texts.get(runId) ?? '';
-      if (known.length + text.length <= MOST_TEXT) reader.texts.set(runId, known + text);
+      if (known.length + text.length <= MAX_TEXT) reader.texts.set(runId, known + text);
       reader.wake();
     }
   }
 
   /** An event stream of what changes from now on. */
   stream(signal: AbortSignal): ReadableStream<Uint8Array> {
-    const reader = new Reader();
-    const encoder = new TextEncoder();
+    const reader: Reader = { topics: new Set(), texts: new Map(), wake: () => {} };
     this.#readers.add(reader);
-    const leave = (): void => {
+    const onLeave = (): void => {
       this.#readers.delete(reader);
       reader.wake();
     };
-    signal.addEventListener('abort', leave, { once: true });
-    return new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => controller.enqueue(encoder.encode(': open\n\n')),
-        pull: async (controller) => {
-          if (reader.isEmpty && this.#readers.has(reader)) await this.#news(reader);
-          if (this.#isClosed || !this.#readers.has(reader)) controller.close();
-          else controller.enqueue(encoder.encode(reader.isEmpty ? ': alive\n\n' : reader.take()));
-        },
-        cancel: leave,
-      },
-      { highWaterMark: 0 },
-    );
+    signal.addEventListener('abort', onLeave, { once: true });
+    return frameStream(this.#frames(reader), { heartbeatMs: HEARTBEAT_MS, onLeave });
   }
 
-  close(): void {
-    this.#isClosed = true;
-    for (const reader of [...this.#readers]) {
-      this.#readers.delete(reader);
-      reader.wake();
+  async *#frames(reader: Reader): AsyncGenerator<string, undefined> {
+    const { topics, texts } = reader;
+    yield ': open\n\n';
+    for (;;) {
+      while (topics.size + texts.size === 0 && this.#readers.has(reader))
+        await new Promise<void>((resolve) => {
+          reader.wake = resolve;
+        });
+      if (!this.#readers.has(reader)) return;
+      const news = { changed: [...topics], texts: Array.from(texts, ([runId, text]) => ({ runId, text })) };
+      topics.clear();
+      texts.clear();
+      yield `data: ${JSON.stringify(news)}\n\n`;
     }
   }
 
-  #news(reader: Reader): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, HEARTBEAT_MS);
-      timer.unref();
-      reader.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  close(): void {
+    for (const reader of this.#readers) {
+      this.#readers.delete(reader);
+      reader.wake();
+    }
   }
 }

@@ -314,7 +314,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     if (!Array.isArray(answers)) throw new PageFault('answers is to be a list');
     const way = goesOn as 'here' | 'worker' | 'conversation';
     await said(pending.answer({ runId: text('runId', runId), answers: answers as Answer[], goesOn: way }));
-    feed.tell('pending');
+    feed.report('pending');
     return {};
   },
   'GET chats': ({ chats }, { id }) => shownValue(chats.get(id)),
@@ -322,7 +322,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const prompt = { id: text('id', id), text: text('text', body.text) };
     const scope = await scopeFor(options, body.scope);
     const model = await modelFor(options, body.with);
-    return shownValue(await said(async () => chats.prompt({ ...prompt, scope, model })));
+    return shownValue(await said(chats.prompt({ ...prompt, scope, model })));
   },
   'POST chat-aborts': ({ chats }, { id }) => {
     chats.abort(id);
@@ -353,8 +353,8 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     };
   },
   'POST recordings': async (parts, { body }) => {
-    const { id, title } = await parts.recordings.keep(await recordingOf(parts, body));
-    parts.feed.tell('recordings');
+    const { id, title } = await parts.recordings.save(await recordingOf(parts, body));
+    parts.feed.report('recordings');
     return { id, title };
   },
   'POST replays': async (parts, { body }) => {
@@ -370,7 +370,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'POST tests': async (parts, { body }) => {
     const { tests } = parts.options;
     const setup = typeof body.setup === 'string' && body.setup.trim() !== '' ? body.setup : tests?.setup;
-    const written = writeTest(await recordingOf(parts, body), { ...tests, ...(setup ? { setup } : {}) });
+    const written = writeTest(await recordingOf(parts, body), { ...tests, setup });
     if (body.save !== true || tests === undefined) return written;
     return { ...written, path: await saveTest(written, tests) };
   },
@@ -385,16 +385,15 @@ function text(name: string, value: unknown): string {
   throw new PageFault(`${name} is missing`);
 }
 
+const STATUS: Readonly<Record<string, PageFault['status']>> = { RunNotAllowed: 403, DefinitionChanged: 409 };
+
 /** Refusals are shown to the user. */
-async function said<Value>(work: Promise<Value> | (() => Promise<Value>)): Promise<Value> {
+async function said<Value>(work: Promise<Value>): Promise<Value> {
   try {
-    return await (typeof work === 'function' ? work() : work);
+    return await work;
   } catch (error) {
     const name = ToolwrightError.is(error) ? error.name : '';
-    throw new PageFault(
-      error instanceof Error ? error.message : String(error),
-      name === 'RunNotAllowed' ? 403 : name === 'DefinitionChanged' ? 409 : 400,
-    );
+    throw new PageFault(errorMessage(error), STATUS[name]);
   }
 }
 

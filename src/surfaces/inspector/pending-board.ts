@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import type { Answer, CallScope, PendingCall } from '../../core/contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
 import type { LLMProvider } from '../../core/contract/llm-provider.js';
 import type { CheckpointStore } from '../../core/contract/run-checkpoint.js';
 import type { RunState, RunStore } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { approverOf, letsCallRun } from '../../run/call/waits.js';
 import { keepsConversations } from '../../run/conversation/conversations-options.js';
@@ -87,8 +89,8 @@ export class PendingBoard {
     const { runs } = this.#parts;
     const own = runs.list().filter((seen) => seen.status === 'suspended');
     const stored = await this.#stored();
-    const kept = new Set(stored.map(({ runId }) => runId));
-    return [...own.flatMap((seen) => (kept.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
+    const storedIds = new Set(stored.map(({ runId }) => runId));
+    return [...own.flatMap((seen) => (storedIds.has(seen.runId) ? [] : ofProcess(seen))), ...stored];
   }
 
   /**
@@ -154,10 +156,8 @@ export class PendingBoard {
     const state = seen?.result?.state;
     if (seen === undefined || state === undefined) throw new Error(`run '${runId}' waits for nothing`);
     const { signal: _, ...config } = seen.run.config;
-    await begun(
-      resumeToolLoop(config, state, answers, { scope: scopeOf(seen), answeredBy: this.#parts.person.name }),
-      seen,
-    );
+    const options = { scope: scopeOf(seen), answeredBy: this.#parts.person.name };
+    await this.#begun(resumeToolLoop(config, state, answers, options), runId);
   }
 
   async #resumeStored({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
@@ -168,10 +168,18 @@ export class PendingBoard {
     const { signal: _1, runId: _2, ...own } = seen?.run.config ?? (config as ResumeConfig);
     const scope =
       seen === undefined
-        ? { ...(await this.#parts.scopeOf(owner)), ...(owner === undefined ? {} : { owner }) }
+        ? { ...(await this.#parts.scopeOf(owner)), ...withoutUndefined({ owner }) }
         : scopeOf(seen);
     const options = { scope, answeredBy: this.#parts.person.name };
-    await begun(resumeStoredRun(own, { store, runId }, answers, options), seen);
+    await this.#begun(resumeStoredRun(own, { store, runId }, answers, options), runId);
+  }
+
+  /** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */
+  async #begun(run: Promise<unknown>, runId: string): Promise<void> {
+    const left = new AbortController();
+    const { signal } = left;
+    const goesOn = once(this.#parts.runs.events, `begin ${runId}`, { signal }).catch(() => {});
+    await Promise.race([run, goesOn]).finally(() => left.abort());
   }
 
   async #leave({ runId, owner }: WaitingRun, answers: readonly Answer[]): Promise<void> {
@@ -179,8 +187,7 @@ export class PendingBoard {
     await answerStoredRun({ store: store as CheckpointStore, runId }, answers, {
       answeredBy: this.#parts.person.name,
       tools: config.tools,
-      ...(stateSecret === undefined ? {} : { stateSecret }),
-      ...(owner === undefined ? {} : { owner }),
+      ...withoutUndefined({ stateSecret, owner }),
     });
   }
 
@@ -189,7 +196,7 @@ export class PendingBoard {
     const conversationId = conversationIdOf(runId);
     if (!keepsConversations(store) || conversationId === undefined)
       throw new Error('there is no conversation');
-    const by = { answeredBy: this.#parts.person.name, ...(owner === undefined ? {} : { owner }) };
+    const by = withoutUndefined({ answeredBy: this.#parts.person.name, owner });
     const content = { kind: 'answers', answers, ...by } as const;
     // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
     const check = () => checkAnswers({ conversationId, content, store, config: {} });
@@ -228,22 +235,3 @@ async function conversationOf(runId: string, store: RunStore | undefined): Promi
 function conversationIdOf(runId: string): string | undefined {
   return /^(.+)\.\d+$/s.exec(runId)?.[1];
 }
-
-/** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */
-async function begun(run: Promise<unknown>, seen: SeenRun | undefined): Promise<void> {
-  const before = seen?.answers.length;
-  const goesOn = new Promise<void>((resolve) => {
-    const look = setInterval(() => {
-      if (seen === undefined || seen.answers.length === before) return;
-      clearInterval(look);
-      resolve();
-    }, LOOK_MS);
-    run.then(
-      () => clearInterval(look),
-      () => clearInterval(look),
-    );
-  });
-  await Promise.race([run, goesOn]);
-}
-
-const LOOK_MS = 20;

@@ -159,35 +159,35 @@ function plain<Value>(value: Value): Value {
   }
 }
 
-/** Keeps recordings: in a folder, where there is one, so that they outlive the process. */
+/** Stores recordings: in a folder, if there is one, so that they outlive the process. */
 export class Recordings {
   readonly #folder: string | undefined;
-  readonly #kept = new Map<string, Recording>();
+  readonly #stored = new Map<string, Recording>();
   #loaded: Promise<void> | undefined;
 
   constructor(folder: string | undefined) {
     this.#folder = folder;
   }
 
-  async keep(recording: Recording): Promise<Recording> {
+  async save(recording: Recording): Promise<Recording> {
     await this.#load();
-    const kept = { ...recording, id: `${Date.now()}-${randomUUID().slice(0, 8)}` };
-    this.#kept.set(kept.id, kept);
+    const stored = { ...recording, id: `${Date.now()}-${randomUUID().slice(0, 8)}` };
+    this.#stored.set(stored.id, stored);
     if (this.#folder !== undefined) {
       await mkdir(this.#folder, { recursive: true });
-      await writeFile(join(this.#folder, `${kept.id}.json`), `${JSON.stringify(kept, null, 2)}\n`);
+      await writeFile(join(this.#folder, `${stored.id}.json`), `${JSON.stringify(stored, null, 2)}\n`);
     }
-    return kept;
+    return stored;
   }
 
   async list(): Promise<readonly Recording[]> {
     await this.#load();
-    return [...this.#kept.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+    return [...this.#stored.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
   }
 
   async get(id: string): Promise<Recording | undefined> {
     await this.#load();
-    return this.#kept.get(id);
+    return this.#stored.get(id);
   }
 
   #load(): Promise<void> {
@@ -201,7 +201,7 @@ export class Recordings {
     for (const name of names.filter((name) => name.endsWith('.json'))) {
       const text = await readFile(join(this.#folder, name), 'utf8');
       const recording = parse(text);
-      if (recording !== undefined) this.#kept.set(recording.id, recording);
+      if (recording !== undefined) this.#stored.set(recording.id, recording);
     }
   }
 }

@@ -1,13 +1,15 @@
 import type { CallJournal, CallScope } from '../../core/contract/call.js';
 import type { LLMProvider, Message } from '../../core/contract/llm-provider.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import type { Invocation } from '../../run/call/invocation.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { answerWait, letsCallRun, type WaitAnswer } from '../../run/call/waits.js';
+import type { ToolLoopResult } from '../../run/loop/events.js';
 import { streamToolLoop } from '../../run/loop/run.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import type { AnsweringPerson } from './pending-board.js';
 import { type SeenCall, TRIAL, type WatchedCalls } from './watched-calls.js';
-import type { WatchedRuns } from './watched-runs.js';
+import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
 interface TrialCall {
   readonly tool: string;
@@ -44,7 +46,7 @@ export class TrialCalls {
     const begin = performance.now();
     const read = readArguments(args);
     const readMs = performance.now() - begin;
-    const request = { id, name: tool, arguments: args, read, ...(journal ? { journal } : {}) };
+    const request = { id, name: tool, arguments: args, read, journal };
     const invocation = await this.#registry.invoke(request, { ...scope, callId: id });
     this.#calls.addRead(id, readMs);
     const seen = this.#calls.find(id);
@@ -103,10 +105,10 @@ interface TrialChat {
   readonly id: string;
   readonly messages: readonly Message[];
   /** What was said and is not in the messages yet, because its run goes on or waits. */
-  readonly asked?: string;
+  readonly asked?: string | undefined;
   readonly runId?: string;
   readonly status: string;
-  readonly error?: string;
+  readonly error?: string | undefined;
 }
 
 interface ChatPrompt {
@@ -116,7 +118,7 @@ interface ChatPrompt {
   readonly model: ChatModel;
 }
 
-const MOST_CHATS = 50;
+const MAX_CHATS = 50;
 
 /** Chats in which the page's user tries the tools. */
 export class TrialChats {
@@ -131,19 +133,14 @@ export class TrialChats {
     this.#runs = runs;
     this.#systemPrompt = systemPrompt;
     // Also where the run was suspended and answered at the page.
-    runs.onEnd(({ runId }, { status, messages, error }) => {
-      const chat = [...this.#chats.values()].find((known) => known.runId === runId);
+    runs.events.on('end', ({ runId }: SeenRun, { status, messages, error }: ToolLoopResult) => {
+      const chat = this.#chats.values().find((known) => known.runId === runId);
       if (chat === undefined) return;
-      const { asked, error: _, ...others } = chat;
-      const told = error === undefined ? {} : { error: error.message };
-      if (status === 'suspended') this.#keep({ ...chat, status });
-      else
-        this.#keep({
-          ...others,
-          ...told,
-          status,
-          messages: messages.filter(({ role }) => role !== 'system'),
-        });
+      if (status === 'suspended') this.#save({ ...chat, status });
+      else {
+        const said = messages.filter(({ role }) => role !== 'system');
+        this.#save({ ...chat, asked: undefined, error: error?.message, status, messages: said });
+      }
     });
   }
 
@@ -151,18 +148,20 @@ export class TrialChats {
     return this.#chats.get(id) ?? { id, messages: [], status: 'new' };
   }
 
-  prompt({ id, text, scope, model }: ChatPrompt): TrialChat {
+  async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
     const chat = this.get(id);
     if (chat.asked !== undefined)
       throw new Error('the chat is busy: its run goes on, or waits for an answer');
     const runId = crypto.randomUUID();
     const aborted = new AbortController();
-    const first: readonly Message[] =
-      this.#systemPrompt === undefined ? [] : [{ role: 'system', content: this.#systemPrompt }];
-    const messages: readonly Message[] = [...first, ...chat.messages, { role: 'user', content: text }];
-    const { error: _, ...before } = chat;
-    const begun = { ...before, asked: text, runId, status: 'running' };
-    this.#keep(begun);
+    const system = this.#systemPrompt;
+    const messages: readonly Message[] = [
+      ...(system === undefined ? [] : [{ role: 'system', content: system } as const]),
+      ...chat.messages,
+      { role: 'user', content: text },
+    ];
+    const begun = { ...chat, error: undefined, asked: text, runId, status: 'running' };
+    this.#save(begun);
     this.#running.set(id, aborted);
     const config = { ...model, tools: this.#registry, runId, signal: aborted.signal };
     void this.#follow(id, streamToolLoop(config, messages, { ...scope, conversationId: id }));
@@ -172,10 +171,10 @@ export class TrialChats {
   /** Aborts what runs, or gives up what waits. */
   abort(id: string): void {
     this.#running.get(id)?.abort(new Error('aborted at the inspector'));
-    const { asked, ...chat } = this.get(id);
+    const chat = this.get(id);
     if (chat.status !== 'suspended' || chat.runId === undefined) return;
     this.#runs.giveUp(chat.runId);
-    this.#keep({ ...chat, status: 'aborted' });
+    this.#save({ ...chat, asked: undefined, status: 'aborted' });
   }
 
   close(): void {
@@ -186,22 +185,15 @@ export class TrialChats {
     try {
       for await (const _ of run);
     } catch (error) {
-      const { asked: _, ...chat } = this.get(id);
-      this.#keep({
-        ...chat,
-        status: 'failed',
-        error: error instanceof Error ? error.message : String(error),
-      });
+      this.#save({ ...this.get(id), asked: undefined, status: 'failed', error: errorMessage(error) });
     } finally {
       this.#running.delete(id);
     }
   }
 
-  #keep(chat: TrialChat): void {
+  #save(chat: TrialChat): void {
     this.#chats.set(chat.id, chat);
-    for (const oldest of this.#chats.keys()) {
-      if (this.#chats.size <= MOST_CHATS) break;
-      this.#chats.delete(oldest);
-    }
+    const [oldest] = this.#chats.keys();
+    if (this.#chats.size > MAX_CHATS) this.#chats.delete(oldest as string);
   }
 }

@@ -43,12 +43,12 @@ interface HeldCall {
 /** What happens to a held call; the model receives `reason`. */
 type Release = { readonly how: 'go' } | { readonly how: 'refuse'; readonly reason: string };
 
-const MOST_CALLS = 500;
+const MAX_CALLS = 500;
 
 /** Ids of calls that the page makes begin so. */
 export const TRIAL = 'inspector_';
 
-/** Sees the calls of a registry: keeps the last of them with the times of their steps, and holds those at breakpoints. */
+/** Watches the calls of a registry: stores the last of them with the times of their steps, and holds those at breakpoints. */
 export class WatchedCalls implements CallWatcher {
   readonly #feed: EventFeed;
   readonly #calls = new Map<string, SeenCall>();
@@ -95,7 +95,7 @@ export class WatchedCalls implements CallWatcher {
       this.#breakpoints.delete(tool);
       for (const held of [...this.#held.values()]) if (held.tool === tool) held.release({ how: 'go' });
     }
-    this.#feed.tell('held');
+    this.#feed.report('held');
   }
 
   held(): readonly HeldCall[] {
@@ -129,10 +129,8 @@ export class WatchedCalls implements CallWatcher {
       steps: [],
     };
     this.#calls.set(seen.key, seen);
-    for (const oldest of this.#calls.keys()) {
-      if (this.#calls.size <= MOST_CALLS) break;
-      this.#calls.delete(oldest);
-    }
+    const [oldest] = this.#calls.keys();
+    if (this.#calls.size > MAX_CALLS) this.#calls.delete(oldest as string);
     return seen;
   }
 
@@ -143,11 +141,11 @@ export class WatchedCalls implements CallWatcher {
       const release = (how: Release): void => {
         if (!this.#held.delete(key)) return;
         seen.steps.push({ step: 'held', ms: Date.now() - since });
-        this.#feed.tell('held');
+        this.#feed.report('held');
         resolve(how);
       };
       this.#held.set(key, { key, callId, tool, since, arguments: args, runId, release });
-      this.#feed.tell('held');
+      this.#feed.report('held');
       // An aborted call waits for no decision.
       if (signal !== undefined) onAbort(signal, () => release({ how: 'go' }));
     });
@@ -165,7 +163,7 @@ export class WatchedCalls implements CallWatcher {
     };
     const end = (invocation: Invocation): Invocation => {
       seen.invocation = invocation;
-      this.#feed.tell('calls');
+      this.#feed.report('calls');
       return invocation;
     };
     const made = call.make(added);

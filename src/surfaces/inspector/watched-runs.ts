@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events';
 import type { CallJournal, CallRecord, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message, Usage } from '../../core/contract/llm-provider.js';
 import type { ProgressUpdate } from '../../core/contract/tool-context.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import type { LoopEvent, ToolLoopResult } from '../../run/loop/events.js';
 import type { LoopRun } from '../../run/loop/loop-run.js';
 import type { EventFeed } from './event-feed.js';
@@ -54,14 +56,15 @@ export interface SeenRun {
   result?: ToolLoopResult;
 }
 
-const MOST_RUNS = 200;
-const MOST_TEXT = 200_000;
+const MAX_RUNS = 200;
+const MAX_TEXT = 200_000;
 
 /** Sees the runs over a registry through their events. */
 export class WatchedRuns {
   readonly #feed: EventFeed;
   readonly #runs = new Map<string, SeenRun>();
-  readonly #listeners = new Set<(seen: SeenRun, result: ToolLoopResult) => void>();
+  /** `end`: with a run and its result, also where it was suspended; `begin <runId>`: also where it goes on. */
+  readonly events = new EventEmitter();
 
   constructor(feed: EventFeed) {
     this.#feed = feed;
@@ -76,27 +79,23 @@ export class WatchedRuns {
     return this.#runs.get(runId);
   }
 
-  /** Tells a listener of every run that ends or is suspended. */
-  onEnd(listener: (seen: SeenRun, result: ToolLoopResult) => void): void {
-    this.#listeners.add(listener);
-  }
-
-  /** Nobody will answer a run any more. */
+  /** No answer will come for a run. */
   giveUp(runId: string): void {
     const seen = this.#runs.get(runId);
     if (seen?.status === 'suspended') seen.status = 'aborted';
-    this.#feed.tell('pending');
+    this.#feed.report('pending');
   }
 
   begin(run: LoopRun): (event: LoopEvent) => void {
     const seen = this.#seen(run);
+    this.events.emit(`begin ${run.runId}`);
     return (event) => {
       this.#receive(seen, event);
       if (event.type === 'text-delta') this.#feed.write({ runId: seen.runId, text: event.text });
-      else if (event.type !== 'call-input-delta') this.#feed.tell('runs');
+      else if (event.type !== 'call-input-delta') this.#feed.report('runs');
       if (event.type === 'run-end') {
-        this.#feed.tell('pending');
-        for (const listener of this.#listeners) listener(seen, event.result);
+        this.#feed.report('pending');
+        this.events.emit('end', seen, event.result);
       }
     };
   }
@@ -113,10 +112,8 @@ export class WatchedRuns {
       ...{ spans: [], answers: [], text: '', status: 'running' },
     };
     this.#runs.set(runId, seen);
-    for (const oldest of this.#runs.keys()) {
-      if (this.#runs.size <= MOST_RUNS) break;
-      this.#runs.delete(oldest);
-    }
+    const [oldest] = this.#runs.keys();
+    if (this.#runs.size > MAX_RUNS) this.#runs.delete(oldest as string);
     return seen;
   }
 
@@ -124,7 +121,7 @@ export class WatchedRuns {
     const now = Date.now();
     switch (event.type) {
       case 'text-delta':
-        if (seen.text.length < MOST_TEXT) seen.text += event.text;
+        if (seen.text.length < MAX_TEXT) seen.text += event.text;
         return;
       case 'step-start':
         seen.text = '';
@@ -145,12 +142,12 @@ export class WatchedRuns {
         for (const span of seen.spans) if (span.kind !== 'wait') span.end ??= now;
         return;
       default:
-        hearCall(seen, event, now);
+        receiveCall(seen, event, now);
     }
   }
 }
 
-function hearCall(seen: SeenRun, event: LoopEvent, now: number): void {
+function receiveCall(seen: SeenRun, event: LoopEvent, now: number): void {
   if (event.type === 'call-start') {
     const { callId, tool, arguments: args } = event;
     seen.spans.push({ kind: 'call', begin: now, callId, tool, arguments: args });
@@ -186,11 +183,10 @@ function continueRun(seen: SeenRun, run: LoopRun): void {
 export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {
   const { approved, refused, result, answers, edited, arguments: args } = journal;
   if (refused !== undefined) {
-    const { reason } = refused;
-    return [{ tool, approved: false, ...(reason === undefined ? {} : { reason }) }];
+    return [withoutUndefined({ tool, approved: false as const, reason: refused.reason })];
   }
   if (result !== undefined) return [{ tool, result: result.value }];
   if (answers.length > 0) return answers.map(({ value }) => ({ tool, value }));
-  const changed = edited === undefined ? {} : { arguments: args };
-  return approved ? [{ tool, approved, ...changed }] : [];
+  if (!approved) return [];
+  return [withoutUndefined({ tool, approved, arguments: edited === undefined ? undefined : args })];
 }
