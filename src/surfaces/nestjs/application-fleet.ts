@@ -151,17 +151,14 @@ export class ApplicationFleet {
   async end(limitMs: number): Promise<void> {
     const { running } = this.#parts;
     running.leaving.addEventListener('abort', () => this.#jobs?.leave());
-    running.track(this.#close(limitMs)).catch(() => {});
-    await running.end(limitMs);
-  }
-
-  async #close(timeoutMs: number): Promise<void> {
-    await Promise.all([
-      this.#conversations?.close({ timeoutMs }),
-      this.#turns?.close({ timeoutMs }),
+    const closed = Promise.all([
+      this.#conversations?.close({ timeoutMs: limitMs }),
+      this.#turns?.close({ timeoutMs: limitMs }),
       this.#recovery?.close(),
       this.#jobs?.close(),
     ]);
+    running.track(closed).catch(() => {});
+    await running.end(limitMs);
   }
 
   #open(store: ConversationsStore, given: Pick<ConversationsOptions, 'takesTurns'>): Conversations {

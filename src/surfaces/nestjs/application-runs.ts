@@ -10,12 +10,12 @@ import {
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
-import { canonicalJson } from '../../core/kernel/json.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { savesSteps } from '../../run/loop/run.js';
-import { ownerOf } from '../../run/loop/run-owner.js';
+import { isSameOwner, ownerOf } from '../../run/loop/run-owner.js';
 import { isSignedWith, validateState } from '../../run/loop/suspend.js';
 import type { RunningCalls } from './calls.js';
 import {
@@ -73,11 +73,9 @@ interface RunsParts {
 /** Puts a run into its application: the options, the request and its owner, the shutdown. */
 export class ApplicationRuns {
   readonly #parts: RunsParts;
-  readonly #owners: RunOwners;
 
   constructor(parts: RunsParts) {
     this.#parts = parts;
-    this.#owners = new RunOwners(parts.options);
   }
 
   /** Who asks: the given request, or the one whose handler is running. */
@@ -117,16 +115,28 @@ export class ApplicationRuns {
    */
   async answering(asker: Asker, run: OwnedRun | undefined, answeredBy: unknown): Promise<Answering> {
     const { request, scope } = asker;
-    const answerer = { request, owner: scope.owner };
-    const recorded = answeredBy ?? answerer.owner;
-    const by = recorded === undefined ? {} : { answeredBy: recorded };
-    if (run === undefined || this.#owners.isOwn(run, answerer)) return { scope, ...by };
-    const { request: ownerRequest, ...own } = await this.#owners.scopeFor(run, answerer);
+    const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
+    if (run === undefined || isSameOwner(run.owner, scope.owner)) return { scope, ...by };
+    const { request: ownerRequest, ...own } = await this.#ownerScope(run, request);
     const { signal, onUpdate, onLog } = scope;
-    const ears = { ...(signal && { signal }), ...(onUpdate && { onUpdate }), ...(onLog && { onLog }) };
+    const listeners = withoutUndefined({ signal, onUpdate, onLog });
     const container = new RequestContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
-    const onBehalf = { owner: run.owner, ...ears, ...this.#withData(ownerRequest, own), container };
+    const onBehalf = { owner: run.owner, ...listeners, ...this.#withData(ownerRequest, own), container };
     return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
+  }
+
+  /** The scope of the owner of a run that somebody else answers. */
+  async #ownerScope(run: OwnedRun, request: object | undefined): Promise<OwnerScope> {
+    const { mayAnswer, scopeOf } = this.#parts.options;
+    if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
+    let isAllowed: unknown;
+    try {
+      isAllowed = await mayAnswer(request as never, run);
+    } catch (cause) {
+      throw notAllowed(cause);
+    }
+    if (isAllowed !== true) throw notAllowed();
+    return scopeOf(run.owner as never);
   }
 
   /** What the loop takes for work that nobody's request has begun here: it belongs to the given request, or to none. */
@@ -143,24 +153,41 @@ export class ApplicationRuns {
 
   /** The run of a state, where nobody can have changed whose it is; otherwise the loop itself will refuse it. */
   certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
-    if (!this.#owners.areKnown) return undefined;
+    if (!this.#knowsOwners) return undefined;
     const run = validateState(state, stateSecret).state;
     return isSignedWith(run, stateSecret) ? run : undefined;
   }
 
   /** A run in the store. */
   async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
-    return this.#owners.areKnown ? store.load(runId) : undefined;
+    return this.#knowsOwners ? store.load(runId) : undefined;
+  }
+
+  get #knowsOwners(): boolean {
+    return this.#parts.options.owner !== undefined;
   }
 
   /** A scope with the container, the data and the owner of the given request, or of the one whose handler is running. */
   scopeOf(given: object | undefined, scope: CallScope): CallScope {
     const { requests, modules } = this.#parts;
     const request = given ?? requests.current();
-    const owner = this.#owners.of(request, scope);
-    const owned = owner === undefined ? scope : { ...scope, owner };
+    const owned = { ...scope, ...withoutUndefined({ owner: this.#ownerOf(request, scope) }) };
     if (request === undefined) return owned;
     return { container: new RequestContainer(modules, { request }), ...this.#withData(request, owned) };
+  }
+
+  /** The owner that a request stands for: what its scope names, or what `owner` returns for it. */
+  #ownerOf(request: object | undefined, scope: CallScope): unknown {
+    const { owner: ownerOfRequest } = this.#parts.options;
+    if (scope.owner !== undefined) return ownerOf(scope);
+    if (ownerOfRequest === undefined || request === undefined) return undefined;
+    const owner = ownerOfRequest(request as never);
+    // As JSON, every promise would be the same owner.
+    if (owner instanceof Promise) {
+      owner.catch(() => {});
+      throw new InvalidOptionsError([PROMISED]);
+    }
+    return ownerOf({ owner });
   }
 
   /** The names of the tools that a request sees. */
@@ -172,9 +199,10 @@ export class ApplicationRuns {
 
   /** The store of a run out of one. */
   storeOf(options: RunOptions): RunStore {
-    const { store } = this.#merged(options.config);
-    if (store === undefined) throw new ToolDeclarationError([...this.#modelFaults(options.config), NO_STORE]);
-    return store;
+    const { store, provider, model } = this.#merged(options.config);
+    if (store !== undefined) return store;
+    const hasModel = provider !== undefined && model !== undefined;
+    throw new ToolDeclarationError(hasModel ? [NO_STORE] : [NO_MODEL, NO_STORE]);
   }
 
   /** Aborted where a shutdown leaves runs whose steps are kept to others. */
@@ -247,20 +275,12 @@ export class ApplicationRuns {
     return { tools: registry, ...others, provider, model, signal: anySignal(own.signal, running.signal) };
   }
 
-  #modelFaults(own: RunConfig | undefined): readonly AuthorFault[] {
-    const { provider, model } = this.#merged(own);
-    return provider === undefined || model === undefined ? [NO_MODEL] : [];
-  }
-
   #merged(own: RunConfig | undefined): Partial<ToolLoopConfig> {
-    return { ...loopOptions(this.#parts.options), ...own };
+    // The registry brings its policy and hooks; a run would ask them again.
+    const { tools: _1, policy: _2, hooks: _3, ...others } = this.#parts.options;
+    const ofLoop = Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name));
+    return { ...Object.fromEntries(ofLoop), ...own };
   }
-}
-
-/** What the loop takes of the module's options. The registry brings its policy and hooks; a run would ask them again. */
-function loopOptions(options: ToolwrightModuleOptions): Partial<ToolLoopConfig> {
-  const { tools: _1, policy: _2, hooks: _3, ...others } = options;
-  return Object.fromEntries(Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name)));
 }
 
 const NO_MODEL: AuthorFault = {
@@ -274,67 +294,6 @@ const NO_STORE: AuthorFault = {
   problem: 'there is no store that a run could be resumed from',
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };
-
-/** What the options say of owners. */
-type OwnerOptions = Pick<ToolwrightModuleOptions, 'owner' | 'mayAnswer' | 'scopeOf'>;
-
-/** Somebody who answers a run. */
-interface Answerer {
-  readonly request: object | undefined;
-  readonly owner: unknown;
-}
-
-/** On whose behalf runs take place, and who may answer for whom. */
-class RunOwners {
-  readonly #options: OwnerOptions;
-
-  constructor(options: OwnerOptions) {
-    this.#options = options;
-  }
-
-  /** Whether the application has said who owns what. */
-  get areKnown(): boolean {
-    return this.#options.owner !== undefined;
-  }
-
-  /** The owner that a request stands for: what its scope names, or what `owner` says of it. */
-  of(request: object | undefined, scope: Pick<CallScope, 'owner'>): unknown {
-    if (scope.owner !== undefined) return ownerOf(scope);
-    const { owner: ownerOfRequest } = this.#options;
-    if (ownerOfRequest === undefined || request === undefined) return undefined;
-    const owner = ownerOfRequest(request as never);
-    // As JSON, every promise would be the same owner.
-    if (owner instanceof Promise) {
-      owner.catch(() => {});
-      throw new InvalidOptionsError([PROMISED]);
-    }
-    return ownerOf({ owner });
-  }
-
-  /** Whether a run is the answerer's own. A missing owner is the same as no other one. */
-  isOwn(run: OwnedRun, { owner }: Answerer): boolean {
-    if (run.owner === undefined || owner === undefined) return run.owner === owner;
-    return canonicalJson(run.owner) === canonicalJson(owner);
-  }
-
-  /**
-   * The scope of the owner of a run which somebody else answers.
-   *
-   * @throws ToolwrightError `RunNotAllowed` (523) unless `mayAnswer` says exactly `true`.
-   */
-  async scopeFor(run: OwnedRun, { request }: Answerer): Promise<OwnerScope> {
-    const { mayAnswer, scopeOf } = this.#options;
-    if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
-    let isAllowed: unknown;
-    try {
-      isAllowed = await mayAnswer(request as never, run);
-    } catch (cause) {
-      throw notAllowed(cause);
-    }
-    if (isAllowed !== true) throw notAllowed();
-    return scopeOf(run.owner as never);
-  }
-}
 
 function notAllowed(cause?: unknown): ToolwrightError {
   const message =

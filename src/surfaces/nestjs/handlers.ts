@@ -203,24 +203,15 @@ export function planProvider(toolset: ClassType): ProviderPlan {
     toolset,
     methods.map(({ method, parameters }) => withDecorated(method, parameters)),
   );
+  const found = methods.map(({ method, parameters }) => decoratorFaults(toolset, method, parameters));
   return {
     misfits,
-    warnings: [
-      ...warnings,
-      ...methods.flatMap(({ method, parameters }) => strayPathParameters(toolset, method, parameters)),
-    ],
+    warnings: [...warnings, ...found.flatMap(({ strayPaths }) => strayPaths)],
+    faults: [...faults, ...found.flatMap(({ httpOnly }) => httpOnly)],
     handlers: tools.flatMap((planned) => {
       const of = methods.find(({ method }) => method.record.key === planned.key);
       return of ? [{ planned, ...of }] : [];
     }),
-    faults: [
-      ...faults,
-      ...methods.flatMap(({ method, parameters }) =>
-        method.record.tool === undefined
-          ? []
-          : httpOnly(`${toolset.name}.${String(method.record.key)}`, parameters),
-      ),
-    ],
   };
 }
 
@@ -232,50 +223,45 @@ function withDecorated(
 ): InheritedMethod {
   const parameters = new Map(record.parameters);
   const designTypes = Reflect.getMetadata('design:paramtypes', declaredIn.prototype, record.key);
-  for (const [index, one] of decorated) {
+  for (const [index, parameter] of decorated) {
     const records = parameters.get(index) ?? [];
-    const said =
-      one.source === 'model'
-        ? withPipeDefault({ decorated: one, designType: designTypes?.[index], records })
+    const completed =
+      parameter.source === 'model'
+        ? withPipeDefault({ decorated: parameter, designType: designTypes?.[index], records })
         : FILLED;
-    if (said.length > 0) parameters.set(index, said);
+    if (completed.length > 0) parameters.set(index, completed);
   }
   return { declaredIn, record: { ...record, parameters } };
 }
 
-/** `@Param('Customer id')` of Nest where that of this package was meant: its text would be lost. */
-function strayPathParameters(
+/** Decorators of Nest's that cannot be meant on a tool. */
+function decoratorFaults(
   toolset: ClassType,
   { record }: InheritedMethod,
   decorated: ReadonlyMap<number, DecoratedParameter>,
-): readonly AuthorFault[] {
-  if (record.tool === undefined || isController(toolset)) return [];
-  return [...decorated].flatMap(([index, { data, isOfPath }]) =>
-    isOfPath === true && !record.parameters.has(index)
-      ? [
-          {
-            where: `${toolset.name}.${String(record.key)}, parameter #${index}`,
-            problem: `its @Param(${data === undefined ? '' : JSON.stringify(data)}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is no controller; it describes nothing to the model`,
-            fix: "import { Param } from 'toolwright'",
-          },
-        ]
-      : [],
-  );
-}
-
-function httpOnly(where: string, decorated: ReadonlyMap<number, DecoratedParameter>): readonly AuthorFault[] {
-  return [...decorated].flatMap(([index, { source }]) =>
-    source === 'http'
-      ? [
-          {
-            where,
-            parameter: `#${index}`,
-            problem: 'its decorator reads what a tool call does not have',
-            fix: '@Req(), or a decorator of your own made with createParamDecorator',
-          },
-        ]
-      : [],
-  );
+) {
+  const strayPaths: AuthorFault[] = [];
+  const httpOnly: AuthorFault[] = [];
+  const where = `${toolset.name}.${String(record.key)}`;
+  for (const [index, { data, isOfPath, source }] of record.tool === undefined ? [] : decorated) {
+    const parameter = `#${index}`;
+    if (source === 'http') {
+      const problem = 'its decorator reads what a tool call does not have';
+      const fix = '@Req(), or a decorator of your own made with createParamDecorator';
+      httpOnly.push({ where, parameter, problem, fix });
+    }
+    // `@Param('Customer id')` of Nest where that of this package was meant: its text would be lost.
+    if (isOfPath === true && !record.parameters.has(index) && !isController(toolset)) {
+      const text = data === undefined ? '' : JSON.stringify(data);
+      const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is no controller; it describes nothing to the model`;
+      strayPaths.push({
+        where: `${where}, parameter ${parameter}`,
+        problem,
+        fix: "import { Param } from 'toolwright'",
+      });
+    }
+  }
+  return { strayPaths, httpOnly };
 }
 
 /** A parameter that a route gets from its request and a tool from its arguments. */
@@ -291,19 +277,17 @@ interface PipedParameter {
  * in. What the author says in `@Param` comes first. A parameter that takes the whole body is no property.
  */
 function withPipeDefault({ decorated, designType, records }: PipedParameter): readonly ParameterRecord[] {
-  const filled = pipeDefault(decorated.pipes);
+  const { pipes, data } = decorated;
+  const filled = pipeDefault(pipes);
   const [record, ...others] = records;
-  const isProperty = record === undefined ? isPart(decorated, designType) : record.role === 'property';
-  if (filled === undefined || !isProperty) return records;
-  const said = record?.role === 'property' ? record.options : {};
-  const options: ParamOptions = { required: false, ...offered(filled.value, designType), ...said };
-  return [{ role: 'property', options }, ...others];
-}
-
-/** A class takes all arguments; anything else that `@Query('page')` names is one of them. */
-function isPart({ data }: DecoratedParameter, designType: unknown): boolean {
+  // A class takes all arguments; anything else that `@Query('page')` names is one of them.
   const isNamed = typeof data === 'string' && WITHOUT_SCHEMA.includes(designType);
-  return isNamed || VALUES.has(designType);
+  const isPart = isNamed || VALUES.has(designType);
+  const isProperty = record === undefined ? isPart : record.role === 'property';
+  if (filled === undefined || !isProperty) return records;
+  const declared = record?.role === 'property' ? record.options : {};
+  const options: ParamOptions = { required: false, ...offered(filled.value, designType), ...declared };
+  return [{ role: 'property', options }, ...others];
 }
 
 const WITHOUT_SCHEMA: readonly unknown[] = [undefined, Object, Array, Date];

@@ -217,7 +217,11 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModul
  * @throws InvalidOptionsError with what is wrong; Nest tells of it while the application is created.
  */
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
-  if (!isRecord(given)) throw new InvalidOptionsError([noOptions(given)]);
+  if (!isRecord(given)) {
+    const problem = `its options are ${String(given)}: where a factory makes them, it returns nothing`;
+    const fix = 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })';
+    throw new InvalidOptionsError([{ where: OPTIONS.of, option: '', problem, fix }]);
+  }
   const faults = invalidOptions(given, OPTIONS);
   const { mayAnswer, owner, scopeOf } = given as ToolwrightModuleOptions;
   const lacks = mayAnswer !== undefined && (owner === undefined || scopeOf === undefined);
@@ -229,18 +233,24 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
 function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] {
   const { worker, checkpoint = 'suspend', leaseMs, store } = options;
   if (store !== undefined) return [];
-  const idle = [
-    ...(worker === true ? [{ option: 'worker', problem: WORKER_OF_NOTHING }] : []),
-    ...(checkpoint === 'suspend' ? [] : [{ option: 'checkpoint', problem: STEPS_OF_NOTHING }]),
-    ...(leaseMs === undefined ? [] : [{ option: 'leaseMs', problem: LEASE_OF_NOTHING }]),
-  ];
+  const needs = [
+    [worker === true, 'worker', 'a worker needs the store in which conversations, jobs and runs are kept'],
+    [
+      checkpoint !== 'suspend',
+      'checkpoint',
+      'checkpoint keeps the steps of runs in a store, and there is none',
+    ],
+    [
+      leaseMs !== undefined,
+      'leaseMs',
+      'leaseMs is of runs and conversations that a store keeps, and there is none',
+    ],
+  ] as const;
   const fix = "store: new SqliteRunStore({ path: 'runs.sqlite' })";
-  return idle.map((fault) => ({ where: OPTIONS.of, ...fault, fix }));
+  return needs.flatMap(([isSet, option, problem]) =>
+    isSet ? [{ where: OPTIONS.of, option, problem, fix }] : [],
+  );
 }
-
-const WORKER_OF_NOTHING = 'a worker needs the store in which conversations, jobs and runs are kept';
-const STEPS_OF_NOTHING = 'checkpoint keeps the steps of runs in a store, and there is none';
-const LEASE_OF_NOTHING = 'leaseMs is of runs and conversations that a store keeps, and there is none';
 
 export const ANSWERS_FOR_NOBODY: InvalidOption = {
   where: 'ToolwrightModule',
@@ -249,15 +259,6 @@ export const ANSWERS_FOR_NOBODY: InvalidOption = {
     'mayAnswer needs owner, which says whose a run is, and scopeOf, which says in what scope it goes on',
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
 };
-
-function noOptions(given: unknown): InvalidOption {
-  return {
-    where: OPTIONS.of,
-    option: '',
-    problem: `its options are ${String(given)}: where a factory makes them, it returns nothing`,
-    fix: 'useFactory: () => ({ provider, model }), or forRoot({ provider, model })',
-  };
-}
 
 /** Where the options come from: exactly one of the ways to make them; given as it is. */
 export function checkAsyncOptions(given: ToolwrightModuleAsyncOptions): ToolwrightModuleAsyncOptions {

@@ -107,8 +107,9 @@ export class LogEntry {
     const { message, err, ...fields } = this as LogEntry & LogFields;
     const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);
     const line = [message, ...texts].join(' ');
-    const origin = originOf(err);
-    return visibleText(origin === undefined ? line : `${line}\n${inspect(origin, options)}`);
+    // The framework's own errors say everything in their message, except for their cause.
+    const origin = ToolwrightError.is(err) ? (err as Error).cause : err;
+    return visibleText(origin instanceof Error ? `${line}\n${inspect(origin, options)}` : line);
   }
 }
 
@@ -120,13 +121,6 @@ function textOf(text: unknown): string {
   } catch {
     return inspect(text, { compact: true, breakLength: Number.POSITIVE_INFINITY });
   }
-}
-
-/** The error that nobody expected: the framework's own say everything in their message. */
-function originOf(error: Error | undefined): Error | undefined {
-  if (!ToolwrightError.is(error)) return error;
-  const { cause } = error as Error;
-  return cause instanceof Error ? cause : undefined;
 }
 
 /**

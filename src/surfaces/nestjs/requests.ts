@@ -49,10 +49,13 @@ export class RequestContexts {
   originOf(context: ToolContext): CallOrigin {
     const given = this.#given(context);
     if (given?.isForOther !== true)
-      return { request: given?.request ?? this.current(), isForAbsent: false, run: atOnce };
+      return { request: given?.request ?? this.current(), isForAbsent: false, run: (work) => work() };
     const { request } = given;
-    const run = <Value>(work: () => Value): Value => this.#outside(() => this.within(request, work));
-    return { request, isForAbsent: request === undefined, run };
+    return {
+      request,
+      isForAbsent: request === undefined,
+      run: (work) => this.#outside(() => this.within(request, work)),
+    };
   }
 
   /**
@@ -85,19 +88,14 @@ export class RequestContexts {
     if (hasContextId(request)) return contextId;
     if (Object.isExtensible(request)) keepContextId(request, contextId);
     else this.#unmarkable.set(request, contextId);
-    this.#modules.registerRequestByContextId(withPayload(request, contextId.payload), contextId);
+    const { payload } = contextId;
+    let withPayload = request;
+    // A frozen request stays as it is under what the `ContextIdStrategy` adds.
+    if (Object.isExtensible(request)) Object.assign(request, payload);
+    else if (payload) withPayload = Object.create(request, Object.getOwnPropertyDescriptors(payload));
+    this.#modules.registerRequestByContextId(withPayload, contextId);
     return contextId;
   }
-}
-
-/** The request with what the `ContextIdStrategy` says of it; a frozen one stays as it is under what is added. */
-function withPayload(request: object, payload: unknown): object {
-  if (Object.isExtensible(request)) return Object.assign(request, payload);
-  return payload ? Object.create(request, Object.getOwnPropertyDescriptors(payload)) : request;
-}
-
-function atOnce<Value>(work: () => Value): Value {
-  return work();
 }
 
 /** Lets every HTTP handler run within its request, so that the tools it calls find the request. */

@@ -122,7 +122,10 @@ export class ToolwrightService {
     answers: readonly Answer[],
     options: AnswerOptions = {},
   ): Promise<ToolLoopResult> {
-    const resumed = await this.#resumption(state, options);
+    const { answeredBy, asking } = readAnswerOptions(options);
+    const prepared = this.#runs.prepare(asking);
+    const run = this.#runs.certain(state, prepared.config);
+    const resumed = await this.#runs.resume(prepared, run, answeredBy);
     return this.#runs.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
   }
 
@@ -161,9 +164,7 @@ export class ToolwrightService {
     const { leaseMs } = resumed.config;
     const resumption = { ...read, scope, answers };
     const deps = { scope, left: this.#runs.leaving };
-    return this.#runs.track(
-      driveStoredRun(resumed.config, { store, runId, ...(leaseMs && { leaseMs }) }, { resumption, deps }),
-    );
+    return this.#runs.track(driveStoredRun(resumed.config, { store, runId, leaseMs }, { resumption, deps }));
   }
 
   /**
@@ -182,8 +183,8 @@ export class ToolwrightService {
    */
   async answering(run: OwnedRun, options: AnswerOptions = {}): Promise<OwnerAnswer> {
     const { answeredBy: by, asking } = readAnswerOptions(options);
-    const { scope, answeredBy } = await this.#runs.answering(this.#runs.asker(asking), run, by);
-    return answeredBy === undefined ? { scope } : { scope, answeredBy };
+    const { owner: _, ...answer } = await this.#runs.answering(this.#runs.asker(asking), run, by);
+    return answer;
   }
 
   /**
@@ -225,12 +226,5 @@ export class ToolwrightService {
    */
   async discover(): Promise<void> {
     await this.#application.tools.complete();
-  }
-
-  async #resumption(state: RunState | undefined, options: AnswerOptions) {
-    const { answeredBy, asking } = readAnswerOptions(options);
-    const prepared = this.#runs.prepare(asking);
-    const run = this.#runs.certain(state, prepared.config);
-    return this.#runs.resume(prepared, run, answeredBy);
   }
 }
