@@ -181,7 +181,7 @@ test.each([
   [
     ['mcp', 'typed.ts'],
     1,
-    'toolwright: typed.ts cannot be loaded: Invalid or unexpected token (TypeScript has to be built first: name the JavaScript file that the compiler writes)\n',
+    'toolwright: typed.ts cannot be loaded: Invalid or unexpected token (install tsx in the project to load TypeScript, or name the JavaScript file that the compiler writes)\n',
   ],
   [
     ['mcp', 'loose.mjs', '--deny', 'tow'],

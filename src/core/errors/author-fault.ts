@@ -29,18 +29,21 @@ export interface AuthorFault {
 class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
   readonly faults: readonly Fault[];
 
-  constructor(name: ErrorName, place: string, faults: readonly Fault[]) {
-    super(name, describeAuthorFaults(faults, place));
+  constructor(name: ErrorName, message: string, faults: readonly Fault[]) {
+    super(name, message);
     this.faults = faults;
   }
 }
+
+const CHECK_THE_PROJECT = '`npx toolwright doctor` checks the set-up of the project.';
 
 /**
  * All mistakes of all declarations, thrown once at start-up, before any model is called. `faults` has them as data.
  */
 export class ToolDeclarationError extends AuthorError<AuthorFault> {
   constructor(faults: readonly AuthorFault[]) {
-    super('InvalidToolSignature', 'what was declared', faults);
+    const message = describeAuthorFaults(faults, 'what was declared');
+    super('InvalidToolSignature', `${message}\n\n${CHECK_THE_PROJECT}`, faults);
   }
 }
 
@@ -102,7 +105,7 @@ export interface InvalidOption extends OptionFault {
  */
 export class InvalidOptionsError extends AuthorError<InvalidOption> {
   constructor(faults: readonly InvalidOption[]) {
-    super('InvalidOptions', 'options', faults);
+    super('InvalidOptions', describeAuthorFaults(faults, 'options'), faults);
   }
 }
 

@@ -1,15 +1,19 @@
 import { parseArgs } from 'node:util';
 import type { CallScope } from '../../core/contract/call.js';
-import { type LLMProvider, PROVIDER } from '../../core/contract/llm-provider.js';
-import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { Conversation } from '../../run/conversation/conversation.js';
 import type { ConversationConfig } from '../../run/conversation/options.js';
 import { ChatPrinter } from './chat-printer.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import {
+  jsonObject,
+  type OpenModule,
+  requiredRegistry,
+  scopeOfModule,
+  settingsOfModule,
+  withModule,
+} from './open-module.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
 const OPTIONS = {
@@ -27,70 +31,34 @@ export const chatCommand: Command = {
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('chat takes one module: toolwright chat dist/tools.js');
-    const data = readData(values.data);
-    const module = await openTools(name, environment);
-    try {
-      const registry = registryOfModule(module.exports);
-      if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+    const data = values.data === undefined ? undefined : jsonObject('--data', values.data);
+    return withModule(name, environment, async (module) => {
+      const registry = requiredRegistry(name, module);
       const config = { ...(await modelOf(name, module, values)), tools: registry };
-      const scope = await scopeOf(module, data);
+      const scope = await scopeOfModule(module, data);
       await new TerminalChat({ config, scope, registry, environment }).talk();
       return 0;
-    } finally {
-      await module.close();
-    }
+    });
   },
 };
-
-async function openTools(name: string, { folder }: CommandEnvironment): Promise<OpenModule> {
-  try {
-    return await openModule(name, folder);
-  } catch (fault) {
-    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-    throw new UserFault(fault.message, 1);
-  }
-}
-
-function readData(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined) return undefined;
-  try {
-    const data: unknown = JSON.parse(text);
-    if (isRecord(data)) return data;
-  } catch {
-    // Told below, as anything else that is no object.
-  }
-  throw new UserFault('--data is to be a JSON object: --data \'{"userId":"u1"}\'');
-}
 
 /** Who answers, and with what: the module's own, or the stand-in. */
 async function modelOf(
   name: string,
-  { exports, inspection = {} }: OpenModule,
+  module: OpenModule,
   { offline, model: named }: ChatOptions,
 ): Promise<Pick<ConversationConfig, 'provider' | 'model' | 'systemPrompt'>> {
-  const { config } = exports;
-  const { provider, model, systemPrompt } = {
-    ...exports,
-    ...(isRecord(config) ? config : {}),
-    ...inspection,
-  };
-  const prompt = typeof systemPrompt === 'string' ? { systemPrompt } : {};
+  const { provider, model = named, systemPrompt } = settingsOfModule(module);
   if (offline) {
     const { OfflineProvider } = await import('../../models/offline/offline-provider.js');
-    return { provider: new OfflineProvider(), model: 'offline', ...prompt };
+    return { provider: new OfflineProvider(), model: 'offline', systemPrompt };
   }
-  const asked = named ?? model;
-  if (!PROVIDER.accepts(provider) || typeof asked !== 'string')
+  if (provider === undefined || model === undefined)
     throw new UserFault(
       `${name} exports no provider and model: export const config = { provider, model, tools }, or --offline`,
       1,
     );
-  return { provider: provider as LLMProvider, model: asked, ...prompt };
-}
-
-async function scopeOf({ inspection }: OpenModule, data: CallScope['data'] | undefined): Promise<CallScope> {
-  const chosen = data === undefined ? {} : { data };
-  return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
+  return { provider, model: named ?? model, systemPrompt };
 }
 
 interface ChatParts {

@@ -1,13 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import {
-  type LLMProvider,
-  type Message,
-  PROVIDER,
-  type ToolSchema,
-} from '../../core/contract/llm-provider.js';
-import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { type LLMProvider, type Message, type ToolSchema } from '../../core/contract/llm-provider.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { misspeltName } from '../../core/kernel/nearest-name.js';
@@ -29,7 +23,13 @@ import { historyFaults } from '../../run/loop/given-history.js';
 import { type Checker, createChecker } from '../../tools/checking/checker.js';
 import { readArguments } from '../../tools/checking/read-arguments.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import {
+  type ModuleSettings,
+  type OpenModule,
+  requiredRegistry,
+  settingsOfModule,
+  withModule,
+} from './open-module.js';
 
 /** A call that is expected; of its arguments those that are named, each by a value or a matcher. */
 export interface ExpectedCall {
@@ -280,18 +280,7 @@ function shown(value: unknown): string {
 export const evalCommand: Command = {
   async run(args, environment) {
     const options = readOptions(args);
-    try {
-      const module = await openModule(options.module, environment.folder);
-      try {
-        return await evaluate(options, module.exports, environment);
-      } finally {
-        await module.close();
-      }
-    } catch (fault) {
-      if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-      environment.error(`${fault.message}\n`);
-      return 1;
-    }
+    return withModule(options.module, environment, (module) => evaluate(options, module, environment));
   },
 };
 
@@ -345,18 +334,18 @@ function beside(cases: string, what: string): string {
 
 async function evaluate(
   options: EvalOptions,
-  exports: OpenModule['exports'],
+  module: OpenModule,
   environment: CommandEnvironment,
 ): Promise<number> {
   const { folder } = environment;
-  const registry = registryOfModule(exports);
-  if (registry === undefined) throw new UserFault(`${options.module} exports ${NO_TOOLS}`, 1);
+  const registry = requiredRegistry(options.module, module);
+  const settings = settingsOfModule(module);
   const cases = readCases({ file: options.cases, folder, names: registry.list() });
   const baselineName = options.baseline ?? beside(options.cases, 'baseline');
   const isNeeded = options.baseline !== undefined && !options.accept;
   const baseline = readBaseline(baselineName, { folder, isNeeded });
-  const model = modelOf(options, exports);
-  const ask = await createAsk(options, { exports, registry, model, signal: environment.signal });
+  const model = modelOf(options, settings);
+  const ask = await createAsk(options, { settings, registry, model, signal: environment.signal });
   const run = { model, cases: await runCases(cases, { ...options, ask, environment }) };
 
   const comparison = compareRuns(baseline, run);
@@ -523,8 +512,6 @@ interface AskOptions {
   readonly concurrency: number;
 }
 
-type Exports = OpenModule['exports'];
-
 /** How a case went. */
 interface CaseResult extends CaseCount {
   /** What it expects: the names of the tools. */
@@ -543,8 +530,8 @@ interface CaseCount {
 }
 
 /** The model that is asked. */
-function modelOf({ model }: Pick<AskOptions, 'model'>, exports: Exports): string {
-  const found = model ?? exports.model ?? process.env.OPENAI_MODEL;
+function modelOf({ model }: Pick<AskOptions, 'model'>, settings: ModuleSettings): string {
+  const found = model ?? settings.model ?? process.env.OPENAI_MODEL;
   if (typeof found === 'string' && found !== '') return found;
   throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
 }
@@ -553,34 +540,33 @@ function modelOf({ model }: Pick<AskOptions, 'model'>, exports: Exports): string
 type Ask = (asked: EvalCase) => Promise<string | undefined>;
 
 interface AskSource {
-  readonly exports: Exports;
+  readonly settings: ModuleSettings;
   readonly registry: ToolRegistry;
   readonly model: string;
   readonly signal: AbortSignal | undefined;
 }
 
 async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
-  const { exports, registry, model, signal } = source;
-  const provider = await providerOf(options, exports);
-  const { systemPrompt, llmOptions } = exports;
+  const { settings, registry, model, signal } = source;
+  const provider = await providerOf(options, settings);
+  const { systemPrompt, llmOptions } = settings;
   const definitions = registry.toProviderDefs();
   const check: ReplyCheck = createReplyCheck(definitions);
   const tools = definitions.map((definition) => definition.function);
   return async ({ messages, calls }) => {
-    const reply = await complete(
-      { provider, model, ...(isRecord(llmOptions) ? { llmOptions } : {}), ...(signal ? { signal } : {}) },
-      { messages, tools, ...(typeof systemPrompt === 'string' ? { systemPrompt } : {}) },
-    );
+    const reply = await complete({ provider, model, llmOptions, signal }, { messages, tools, systemPrompt });
     return check(reply, calls);
   };
 }
 
 /** The module's own; with `--url`, or where it has none, a server that speaks Chat Completions. */
-async function providerOf({ url }: AskOptions, { provider }: Exports): Promise<LLMProvider> {
-  if (url === undefined && PROVIDER.accepts(provider)) return provider as LLMProvider;
+async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Promise<LLMProvider> {
+  if (url === undefined && provider !== undefined) return provider;
   const { OPENAI_API_KEY, OPENAI_BASE_URL } = process.env;
   if (url === undefined && !OPENAI_API_KEY && !OPENAI_BASE_URL)
-    throw new UserFault('eval needs a provider: an export `provider`, --url, or OPENAI_API_KEY');
+    throw new UserFault(
+      'eval needs a provider: an export `config` with a provider, --url, or OPENAI_API_KEY',
+    );
   const { OpenAIProvider } = await loadOpenAI();
   return new OpenAIProvider(url === undefined ? {} : { baseURL: url });
 }

@@ -5,7 +5,7 @@ import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { generateProject } from './generate-project.js';
+import { generateCommand } from './generate-command.js';
 import { unifiedDiff } from './unified-diff.js';
 
 /** A plugin that a configuration in code is to have. */
@@ -174,7 +174,7 @@ export const initCommand: Command = {
       writeFileSync(join(folder, edit.path), restoreLineEnds(edit, folder));
       out(unifiedDiff(edit).replace(' (generated now)', ''));
     }
-    if (edits.length === 0) out('nothing to write: this project is set up\n');
+    if (edits.length === 0) out('The configuration is complete; nothing was changed.\n');
     for (const note of notes) out(`\n${note}\n`);
     await generateFirst(project.tsconfig, environment);
     return 0;
@@ -188,13 +188,19 @@ function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
 }
 
 /** A program that imports the file must find one. */
-async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
+async function generateFirst(tsconfig: string, environment: CommandEnvironment): Promise<void> {
+  let said = '';
+  const error = (text: string) => {
+    said += text;
+  };
   try {
-    const warnings = await generateProject({ project: tsconfig }, folder);
-    if (warnings !== '') error(`${warnings}\n`);
+    const exitCode = await generateCommand.run(['--project', tsconfig], { ...environment, error });
+    if (exitCode === 0) return environment.error(said);
   } catch (fault) {
-    out(`\nNothing is generated yet: ${(fault as Error).message.replace(/^toolwright: /, '')}\n`);
+    if (!(fault instanceof UserFault)) throw fault;
+    said = fault.message;
   }
+  environment.out(`\nNothing is generated yet: ${said.trim().replace(/^toolwright: /, '')}\n`);
 }
 
 /** A file of the project, before and after. */

@@ -1,12 +1,15 @@
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { PROVIDER } from '../../core/contract/llm-provider.js';
-import { RUN_STORE } from '../../core/contract/run-state.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord } from '../../core/kernel/json.js';
 import { createInspector, type Inspector, type InspectorOptions } from '../../surfaces/inspector/index.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { NO_TOOLS, type OpenModule, openModule, registryOfModule, toolsOfModule } from './open-module.js';
+import {
+  type OpenModule,
+  openModule,
+  requiredRegistry,
+  settingsOfModule,
+  toolsOfModule,
+} from './open-module.js';
 import { type OpenStore, openStore } from './open-store.js';
 import { personOf } from './runs-command.js';
 import { endAsked } from './worker-command.js';
@@ -56,8 +59,7 @@ async function begin(name: string, values: InspectOptions, environment: CommandE
   try {
     const module = await openModule(name, folder);
     ends.push(() => module.close());
-    const registry = registryOfModule(module.exports);
-    if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+    const registry = requiredRegistry(name, module);
     const store = values.store === undefined ? undefined : await openStore(values.store, environment);
     if (store !== undefined) ends.push(() => store.close());
     const inspector = createInspector(registry, optionsOf(module, { name, values, folder, store }));
@@ -88,17 +90,17 @@ interface Asked {
 
 /** What the application says of itself, under what the command line says. */
 function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): InspectorOptions {
-  const { exports, inspection = {} } = module;
-  const config = isRecord(exports.config) ? exports.config : exports;
-  const { provider, model, systemPrompt, store: own } = config;
+  const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
+  const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
   const tests = resolve(folder, values.tests ?? 'test');
   return {
-    ...(PROVIDER.accepts(provider) ? ({ provider } as InspectorOptions) : {}),
-    ...(typeof model === 'string' ? { model } : {}),
-    ...(typeof systemPrompt === 'string' ? { systemPrompt } : {}),
-    ...(RUN_STORE.accepts(own) ? ({ store: own } as InspectorOptions) : {}),
-    ...inspection,
-    ...(store === undefined ? {} : { store }),
+    provider,
+    model,
+    systemPrompt,
+    ...module.inspection,
+    store: store ?? own,
+    // Given by `toolwright dev`, so that an open page survives a restart.
+    ...(token === undefined ? {} : { token }),
     tests: {
       folder: tests,
       setup: setupOf(module, specifierOf(name, { folder, tests })),

@@ -14,30 +14,32 @@ import {
 } from '../../tools/discovery/plan-toolset.js';
 import { type StrictNote, strictSchema } from '../../tools/schema/strict/strict-schema.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { type ModuleTools, NO_TOOLS, openModule, toolsOfModule } from './open-module.js';
+import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule } from './open-module.js';
 
 /**
  * `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves; with
- * `--strict` what becomes of their schemas for providers with strict tools.
+ * `--strict` their strict forms, with `--schema` the JSON that a provider receives.
  */
 export const listCommand: Command = {
   async run(args, environment) {
     const { positionals, values } = parseArgs({
       args: [...args],
-      options: { strict: { type: 'boolean' } },
+      options: { strict: { type: 'boolean' }, schema: { type: 'boolean' } },
       allowPositionals: true,
     });
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('list takes one module: toolwright list dist/main.js');
-    const module = await openModule(name, environment.folder);
-    try {
+    return withModule(name, environment, (module) => {
+      if (values.schema) {
+        const schemas = requiredRegistry(name, module).getDefinitions();
+        environment.out(`${JSON.stringify(schemas, null, 2)}\n`);
+        return 0;
+      }
       const found = toolsOfModule(module.exports);
       if (found === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
       return print(listTools(found), values.strict ? printStrict : printTools, environment);
-    } finally {
-      await module.close();
-    }
+    });
   },
 };
 

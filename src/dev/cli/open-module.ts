@@ -2,12 +2,17 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { CallScope } from '../../core/contract/call.js';
 import type { ClassType } from '../../core/contract/declaration.js';
+import type { JsonObject } from '../../core/contract/json-schema.js';
+import { type LLMProvider, PROVIDER } from '../../core/contract/llm-provider.js';
 import type { Logger } from '../../core/contract/ports.js';
+import { RUN_STORE, type RunStore } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, parsedJson } from '../../core/kernel/json.js';
+import { TEXT } from '../../core/kernel/options.js';
 import { loadedToolsets, readRecord } from '../../core/metadata/class-record.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ToolLoopConfig } from '../../run/loop/options.js';
@@ -15,7 +20,7 @@ import type { RecoverOptions } from '../../run/loop/recover-runs.js';
 import type { InspectorOptions } from '../../surfaces/inspector/index.js';
 import type { NestModule } from '../../surfaces/nestjs/open-application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
-import { UserFault } from './command.js';
+import { type CommandEnvironment, UserFault } from './command.js';
 
 /** A module that brings tools. */
 export interface OpenModule {
@@ -101,23 +106,48 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
 async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
   const file = resolve(folder, name);
   const path = existsSync(file) ? file : resolvePackage(name, folder);
+  const { href } = pathToFileURL(path);
   try {
-    return await import(pathToFileURL(path).href);
+    return await import(href).catch(async (error: unknown) => {
+      if (!needsTsx(path, error) || !(await registerTsx(folder))) throw error;
+      // Node remembers that the first address could not be loaded.
+      return import(`${href}?tsx`);
+    });
   } catch (error) {
-    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${adviceFor(path)}`, 1);
+    const advice = needsTsx(path, error) ? TYPESCRIPT_ADVICE : '';
+    throw new UserFault(`${name} cannot be loaded: ${reasonOf(error)}${advice}`, 1);
   }
 }
+
+/** Node strips types, but has no decorators, enums and parameter properties, and no `.js` that stands for a `.ts`. */
+function needsTsx(path: string, error: unknown): boolean {
+  const { code } = Object(error) as { readonly code?: unknown };
+  return (
+    /\.[cm]?tsx?$/.test(path) &&
+    (error instanceof SyntaxError || /TYPESCRIPT|MODULE_NOT_FOUND|UNKNOWN_FILE_EXTENSION/.test(String(code)))
+  );
+}
+
+/** Lets `tsx` load TypeScript, if the project has it. */
+async function registerTsx(folder: string): Promise<boolean> {
+  let tsx: string;
+  try {
+    tsx = createRequire(pathToFileURL(join(folder, 'package.json'))).resolve('tsx/esm/api');
+  } catch {
+    return false;
+  }
+  const { register } = (await import(pathToFileURL(tsx).href)) as { readonly register: () => unknown };
+  register();
+  return true;
+}
+
+const TYPESCRIPT_ADVICE =
+  ' (install tsx in the project to load TypeScript, or name the JavaScript file that the compiler writes)';
 
 /** Of Node's own errors the first line says it; the framework's name every mistake in a line of its own. */
 function reasonOf(error: unknown): string {
   if (ToolwrightError.is(error)) return error.message;
   return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
-}
-
-/** Node strips types; decorators, enums and parameter properties it cannot run. */
-function adviceFor(path: string): string {
-  if (!/\.[cm]?tsx?$/.test(path)) return '';
-  return ' (TypeScript has to be built first: name the JavaScript file that the compiler writes)';
 }
 
 function resolvePackage(name: string, folder: string): string {
@@ -126,6 +156,68 @@ function resolvePackage(name: string, folder: string): string {
   } catch {
     throw new UserFault(`there is no module ${name}`, 1);
   }
+}
+
+/** Opens a module for `work` and closes it. Mistakes in its declarations are printed, all together. */
+export async function withModule(
+  name: string,
+  { folder, error }: Pick<CommandEnvironment, 'folder' | 'error'>,
+  work: (module: OpenModule) => number | Promise<number>,
+): Promise<number> {
+  try {
+    const module = await openModule(name, folder);
+    try {
+      return await work(module);
+    } finally {
+      await module.close();
+    }
+  } catch (fault) {
+    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
+    error(`${fault.message}\n`);
+    return 1;
+  }
+}
+
+/** The settings of runs that a module exports, in its `config` or by themselves. */
+export interface ModuleSettings {
+  readonly provider?: LLMProvider;
+  readonly model?: string;
+  readonly systemPrompt?: string;
+  readonly llmOptions?: Readonly<Record<string, unknown>>;
+  readonly store?: RunStore;
+}
+
+/** The settings that are what they should be; of an application, those of its `forRoot`. */
+export function settingsOfModule({ exports, inspection }: OpenModule): ModuleSettings {
+  const all = { ...exports, ...(isRecord(exports.config) ? exports.config : {}), ...inspection };
+  const settings: Readonly<Record<keyof ModuleSettings, (value: unknown) => boolean>> = {
+    provider: PROVIDER.accepts,
+    model: TEXT.accepts,
+    systemPrompt: TEXT.accepts,
+    llmOptions: isRecord,
+    store: RUN_STORE.accepts,
+  };
+  return Object.fromEntries(
+    Object.entries(settings)
+      .map(([name, accepts]) => [name, all[name as keyof typeof all], accepts] as const)
+      .filter(([, value, accepts]) => accepts(value)),
+  );
+}
+
+/** The scope of calls that a command makes with this `data`. */
+export function scopeOfModule(
+  { inspection }: OpenModule,
+  data: CallScope['data'] | undefined,
+): CallScope | Promise<CallScope> {
+  const chosen = data === undefined ? {} : { data };
+  return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
+}
+
+/** An option that is a JSON object. */
+export function jsonObject(option: string, text: string): JsonObject {
+  const value = parsedJson(text);
+  if (isRecord(value)) return value as JsonObject;
+  throw new UserFault(`${option} is a JSON object: ${option} '{"userId":"u1"}'`);
 }
 
 /** What the module exports as `config`; what is wrong in it, whoever uses it says. */
@@ -176,6 +268,13 @@ function isToolset(value: unknown): value is ClassType {
 function hasMethods(value: unknown, names: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
+}
+
+/** The registry of a module that must have tools. */
+export function requiredRegistry(name: string, { exports }: OpenModule): ToolRegistry {
+  const registry = registryOfModule(exports);
+  if (registry === undefined) throw new UserFault(`${name} exports ${NO_TOOLS}`, 1);
+  return registry;
 }
 
 /**

@@ -12,9 +12,14 @@ interface PackageManifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
-/** The build moves this file, so that the package.json is looked for upwards. */
-export function packageManifest(folder: string = import.meta.dirname): PackageManifest {
-  const manifest = join(folder, 'package.json');
-  if (existsSync(manifest)) return JSON.parse(readFileSync(manifest, 'utf8')) as PackageManifest;
-  return packageManifest(dirname(folder));
+/** The package.json of this package. */
+export function packageManifest(): PackageManifest {
+  return JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as PackageManifest;
+}
+
+/** A file of this package. The build moves this module, so that the folder with the package.json is looked for upwards. */
+export function packageFile(path: string): string {
+  let folder = import.meta.dirname;
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
+  return join(folder, path);
 }

@@ -46,6 +46,21 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       'an assistant on the terminal over a folder: files, commands, tasks and pages, behind permissions',
     load: async () => (await import('./agent-command.js')).agentCommand,
   },
+  call: {
+    usage: "call <module> <tool> ['{…}'] [--data json] [--yes] [--json]",
+    summary: 'calls a tool through its whole pipeline; asks at the terminal for what the call waits for',
+    options: {
+      '--data json': 'the data of the call’s context: \'{"userId":"u1"}\'',
+      '--yes': 'approves the call',
+      '--json': 'prints the result as JSON',
+    },
+    load: async () => (await import('./call-command.js')).callCommand,
+  },
+  dev: {
+    usage: 'dev <module> [--port n] [the options of inspect]',
+    summary: 'serves the inspector for a module, with a chat, and restarts it whenever a file changes',
+    load: async () => (await import('./dev-command.js')).devCommand,
+  },
   doctor: {
     usage: 'doctor [--store postgres://…|file] [--module file] [--project tsconfig.json]',
     summary:
@@ -88,9 +103,9 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: async () => (await import('./inspect-command.js')).inspectCommand,
   },
   list: {
-    usage: 'list <module> [--strict]',
+    usage: 'list <module> [--strict | --schema]',
     summary:
-      'shows the tools of a built module, where their schemas come from and how large they are, or their strict forms',
+      'lists the tools of a module with the source and the size of their schemas, their strict forms, or the schemas as JSON',
     load: async () => (await import('./list-command.js')).listCommand,
   },
   mcp: {

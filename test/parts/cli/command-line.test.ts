@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { ROOT, readManifest } from '../../structure/repository.js';
+import { ROOT, readManifest, readText } from '../../structure/repository.js';
 import { runCommand } from './run-command.js';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
@@ -13,8 +13,11 @@ describe('toolwright', () => {
 
   test('--help lists every command, and a command’s own help is its line', async () => {
     const { out } = await runCommand(['--help'], ROOT);
-    for (const name of ['generate', 'init', 'list']) {
-      expect(out).toContain(`toolwright ${name}`);
+    const names = [...out.matchAll(/^ {2}toolwright (\w+)/gm)].map(([, name = '']) => name);
+    expect(names).toEqual(expect.arrayContaining(['call', 'dev', 'generate', 'init', 'list']));
+    const page = readText('docs/command-line.md');
+    for (const name of names) {
+      expect(page).toMatch(new RegExp(`^\\| \`${name}\\b`, 'm'));
       const own = await runCommand([name, '--help'], ROOT);
       expect(own).toMatchObject({ code: 0, error: '' });
       expect(own.out.startsWith(`toolwright ${name}`)).toBe(true);

@@ -236,7 +236,10 @@ describe('toolwright init', () => {
     await runCommand(['init'], project.folder);
     const texts = Object.keys(files).map((path) => read(project, path));
     const { code, out } = await runCommand(['init'], project.folder);
-    expect({ code, out }).toEqual({ code: 0, out: 'nothing to write: this project is set up\n' });
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: 'The configuration is complete; nothing was changed.\nsrc/toolwright.gen.ts is up to date: 1 toolset, 1 tool\n',
+    });
     expect(Object.keys(files).map((path) => read(project, path))).toEqual(texts);
   });
 

@@ -1,0 +1,62 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from '@jest/globals';
+import { ROOT } from '../../structure/repository.js';
+import { runCommand } from './run-command.js';
+
+const MODULE = 'test/parts/cli/fixtures/called-tools.mjs';
+const call = (...args: string[]) => runCommand(['call', MODULE, ...args], ROOT);
+
+test('toolwright call prints the result of one call', async () => {
+  expect(await call('add', '{"a":1,"b":"2"}')).toEqual({ code: 0, out: '3\n', error: '' });
+});
+
+test('toolwright call prints the result as JSON for scripts', async () => {
+  const { code, out } = await call('add', '{"a":1,"b":2}', '--json');
+  expect(code).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ status: 'success', for_llm: '3', is_error: false });
+});
+
+test('toolwright call passes data to the context of the call', async () => {
+  expect((await call('who_am_i', '--data', '{"userId":"ada"}')).out).toBe('ada\n');
+});
+
+test('toolwright call ends with 1 where the arguments are wrong, and prints why', async () => {
+  const { code, out } = await call('add', '{"a":1}');
+  expect(code).toBe(1);
+  expect(out).toContain('b: is required');
+});
+
+test('toolwright call shows the progress of a call on the error output', async () => {
+  const { out, error } = await call('copy');
+  expect(out).toBe('copied\n');
+  expect(error).toContain('copy [##########----------] 50 %');
+});
+
+test('toolwright call asks for an approval, and makes no call where nobody answers', async () => {
+  const input = new PassThrough();
+  input.end();
+  const { code, out, error } = await runCommand(['call', MODULE, 'pay'], ROOT, { input });
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(error).toContain('Run pay?');
+  expect(error).toContain('--yes approves it');
+});
+
+test('toolwright call makes a call that needs an approval where it is given', async () => {
+  const input = new PassThrough();
+  input.end('y\n');
+  expect(await runCommand(['call', MODULE, 'pay'], ROOT, { input })).toMatchObject({
+    code: 0,
+    out: 'paid\n',
+  });
+  expect(await call('pay', '--yes')).toEqual({ code: 0, out: 'paid\n', error: '' });
+});
+
+test.each([
+  [['nothing'], "there is no tool 'nothing'; there are add, copy, pay, who_am_i"],
+  [['add', '{}', 'more'], 'call takes a module, a tool and its arguments'],
+  [['add', '{}', '--data', '5'], '--data is a JSON object'],
+])('toolwright call %j is refused with one line', async (args, expected) => {
+  const { code, out, error } = await call(...args);
+  expect({ code, out }).toEqual({ code: 2, out: '' });
+  expect(error.trim().split('\n')).toEqual([expect.stringContaining(expected)]);
+});
