@@ -1,6 +1,6 @@
 import type { PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   approvalDescriptor,
   type DescribeTurnError,
@@ -304,7 +304,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
 
 function interruptOf(wait: PendingCall, toolCallId: string): object {
   const { id, kind, tool, message, schema, expiresAt, title, mayRemember } = wait;
-  const of = { id, toolCallId, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  const of = withoutUndefined({ id, toolCallId, expiresAt });
   const described = approvalDescriptor(wait);
   switch (kind) {
     case 'question':
@@ -315,13 +315,13 @@ function interruptOf(wait: PendingCall, toolCallId: string): object {
         responseSchema: typeof schema === 'object' ? schema : {},
       };
     case 'approval':
-      return {
+      return withoutUndefined({
         ...of,
         reason: 'tool_call',
         message: message ?? title ?? `May ‘${tool}’ be called?`,
         responseSchema: approvalSchema(mayRemember),
-        ...(described === undefined ? {} : { metadata: { toolwright: described } }),
-      };
+        metadata: described && { toolwright: described },
+      });
     default:
       // Nobody but an operator can say what came of a call whose process died.
       return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };
@@ -350,19 +350,13 @@ function approvalSchema(mayRemember: PendingCall['mayRemember']): object {
 }
 
 function agUiUsage(usage: unknown): { readonly usage?: readonly object[] } {
-  const {
-    inputTokens,
-    outputTokens,
-    totalTokens,
-    reasoningTokens,
-    cacheReadTokens: cachedInputTokens,
-    cacheWriteTokens: cacheWriteInputTokens,
-  } = (usage ?? {}) as Readonly<Record<string, unknown>>;
-  if (!totalTokens) return {};
+  const { cacheReadTokens, cacheWriteTokens, ...others } = Object(usage) as Readonly<Record<string, unknown>>;
+  if (!others.totalTokens) return {};
+  const { inputTokens, outputTokens, totalTokens, reasoningTokens } = others;
   const counts = {
-    ...{ inputTokens, outputTokens, totalTokens },
-    ...{ reasoningTokens, cachedInputTokens, cacheWriteInputTokens },
+    ...{ inputTokens, outputTokens, totalTokens, reasoningTokens },
+    ...{ cachedInputTokens: cacheReadTokens, cacheWriteInputTokens: cacheWriteTokens },
   };
-  const told = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count));
-  return { usage: [Object.fromEntries(told)] };
+  const known = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count));
+  return { usage: [Object.fromEntries(known)] };
 }

@@ -125,14 +125,13 @@ const LONGEST_ID = 200;
 const LONGEST_ENCODED = 240;
 
 export function checkId(id: unknown): string {
-  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID && isKeepable(id)) return id;
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID) {
+    // Databases store neither half characters nor U+0000, and no text of any length as an id.
+    const isStorable = id.isWellFormed() && !id.includes('\u0000');
+    if (isStorable && encodeURIComponent(id).length <= LONGEST_ENCODED) return id;
+  }
   const long = `${LONGEST_ID} characters (${LONGEST_ENCODED} as encodeURIComponent writes it)`;
   throw new HttpFault(400, `An id must be a text of 1 to ${long}, none of them U+0000.`);
-}
-
-/** Databases keep neither half characters nor U+0000, and no text of any length as an id. */
-function isKeepable(id: string): boolean {
-  return id.isWellFormed() && !id.includes('\u0000') && encodeURIComponent(id).length <= LONGEST_ENCODED;
 }
 
 async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {

@@ -4,7 +4,7 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { RunState } from '../../core/contract/run-state.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import { type NodeHandler, nodeListener } from '../../core/kernel/node-http.js';
 import {
   BOOLEAN,
@@ -166,7 +166,7 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
 );
 
 /** A chat handler's options, and the conversations that it has made itself. */
-export interface ReadChatOptions extends ChatOptions {
+interface ReadChatOptions extends ChatOptions {
   readonly conversations: ChatConversations;
   readonly own?: Conversations;
 }
@@ -176,24 +176,22 @@ export interface ReadChatOptions extends ChatOptions {
  *
  * @throws InvalidOptionsError (521) for options that are wrong.
  */
-export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
+function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   if (isOverConversations(options)) {
     checkOptions(options, OVER_CONVERSATIONS);
     return options;
   }
   checkOptions(options, OVER_LOOP);
-  const { authenticate, mayAnswer, protocol, abortOnLeave, describeError, ...others } = options;
-  const { maxRequestBytes, heartbeatMs, ...rest } = others;
-  const { logger, store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...config } = rest;
-  const own = new Conversations({
-    ...defined({ logger, engine, scope, leaseMs, pollMs, takesTurns }),
-    store,
-    config,
-  });
-  const chat = {
-    authenticate,
-    ...defined({ mayAnswer, protocol, abortOnLeave, describeError, maxRequestBytes, heartbeatMs, logger }),
-  };
+  const { store, engine, scope, leaseMs, pollMs, takesTurns, conversations: _, ...others } = options;
+  const given = Object.entries(withoutUndefined(others));
+  const isOfChat = ([name]: [string, unknown]): boolean => Object.hasOwn(CHAT_RULES, name);
+  const chat = Object.fromEntries(given.filter(isOfChat)) as unknown as ChatOptions;
+  const config = Object.fromEntries(
+    given.filter((option) => !isOfChat(option)),
+  ) as unknown as ConversationsConfig;
+  const { logger } = chat;
+  const settings = withoutUndefined({ logger, engine, scope, leaseMs, pollMs, takesTurns });
+  const own = new Conversations({ ...settings, store, config });
   return { ...chat, conversations: own, own };
 }
 
@@ -201,10 +199,6 @@ export function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
 function isOverConversations(options: ChatHandlerOptions): options is ConversationsChatOptions {
   if (!isRecord(options)) return false;
   return options.conversations !== undefined || !('provider' in options || 'store' in options);
-}
-
-function defined<Options extends object>(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
 }
 
 /** A chat over HTTP, for servers of the Web standard and for Node's. */
@@ -343,8 +337,8 @@ class ChatService {
       const key = isHelper ? `${decision.key} by ${await digestOf(person)}` : decision.key;
       if (decision.kind === 'prompt') {
         const { content, replaces } = decision;
-        const put = { key, owner: person, onlyOwner: true, ...(replaces === undefined ? {} : { replaces }) };
-        await conversations.prompt(chatId, content, put);
+        const entry = withoutUndefined({ key, owner: person, onlyOwner: true, replaces });
+        await conversations.prompt(chatId, content, entry);
       }
       if (decision.kind === 'answers') {
         const by = isHelper ? { owner: view?.owner, answeredBy: person } : { owner: person };
@@ -355,17 +349,17 @@ class ChatService {
       }
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
       // Answers are streamed from where they were given: once they are stored, the turn may have gone on.
-      const told = goesOn ? view : await conversations.snapshot(chatId);
-      if (told === undefined) throw new HttpFault(409, 'The chat is gone.');
-      if (!isHelper && !isSameOwner(told.owner, person)) throw somebodyElses();
+      const now = goesOn ? view : await conversations.snapshot(chatId);
+      if (now === undefined) throw new HttpFault(409, 'The chat is gone.');
+      if (!isHelper && !isSameOwner(now.owner, person)) throw somebodyElses();
       const read = (source: EventSource): AsyncIterable<ReadEvent> => {
-        if (isHelper) return readOwnAnswers(source, { key, view: told });
+        if (isHelper) return readOwnAnswers(source, { key, view: now });
         return goesOn
-          ? readAnsweredTurn(source, { key, view: told })
-          : readPromptedTurn(source, { key, view: told });
+          ? readAnsweredTurn(source, { key, view: now })
+          : readPromptedTurn(source, { key, view: now });
       };
       const { frames } = posted;
-      return this.#stream({ ...asked, view: told }, { read, frames, goesOn: goesOn && !isHelper });
+      return this.#stream({ ...asked, view: now }, { read, frames, goesOn: goesOn && !isHelper });
     } catch (thrown) {
       const fault = knownFault(thrown);
       if (isHelper && fault?.isPrompt) throw somebodyElses();

@@ -2,7 +2,7 @@ import type { Answer, PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../core/errors/author-fault.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import {
   FILLED_TEXT,
   FUNCTION,
@@ -101,9 +101,9 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
   checkRun('toAgUiResponse', run);
   checkOptions(options, AG_UI_OPTIONS);
   const { describeError = ANY_ERROR } = options;
-  const told = { ...agUiRunOf(readAgUiInput(options.input)), describeError };
+  const turn = { ...agUiRunOf(readAgUiInput(options.input)), describeError };
   const { events, leave } = eventsOf(run, { type: 'turn-start' });
-  return responseOf(agUiFrames(events, told), { ...options, leave, headers: SSE_HEADERS });
+  return responseOf(agUiFrames(events, turn), { ...options, leave, headers: SSE_HEADERS });
 }
 
 /**
@@ -181,7 +181,7 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
   const { history, turn, messages, lastEvent } = view;
   const content = turn?.entry.content;
   const replaced = content?.kind === 'prompt' ? content.replaces : undefined;
-  const kept = history.findIndex(({ key }) => key === replaced);
+  const end = history.findIndex(({ key }) => key === replaced);
   const events = await eventsOfTurns(
     { view, source },
     Math.min(lastEvent, (turn?.firstEvent ?? lastEvent + 1) - 1),
@@ -191,7 +191,7 @@ async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn
     const prompt = promptOf(key, said[0]?.role === 'user' ? said[0].content : undefined);
     return { number, ...prompt, events: events.get(number) ?? [], messages: said };
   });
-  return kept < 0 ? turns : turns.slice(0, kept);
+  return end < 0 ? turns : turns.slice(0, end);
 }
 
 function openPrompt({ view }: AskedChat): Pick<PastTurn, 'prompt'> {
@@ -317,18 +317,16 @@ function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
       return;
     default:
       if (chunk.type.startsWith('tool-')) addCallChunk(parts, chunk);
-      else if (chunk.type.startsWith('data-') && !chunk.transient) addData(parts, chunk);
+      else if (chunk.type.startsWith('data-') && !chunk.transient) {
+        // Data of one id are one part.
+        const { id, type } = chunk;
+        const known = parts.findIndex((part) => id !== undefined && part.id === id && part.type === type);
+        parts.splice(known < 0 ? parts.length : known, 1, chunk);
+      }
   }
 }
 
 const OPEN = new Set<unknown>(['text', 'reasoning']);
-
-/** Data of one id are one part. */
-function addData(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
-  const index = parts.findIndex(({ type, id }) => id !== undefined && id === chunk.id && type === chunk.type);
-  if (index < 0) parts.push(chunk);
-  else parts[index] = chunk;
-}
 
 function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void {
   const { toolCallId, toolName, approvalId } = chunk;
@@ -357,7 +355,7 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
     case 'tool-approval-request':
       return {
         state: 'approval-requested',
-        approval: { id, ...(approvalDescriptor === undefined ? {} : { descriptor: approvalDescriptor }) },
+        approval: withoutUndefined({ id, descriptor: approvalDescriptor }),
       };
     case 'tool-approval-response':
       return { state: 'approval-responded', approval: { ...(before?.approval as Fields), id, approved } };
@@ -381,26 +379,19 @@ async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
 function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
   const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
   for (const event of turn.events) encoder.encode(event);
-  const said = turn.events.length > 0 ? encoder.messages : textsOf(turn);
-  return [...agUiPrompt(turn), ...said];
-}
-
-/** What is left of a turn whose events are gone. Results of tools are the model's: some are not for the user. */
-function textsOf({ number, messages }: PastTurn): readonly AgUiMessage[] {
-  return messages.flatMap(({ role, content }, index) =>
-    role === 'assistant' && content ? [{ id: `turn-${number}.${index}`, role, content }] : [],
+  // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
+  const texts = turn.messages.flatMap(({ role, content }, index) =>
+    role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
   );
+  return [...agUiPrompt(turn), ...(turn.events.length > 0 ? encoder.messages : texts)];
 }
 
 function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[] {
   if (prompt === undefined) return [];
   const { id, content } = prompt;
-  return [{ id, role: 'user', content: typeof content === 'string' ? content : textOf(content) }];
-}
-
-function textOf(content: unknown): string {
   const parts = Array.isArray(content) ? (content as readonly { readonly text?: unknown }[]) : [];
-  return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : [])).join('\n');
+  const text = parts.flatMap((part) => (typeof part.text === 'string' ? [part.text] : [])).join('\n');
+  return [{ id, role: 'user', content: typeof content === 'string' ? content : text }];
 }
 
 export const DEFAULT_HEARTBEAT_MS = 15_000;

@@ -1,6 +1,6 @@
 import type { PendingCall } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { isRecord } from '../../core/kernel/json.js';
+import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
 /** Where a call is made; without a turn, in a run that stands alone. */
@@ -38,9 +38,9 @@ export function shownPendingId(
 export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
   const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
     wait as PendingCall;
-  const told = { message, title, description, risk, decisions, mayRemember, approver, expiresAt };
-  const given = Object.entries(told).filter(([, value]) => value !== undefined);
-  return given.length === 0 ? undefined : (Object.fromEntries(given) as unknown as JsonObject);
+  const fields = { message, title, description, risk, decisions, mayRemember, approver, expiresAt };
+  const given = withoutUndefined(fields);
+  return Object.keys(given).length === 0 ? undefined : (given as unknown as JsonObject);
 }
 
 /** Words for the error of a turn that failed. */

@@ -226,6 +226,8 @@ export function writeTest(
   { setup = SETUP, scopeOf }: Partial<Pick<WrittenTests, 'setup' | 'scopeOf'>> = {},
 ): WrittenTest {
   const { replies, messages, answers, outcome } = recording;
+  const called = outcome.calls.map(({ name }) => name).join(', ') || 'no call';
+  const name = `${recording.title}: ${called} as recorded`;
   const waits = answers.filter(({ length }) => length > 0);
   const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
   const scope = scopeText(recording, scopeOf);
@@ -238,7 +240,7 @@ export function writeTest(
     "import { ScriptedProvider } from 'toolwright/testing';",
     setup.trim(),
     '',
-    `test(${literal(testName(recording), 0)}, async () => {`,
+    `test(${literal(name, 0)}, async () => {`,
     `  const provider = new ScriptedProvider(${literal(script, 1)});`,
     "  const config = { provider, model: 'scripted', tools };",
     `  const messages = ${literal(messages, 1)} as const;`,
@@ -255,7 +257,8 @@ export function writeTest(
     '});',
     '',
   ].join('\n');
-  return { name: `${fileName(recording)}.test.ts`, text };
+  const words = recording.title.toLowerCase().match(/[a-z0-9]+/g) ?? ['recorded'];
+  return { name: `${words.slice(0, 6).join('-')}.test.ts`, text };
 }
 
 /** The scope of the run, as one more argument; of a request, the setup makes it. */
@@ -275,16 +278,6 @@ function resumption(wave: readonly GivenReply[], scope: string): string {
     `    run = await resumeToolLoop(config, run.state, answers${scope});`,
     '  }',
   ].join('\n');
-}
-
-function testName({ title, outcome }: Recording): string {
-  const calls = outcome.calls.map(({ name }) => name);
-  return `${title}: ${calls.length === 0 ? 'no call' : calls.join(', ')} as recorded`;
-}
-
-function fileName({ title }: Recording): string {
-  const words = title.toLowerCase().match(/[a-z0-9]+/g) ?? ['recorded'];
-  return words.slice(0, 6).join('-');
 }
 
 /** JSON in which nothing can end the text that it stands in; at a depth of indentation. */

@@ -58,10 +58,10 @@ function estimatedCost(model: string | undefined, usage: Usage | undefined): obj
 }
 
 export async function storedRun(store: RunStore | undefined, runId: string): Promise<unknown> {
-  const kept = listsRuns(store) ? await store.read(runId) : undefined;
-  if (kept === undefined) return undefined;
-  const { status, createdAt, changedAt, leaseEnd, state } = kept;
-  const { messages, toolCalls, open, iterations, usage, owner, model, end } = foldRun(kept);
+  const stored = listsRuns(store) ? await store.read(runId) : undefined;
+  if (stored === undefined) return undefined;
+  const { status, createdAt, changedAt, leaseEnd, state } = stored;
+  const { messages, toolCalls, open, iterations, usage, owner, model, end } = foldRun(stored);
   const pending = 'pending' in state ? state.pending : [];
   return {
     ...{ runId, status: end?.status ?? status, begin: createdAt, changedAt, model, iterations, usage },

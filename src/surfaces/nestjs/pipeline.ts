@@ -97,10 +97,10 @@ export class LogEntry {
   constructor(message: string, fields: LogFields) {
     this.message = message;
     const { error } = fields;
-    const told = error instanceof Error ? { error: error.message, err: error } : {};
+    const shown = error instanceof Error ? { error: error.message, err: error } : {};
     // JSON.stringify shows nothing of an error but what was added to it.
     // Fields may be called anything, and a frozen `Object.prototype` lets nobody assign `toString`.
-    Object.defineProperties(this, Object.getOwnPropertyDescriptors({ ...fields, ...told, message }));
+    Object.defineProperties(this, Object.getOwnPropertyDescriptors({ ...fields, ...shown, message }));
   }
 
   [inspect.custom](_depth: number, options: InspectOptions): string {
@@ -217,10 +217,10 @@ export class CallPipeline {
   reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
     const meant = publicText(exception);
     if (meant !== undefined) return meant;
-    const told = this.#describeError(exception, tool);
-    const fields = loggedFields({ told, error: exception }, this.#redaction);
+    const text = this.#describeError(exception, tool);
+    const fields = loggedFields({ told: text, error: exception }, this.#redaction);
     this.#logger.error(new LogEntry(`The tool '${tool}' was refused: ${why}`, fields));
-    return told;
+    return text;
   }
 
   /** The method with everything around it: what it returns, or what filters made of what was thrown. */
