@@ -147,14 +147,6 @@ async function readJson(request: Request, maxRequestBytes: number): Promise<unkn
   } catch {
     throw new HttpFault(400, 'The body is no JSON.');
   }
-  checkDepth(body);
-  return body;
-}
-
-/** Far below what can be read, but not written again for want of a stack. */
-const DEEPEST = 500;
-
-function checkDepth(body: unknown): void {
   let level: readonly unknown[] = [body];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > DEEPEST) throw new HttpFault(400, `The body is nested deeper than ${DEEPEST} levels.`);
@@ -162,4 +154,8 @@ function checkDepth(body: unknown): void {
       typeof value === 'object' && value !== null ? Object.values(value) : [],
     );
   }
+  return body;
 }
+
+/** Far below what can be read, but not written again for want of a stack. */
+const DEEPEST = 500;

@@ -86,8 +86,21 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
         return [...this.write('text', String(event.text)), ...this.endPart()];
       case 'run-start':
         return this.step?.isOpen && !this.#hasCalls() ? this.dropStep() : [];
-      case 'step-start':
-        return this.#beginStep(event.iteration);
+      case 'step-start': {
+        // A repeated request begins its step anew: what was shown of it is taken back, even a complete reply.
+        const { iteration } = event;
+        const { step } = this;
+        if (step !== undefined && step.iteration === iteration && (step.isOpen || !this.#hasCalls())) {
+          const begun = step.isOpen ? [] : this.reopenStep();
+          step.isOpen = true;
+          return [...begun, ...this.dropStep()];
+        }
+        const ended = this.endStep();
+        this.calls.clear();
+        this.place = { ...this.place, iteration };
+        this.step = { iteration, isOpen: true };
+        return [...ended, ...this.beginStep()];
+      }
       case 'request-retry':
         return this.dropStep();
       case 'text-delta':
@@ -133,21 +146,6 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected beginTurn({ turn }: JsonObject): Chunk[] {
     this.place = placeOfTurn(isRecord(turn) ? turn.number : undefined);
     return [];
-  }
-
-  /** A repeated request begins its step anew: what was shown of it is taken back, even a complete reply. */
-  #beginStep(iteration: unknown): Chunk[] {
-    const { step } = this;
-    if (step !== undefined && step.iteration === iteration && (step.isOpen || !this.#hasCalls())) {
-      const begun = step.isOpen ? [] : this.reopenStep();
-      step.isOpen = true;
-      return [...begun, ...this.dropStep()];
-    }
-    const ended = this.endStep();
-    this.calls.clear();
-    this.place = { ...this.place, iteration };
-    this.step = { iteration, isOpen: true };
-    return [...ended, ...this.beginStep()];
   }
 
   protected endStep(): Chunk[] {

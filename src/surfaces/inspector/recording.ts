@@ -200,17 +200,13 @@ export class Recordings {
     const names = await readdir(this.#folder).catch(() => []);
     for (const name of names.filter((name) => name.endsWith('.json'))) {
       const text = await readFile(join(this.#folder, name), 'utf8');
-      const recording = parse(text);
+      // Another file in the folder is none of ours.
+      const value = parsedJson(text);
+      const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
+      const recording = isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
       if (recording !== undefined) this.#stored.set(recording.id, recording);
     }
   }
-}
-
-/** Another file in the folder is none of ours. */
-function parse(text: string): Recording | undefined {
-  const value = parsedJson(text);
-  const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
-  return isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
 }
 
 interface WrittenTest {

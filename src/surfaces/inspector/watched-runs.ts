@@ -103,7 +103,12 @@ export class WatchedRuns {
   #seen(run: LoopRun): SeenRun {
     const known = this.#runs.get(run.runId);
     if (known !== undefined) {
-      continueRun(known, run);
+      const now = Date.now();
+      for (const span of open(known, 'wait')) span.end = now;
+      const calls = run.record?.open?.calls ?? [];
+      const waiting = calls.filter((call) => call.status === 'waiting');
+      known.answers.push(waiting.flatMap(({ name, journal }) => repliesIn(name, journal)));
+      Object.assign(known, { run, status: 'running', result: undefined });
       return known;
     }
     const { runId, owner, config, messages } = run;
@@ -169,15 +174,6 @@ function open<Kind extends RunSpan['kind']>({ spans }: SeenRun, kind: Kind): rea
 
 function openCall(seen: SeenRun, callId: string): readonly SpanOf<'call'>[] {
   return open(seen, 'call').filter((span) => span.callId === callId);
-}
-
-function continueRun(seen: SeenRun, run: LoopRun): void {
-  const now = Date.now();
-  for (const span of open(seen, 'wait')) span.end = now;
-  const calls = run.record?.open?.calls ?? [];
-  const waiting = calls.filter((call) => call.status === 'waiting');
-  seen.answers.push(waiting.flatMap(({ name, journal }) => repliesIn(name, journal)));
-  Object.assign(seen, { run, status: 'running', result: undefined });
 }
 
 export function repliesIn(tool: string, journal: CallJournal): readonly GivenReply[] {

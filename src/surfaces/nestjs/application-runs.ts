@@ -117,16 +117,7 @@ export class ApplicationRuns {
     const { request, scope } = asker;
     const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
     if (run === undefined || isSameOwner(run.owner, scope.owner)) return { scope, ...by };
-    const { request: ownerRequest, ...own } = await this.#ownerScope(run, request);
-    const { signal, onUpdate, onLog } = scope;
-    const listeners = withoutUndefined({ signal, onUpdate, onLog });
-    const container = new RequestContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
-    const onBehalf = { owner: run.owner, ...listeners, ...this.#withData(ownerRequest, own), container };
-    return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
-  }
-
-  /** The scope of the owner of a run that somebody else answers. */
-  async #ownerScope(run: OwnedRun, request: object | undefined): Promise<OwnerScope> {
+    // The scope of the owner of a run that somebody else answers.
     const { mayAnswer, scopeOf } = this.#parts.options;
     if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
     let isAllowed: unknown;
@@ -136,7 +127,12 @@ export class ApplicationRuns {
       throw notAllowed(cause);
     }
     if (isAllowed !== true) throw notAllowed();
-    return scopeOf(run.owner as never);
+    const { request: ownerRequest, ...own } = await scopeOf(run.owner as never);
+    const { signal, onUpdate, onLog } = scope;
+    const listeners = withoutUndefined({ signal, onUpdate, onLog });
+    const container = new RequestContainer(this.#parts.modules, { request: ownerRequest, isForOther: true });
+    const onBehalf = { owner: run.owner, ...listeners, ...this.#withData(ownerRequest, own), container };
+    return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
   }
 
   /** What the loop takes for work that nobody's request has begun here: it belongs to the given request, or to none. */

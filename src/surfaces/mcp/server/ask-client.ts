@@ -9,7 +9,7 @@ import {
   MissingRequiredClientCapabilityError,
 } from '@modelcontextprotocol/server';
 import type { CallJournal, Suspension, Wait } from '../../../core/contract/call.js';
-import type { JsonObject, JsonSchema } from '../../../core/contract/json-schema.js';
+import type { JsonSchema } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { answerWait, type WaitAnswer } from '../../../run/call/waits.js';
@@ -58,7 +58,12 @@ export function askClient(asked: Asked, asking: Asking): InputRequiredResult | C
     .find((found) => found !== undefined);
   const { tool } = asking;
   if (missing !== undefined) return lacking(missing, asking);
-  const approval = approvalText(tool, asked.journal.arguments);
+  // Every key and value, with nothing hidden in them; `undefined` where that is more than a user would read.
+  const { name, annotations } = tool;
+  const title = annotations?.title;
+  const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
+  const shown = new ShownValue().write(asked.journal.arguments, '');
+  const approval = shown && `Run ${called} with these arguments?\n${shown}`;
   if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
     const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
     return { content: [{ type: 'text', text }], isError: true };
@@ -214,17 +219,6 @@ const MOST_OF_A_TEXT = 200;
 /** What a person can be asked to read. */
 const MOST_CHARACTERS = 8_000;
 const MOST_DEPTH = 20;
-
-/**
- * What a user is asked before a call runs: every key and value, with nothing hidden in them. `undefined` where
- * that would be more than anybody reads: then nobody must be asked.
- */
-function approvalText({ name, annotations }: ToolDefinition, args: JsonObject): string | undefined {
-  const title = annotations?.title;
-  const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
-  const shown = new ShownValue().write(args, '');
-  return shown && `Run ${called} with these arguments?\n${shown}`;
-}
 
 /** Writes indented JSON, until there is too much of it. */
 class ShownValue {

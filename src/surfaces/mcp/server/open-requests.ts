@@ -53,7 +53,14 @@ export class OpenRequests {
       const { onmessage, onclose } = transport;
       transport.onmessage = (message, extra) => {
         if (this.#closing !== undefined && dropsLate && isRequest(message)) return;
-        this.#receive(message);
+        if (isAnswer(message)) this.#asked.delete(message.id);
+        else if (isRequest(message)) {
+          // Of two requests with one id, the SDK answers the later one.
+          if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
+        }
+        // A cancelled request gets no answer.
+        else if ('method' in message && message.method === 'notifications/cancelled')
+          this.#received.end(message.params?.requestId as RequestId);
         onmessage?.(message, extra);
       };
       transport.onclose = () => {
@@ -98,17 +105,6 @@ export class OpenRequests {
     for (const controller of this.#calls) controller.abort(this.#closing);
     for (const id of [...this.#asked]) this.#giveUp(id);
     await this.#received.none();
-  }
-
-  #receive(message: JSONRPCMessage): void {
-    if (isAnswer(message)) this.#asked.delete(message.id);
-    else if (isRequest(message)) {
-      // Of two requests with one id, the SDK answers the later one.
-      if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
-    }
-    // A cancelled request gets no answer.
-    else if ('method' in message && message.method === 'notifications/cancelled')
-      this.#received.end(message.params?.requestId as RequestId);
   }
 
   /** As if the client had said that it cannot answer: the call that waits for it then ends with that. */

@@ -15,7 +15,7 @@ import { SentMessages } from '../../../run/loop/messages.js';
 import { askRecorded } from '../../../run/loop/request.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { parseToolRequest, type ToolRequest } from '../../../run/text/tool-call-parser.js';
-import { type ChatMessage, type ChatRequest, type ChatResponse, isConversationId } from '../chat-protocol.js';
+import { type ChatMessage, type ChatResponse, isConversationId } from '../chat-protocol.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import {
   AssistantFault,
@@ -366,7 +366,16 @@ class ChatService {
   async post(request: Request): Promise<Response> {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
     const body = readAssistantRequest(await readBody(request, maxBodyBytes));
-    const turn = await this.#turnRequest(request, body);
+    const { systemPrompt } = this.#options;
+    const turn = {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
+      signal: request.signal,
+    };
     const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
     if (!isStream) return jsonReply(await this.#take(turn));
     return eventStreamResponse(
@@ -400,19 +409,6 @@ class ChatService {
     if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
     this.log.error('Request failed', { error: thrown });
     return new AssistantFault('internal_error', 'something went wrong here');
-  }
-
-  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
-    const { systemPrompt } = this.#options;
-    return {
-      conversationId: body.conversation_id ?? randomUUID(),
-      messages: body.messages,
-      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
-      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
-      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
-      owner: await this.#ownerOf(request),
-      signal: request.signal,
-    };
   }
 
   async #ownerOf(request: Request): Promise<unknown> {
