@@ -27,7 +27,11 @@ export function watchResponse(response: Response, watcher: ResponseWatcher): Res
 }
 
 /** Takes what is written at once, so that the number of unread bytes is known. */
-class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
+class WatchedBody implements UnderlyingSource<Uint8Array> {
+  /** Bytes that were written and are not read yet. */
+  unread = 0;
+  /** When its client has read last, or had nothing to read. */
+  readAt = 0;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #watcher: ResponseWatcher;
   readonly #queue: Uint8Array[] = [];
@@ -63,7 +67,8 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
     if (chunk !== undefined) {
       if (chunk.length > CHUNK_BYTES) this.#queue.unshift(chunk.subarray(CHUNK_BYTES));
       const part = chunk.length > CHUNK_BYTES ? chunk.slice(0, CHUNK_BYTES) : chunk;
-      this.#watcher.deliveries.read(this, part.length);
+      this.readAt = performance.now();
+      this.#watcher.deliveries.change(this, -part.length);
       return controller.enqueue(part);
     }
     this.#end();
@@ -76,6 +81,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
     await this.#reader.cancel(reason);
   }
 
+  /** Ends it: it is not being read, and others need the memory. */
   drop(): void {
     const error = new Error('The response was ended: its client has not read it');
     this.#controller?.error(error);
@@ -88,7 +94,8 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
         const { done, value } = await this.#reader.read();
         if (done || this.#isOver) break;
         this.#queue.push(value);
-        this.#watcher.deliveries.add(this, value.length);
+        if (this.unread === 0) this.readAt = performance.now();
+        this.#watcher.deliveries.change(this, value.length);
         this.#wake?.();
       }
       this.#ending = {};
@@ -105,20 +112,9 @@ class WatchedBody implements UnderlyingSource<Uint8Array>, UnreadStream {
     this.#ending ??= {};
     this.#wake?.();
     this.#watcher.onEnd?.();
+    this.#watcher.deliveries.change(this, -this.unread);
     this.#watcher.deliveries.end(this);
   }
-}
-
-/** One response, which its client may or may not read. */
-interface UnreadStream {
-  /** Ends it: it is not being read, and others need the memory. */
-  drop(): void;
-}
-
-interface Held {
-  readonly stream: UnreadStream;
-  bytes: number;
-  readAt: number;
 }
 
 /**
@@ -126,47 +122,24 @@ interface Held {
  * that becomes too much, those whose readers have stood still longest are ended; the last may be of any size.
  */
 export class Deliveries extends Pending<object> {
-  readonly #most: number;
-  readonly #held = new Map<object, Held>();
+  readonly #max: number;
+  readonly #unread = new Set<WatchedBody>();
   #total = 0;
 
-  constructor(most: number) {
+  constructor(max: number) {
     super();
-    this.#most = most;
+    this.#max = max;
   }
 
-  /** Something was written for a stream's client. */
-  add(stream: UnreadStream, bytes: number): void {
-    const held = this.#held.get(stream) ?? { stream, bytes: 0, readAt: performance.now() };
-    this.#held.set(stream, held);
-    held.bytes += bytes;
+  /** Counts bytes that were written for a body's client, or that it has read. */
+  change(body: WatchedBody, bytes: number): void {
+    body.unread += bytes;
     this.#total += bytes;
-    while (this.#total > this.#most && this.#held.size > 1) {
-      const stalled = this.#longestStalled();
-      this.end(stalled);
-      stalled.drop();
-    }
-  }
-
-  read(stream: UnreadStream, bytes: number): void {
-    const held = this.#held.get(stream);
-    if (held === undefined) return;
-    held.readAt = performance.now();
-    held.bytes -= bytes;
-    this.#total -= bytes;
-    if (held.bytes <= 0) this.#held.delete(stream);
-  }
-
-  /** It was read to its end, or cancelled: its bytes are released. */
-  override end(response: object): void {
-    this.#total -= this.#held.get(response)?.bytes ?? 0;
-    this.#held.delete(response);
-    super.end(response);
-  }
-
-  #longestStalled(): UnreadStream {
-    const [first, ...others] = this.#held.values();
-    if (first === undefined) throw new RangeError('no stream is unread');
-    return others.reduce((stalled, other) => (other.readAt < stalled.readAt ? other : stalled), first).stream;
+    if (body.unread > 0) this.#unread.add(body);
+    else this.#unread.delete(body);
+    while (this.#total > this.#max && this.#unread.size > 1)
+      Array.from(this.#unread)
+        .reduce((stalled, other) => (other.readAt < stalled.readAt ? other : stalled))
+        .drop();
   }
 }
