@@ -115,7 +115,14 @@ function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome)
   const faults = resultFaults(call, value, result);
   if (faults.length === 0) return success;
   if (tool.isOutputInferred) {
-    warnOfMisfits(plan, log, faults);
+    // Types say what was meant; what was returned is there all the same. Told once for each place.
+    const { toldMisfits } = plan;
+    for (const { path, message: fault } of faults) {
+      const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
+      if (toldMisfits.has(place) || toldMisfits.size >= MAX_TOLD) continue;
+      toldMisfits.add(place);
+      log.ignored('A result does not fit the output that was read from its types', { path: place, fault });
+    }
     return success;
   }
   const message = `The tool ran, but its result does not fit the output that '${tool.name}' declares:`;
@@ -127,16 +134,6 @@ function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome)
 
 /** Of so many places of one tool: a list has as many as it has items. */
 const MAX_TOLD = 50;
-
-/** Types say what was meant; what was returned is there all the same. Told once for each place. */
-function warnOfMisfits({ toldMisfits }: CallPlan, log: CallLog, faults: readonly ArgumentFault[]): void {
-  for (const { path, message: fault } of faults) {
-    const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
-    if (toldMisfits.has(place) || toldMisfits.size >= MAX_TOLD) continue;
-    toldMisfits.add(place);
-    log.ignored('A result does not fit the output that was read from its types', { path: place, fault });
-  }
-}
 
 /**
  * What a declared output schema has to say: of the value itself, or of the details of a result for the model; where it

@@ -164,7 +164,18 @@ function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipel
     if (isCurrent && entry.fixed !== undefined) return known;
     const plan = planOf(entry.open(), environment.coerce);
     if (isCurrent && known.parts.plan === plan) return known;
-    const pipeline = compose(plan, environment);
+    const hooks = environment.hooks && hooksByMoment(environment.hooks);
+    const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
+    const composed = { plan, environment, hooks, hasTask };
+    const pipeline = new Pipeline({
+      plan,
+      environment,
+      hooks,
+      steps: composeSteps(composed, false),
+      stepsAgain: () => composeSteps(composed, true),
+      run: runOf(plan, environment),
+      endings: composeEndings(composed),
+    });
     entry.composed = pipeline;
     return pipeline;
   } catch (cause) {
@@ -174,21 +185,6 @@ function pipelineFor(environment: CallEnvironment, { name }: CallRequest): Pipel
 
 function notFound({ request, environment }: ReceivedCall): CallOutcome {
   return { status: 'rejected', result: notFoundResult(request.name, environment.names?.() ?? []) };
-}
-
-function compose(plan: CallPlan, environment: CallEnvironment): Pipeline {
-  const hooks = environment.hooks && hooksByMoment(environment.hooks);
-  const hasTask = environment.onAsyncResult !== undefined || isJob(plan, environment);
-  const composed = { plan, environment, hooks, hasTask };
-  return new Pipeline({
-    plan,
-    environment,
-    hooks,
-    steps: composeSteps(composed, false),
-    stepsAgain: () => composeSteps(composed, true),
-    run: runOf(plan, environment),
-    endings: composeEndings(composed),
-  });
 }
 
 /** The pipeline of calls whose tool cannot be had. */

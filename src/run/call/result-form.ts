@@ -481,20 +481,19 @@ function write(tool: WritingTool, value: unknown, describe: DescribeError | unde
   // Plain objects, which most results are, need not be asked for their class.
   if (Object.getPrototypeOf(value) !== Object.prototype) {
     if (ToolResult.is(value)) return isSane(value) ? value : saneResult(value);
-    if (value instanceof ResultForm) return writeForm(value);
+    if (value instanceof ResultForm) {
+      const { json, files, problem } = value;
+      if (problem !== undefined) return unwritable(problem);
+      const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
+      if (files.length === 0) return toolResult(text);
+      return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
+    }
     if (value instanceof Error || types.isNativeError(value)) return writeFailure(tool.name, value, describe);
   }
   if (isResultFields(value)) return saneResult(value);
   if (hasContent(value, tool))
     return new ToolResult({ forLLM: textOf(value.content), content: value.content, details: value.details });
   return toolResult(textOfJson(value) as string);
-}
-
-function writeForm({ json, files, problem }: ResultForm): ToolResult {
-  if (problem !== undefined) return unwritable(problem);
-  const text = typeof json === 'string' ? json : (JSON.stringify(json) ?? 'ok');
-  if (files.length === 0) return toolResult(text);
-  return new ToolResult({ forLLM: text, content: [{ type: 'text', content: text }, ...files] });
 }
 
 function unwritable(problem: string): ToolResult {

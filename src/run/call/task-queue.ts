@@ -188,17 +188,16 @@ export class TaskQueue {
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      for (const entry of this.#turns()) if (entry.work.mayRun()) this.#run(entry);
+      for (const entry of this.#turns())
+        if (entry.work.mayRun()) {
+          this.#running += 1;
+          this.#start(entry);
+          // Whoever heard that it begins may have cancelled it.
+          if (!entry.isSettled) entry.work.run?.();
+        }
     } finally {
       this.#isServing = false;
     }
-  }
-
-  #run(entry: Entry): void {
-    this.#running += 1;
-    this.#start(entry);
-    // Whoever heard that it begins may have cancelled it.
-    if (!entry.isSettled) entry.work.run?.();
   }
 
   *#turns(): Generator<Entry> {

@@ -128,7 +128,8 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     if (fault !== undefined) return this.#failTurn(turn, fault);
     this.#told = await this.#lease.eventsSince('turn-suspended', turn);
     if (run.status === 'running') return 'ready';
-    const isPaused = this.#told[0]?.type === 'turn-suspended' && !this.#wasTold('run-start');
+    const isPaused =
+      this.#told[0]?.type === 'turn-suspended' && !this.#told.some((event) => event.type === 'run-start');
     if (!isPaused || run.status === 'ended') await this.#lease.emitMissedEvents(turn, run);
     if (run.status === 'ended') return this.#commitEnded(turn, run, {});
     const { pending } = run.state as RunState;
@@ -310,10 +311,6 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
   /** Whether readers received that these answers were taken: from a process that crashed after that. */
   #wasTaken({ key }: InboxEntry): boolean {
     return this.#told.some((event) => event.type === 'answers-taken' && event.key === key);
-  }
-
-  #wasTold(type: KeptEvent['type']): boolean {
-    return this.#told.some((event) => event.type === type);
   }
 
   /** A client may choose the id of a conversation, and the id of another run may look like that of a turn. */

@@ -432,18 +432,16 @@ const LONG_NUMBER = 10;
 
 /** The texts within a message, a reply or content; names of fields, and what is encoded in base64, stay as they are. */
 function maskedJson(value: unknown, mask: Masking, key = ''): unknown {
-  if (key === 'arguments') return maskedArguments(value, mask);
+  if (key === 'arguments') {
+    // Servers parse the arguments of calls in a history: what is hidden in them must leave JSON.
+    const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
+    if (parsed === undefined) return maskedData(value, mask);
+    const masked = maskedData(parsed, mask);
+    return masked === parsed ? value : JSON.stringify(masked);
+  }
   if (key === 'providerItems' || (typeof value === 'string' && OPAQUE.has(key))) return value;
   if (typeof value !== 'object') return maskedData(value, mask);
   return mapMembers(value, (member, name) => maskedJson(member, mask, Array.isArray(value) ? '' : name));
-}
-
-/** Servers parse the arguments of calls in a history: what is hidden in them must leave JSON. */
-function maskedArguments(value: unknown, mask: Masking): unknown {
-  const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
-  if (parsed === undefined) return maskedData(value, mask);
-  const masked = maskedData(parsed, mask);
-  return masked === parsed ? value : JSON.stringify(masked);
 }
 
 /** The texts within JSON of any form, and its keys. */

@@ -52,15 +52,11 @@ class MissingTools {
     const [oldest] = this.#since.keys();
     if (this.#since.size > REMEMBERED && oldest !== undefined) this.#since.delete(oldest);
     if (attempt % 2 === 0) return 0;
-    const returned = this.#countReturn(now);
-    const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
-    return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
-  }
-
-  #countReturn(now: number): number {
     const isOver = (at: number | undefined) => at !== undefined && now - at > LONGEST_DELAY_MS;
     while (isOver(this.#returned[0])) this.#returned.shift();
-    return this.#returned.push(now);
+    const returned = this.#returned.push(now);
+    const growing = FIRST_DELAY_MS * 2 ** ((attempt - 1) / 2);
+    return Math.min(LONGEST_DELAY_MS, Math.max(growing, returned * APART_MS));
   }
 }
 

@@ -153,7 +153,20 @@ export class MemoryJobEngine implements JobEngine {
       while (worker.isOpen && worker.free > 0) {
         const entry = this.#next(worker.queue);
         if (entry === undefined) break;
-        this.#start(worker, entry);
+        entry.state = 'running';
+        entry.begun += 1;
+        worker.free -= 1;
+        // The others come first the next time: what one gives back is not brought to it again and again.
+        this.#workers.delete(worker);
+        this.#workers.add(worker);
+        const running = worker
+          .inContext(() => this.#attempt(worker.handle, entry))
+          .finally(() => {
+            worker.free += 1;
+            worker.running.delete(running);
+            this.#serve();
+          });
+        worker.running.add(running);
       }
     }
   }
@@ -166,23 +179,6 @@ export class MemoryJobEngine implements JobEngine {
       if (priorityOf(first) === 0) break;
     }
     return first;
-  }
-
-  #start(worker: Worker, entry: Entry): void {
-    entry.state = 'running';
-    entry.begun += 1;
-    worker.free -= 1;
-    // The others come first the next time: what one gives back is not brought to it again and again.
-    this.#workers.delete(worker);
-    this.#workers.add(worker);
-    const running = worker
-      .inContext(() => this.#attempt(worker.handle, entry))
-      .finally(() => {
-        worker.free += 1;
-        worker.running.delete(running);
-        this.#serve();
-      });
-    worker.running.add(running);
   }
 
   async #attempt(handle: JobHandler, entry: Entry): Promise<void> {
