@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** Those who listen to a signal; for all of them, the signal has one listener. */
 class Audience {
   readonly #signal: AbortSignal;
@@ -73,6 +75,29 @@ export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listene
   return signal[AUDIENCE].add(listener);
 }
 
+/**
+ * Does work again and again until it is closed. The work returns the milliseconds until the next time. The returned
+ * function ends that, and resolves when work that is under way has ended.
+ */
+export function repeat(
+  work: (signal: AbortSignal) => Promise<number>,
+  { firstMs = 0, ref = false } = {},
+): () => Promise<void> {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const running = (async () => {
+    for (let wait = firstMs; !signal.aborted; ) {
+      if (wait > 0)
+        await setTimeout(Math.min(wait, MAX_TIMER_MS), undefined, { signal, ref }).catch(() => {});
+      if (!signal.aborted) wait = await work(signal);
+    }
+  })();
+  return () => {
+    closing.abort();
+    return running;
+  };
+}
+
 /** Ends when everything that is ready to run has run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -119,7 +144,7 @@ export async function withinLimits<Value>(
   const late = Promise.withResolvers<never>();
   const expire = (): void =>
     late.reject(new DOMException(`There was no answer within ${timeoutMs} ms`, 'TimeoutError'));
-  const timer = isLimited ? setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined;
+  const timer = isLimited ? globalThis.setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined;
   try {
     const answer = signal === undefined ? work : unlessAborted(work, signal);
     return await (timer === undefined ? answer : Promise.race([answer, late.promise]));

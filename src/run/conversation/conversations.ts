@@ -11,8 +11,8 @@ import { STORED_ID } from '../../core/contract/run-state.js';
 import { keepsSchedules } from '../../core/contract/schedule-store.js';
 import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { closeWithin, MAX_TIMER_MS, onAbort, unlessAborted } from '../../core/kernel/async.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { closeWithin, MAX_TIMER_MS, onAbort, repeat, unlessAborted } from '../../core/kernel/async.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { LIST } from '../../core/kernel/options.js';
 import { logFailure } from '../call/failure-log.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
@@ -41,7 +41,6 @@ import {
   type TurnDeps,
   viewOf,
 } from './stored-turns.js';
-import { processInbox } from './turn-queue.js';
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CONCURRENCY = 16;
@@ -77,7 +76,7 @@ export class Conversations {
   readonly #unwatch: () => void = () => {};
   readonly #jobs: BackgroundJobs | undefined;
   readonly #schedules: ScheduleRunner | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #stopLooking: (() => Promise<void>) | undefined;
   readonly #closing = new AbortController();
   readonly #closed = new AbortController();
 
@@ -106,11 +105,13 @@ export class Conversations {
     this.#unwatch = this.#log.watch(({ conversationId, about }) => {
       if (about === 'inbox') this.#want(conversationId);
     });
-    const lookMs = Math.min(pollMs, MAX_TIMER_MS);
-    void this.#look(lookMs);
+    this.#stopLooking = repeat(async () => {
+      await this.#look();
+      return pollMs;
+    });
     if (keepsSchedules(store)) {
       const { schedules, conversations } = store;
-      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs: lookMs, logger });
+      this.#schedules = new ScheduleRunner({ schedules, conversations, pollMs, logger });
     }
   }
 
@@ -162,8 +163,7 @@ export class Conversations {
     });
     checkOptions(options, METHOD_OPTIONS.answer);
     const { key = crypto.randomUUID(), answeredBy } = options;
-    const by = answeredBy === undefined ? {} : { answeredBy };
-    const content = { kind: 'answers' as const, answers, ...ownerIn(options), ...by };
+    const content = withoutUndefined({ kind: 'answers' as const, answers, ...ownerIn(options), answeredBy });
     const { store, config } = this.#options;
     await checkAnswers({ conversationId, content, store, config });
     return this.#enter(conversationId, key, content);
@@ -234,7 +234,7 @@ export class Conversations {
     let isRemoved = false;
     try {
       // What waits behind the aborted turn is left.
-      if (lease.conversation.isAbortAsked) await processInbox(new AbortedTurn(lease, this.#deps));
+      if (lease.conversation.isAbortAsked) await new AbortedTurn(lease, this.#deps).process();
       isRemoved = lease.conversation.turn === undefined && (await lease.remove(how));
       return isRemoved;
     } finally {
@@ -300,7 +300,7 @@ export class Conversations {
     const { timeoutMs } = options;
     this.#closing.abort();
     this.#unwatch();
-    clearTimeout(this.#timer);
+    void this.#stopLooking?.();
     for (const timer of this.#expiries.values()) clearTimeout(timer);
     this.#wanted.clear();
     const ending = Promise.all([...this.#active.values(), this.#jobs?.close(), this.#schedules?.close()]);
@@ -352,7 +352,7 @@ export class Conversations {
       let seen = NOTHING_SEEN;
       this.#leases.add(lease);
       try {
-        await processInbox(new StoredTurns(lease, this.#deps));
+        await new StoredTurns(lease, this.#deps).process();
         const { revision, turn, inbox } = lease.conversation;
         const isLeft = this.#closing.signal.aborted && (turn !== undefined || inbox.length > 0);
         seen = isLeft ? revision - 1 : revision;
@@ -381,7 +381,7 @@ export class Conversations {
   }
 
   /** Polls for conversations that no process handles: theirs crashed, or was too busy. */
-  async #look(pauseMs: number): Promise<void> {
+  async #look(): Promise<void> {
     try {
       for (const id of await this.#log.due(MAX_DUE)) this.#want(id);
       // Suspended turns with an answer that is too late, whose process would have looked in time but is gone.
@@ -391,8 +391,6 @@ export class Conversations {
       const what = 'The store could not be asked for conversations';
       logFailure(this.#options.logger, { what, error });
     }
-    if (!this.#closing.signal.aborted)
-      this.#timer = setTimeout(() => void this.#look(pauseMs), pauseMs).unref();
   }
 }
 
@@ -411,7 +409,7 @@ const GRACE_MS = 500;
 /** The open turn alone, which is to end: what waits behind it is left. */
 class AbortedTurn extends StoredTurns {
   override get isStopped(): boolean {
-    return this.openTurn === undefined;
+    return this.lease.conversation.turn === undefined;
   }
 }
 
@@ -480,6 +478,5 @@ function checkId(method: string, conversationId: string): void {
 
 /** The owner that options name, as JSON. */
 function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
-  const named = ownerOf({ owner });
-  return named === undefined ? {} : { owner: named };
+  return withoutUndefined({ owner: ownerOf({ owner }) });
 }

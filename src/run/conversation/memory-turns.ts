@@ -7,7 +7,7 @@ import type { ToolResult } from '../../core/contract/tool-result.js';
 import { refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionOf } from '../call/job-dispatch.js';
 import { interruptedResult } from '../call/result-text.js';
@@ -38,7 +38,6 @@ import type {
   TurnStatus,
   ValidSnapshot,
 } from './snapshot.js';
-import { processInbox, type TurnLog, type TurnReadiness } from './turn-queue.js';
 
 /** The config of a conversation with what it left out. */
 interface ReadyConfig extends ConversationConfig {
@@ -59,8 +58,11 @@ interface InboxEntry {
   readonly unfollow: () => void;
 }
 
-/** Takes the turns of a conversation whose log is in the memory of this process. */
-export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResult> {
+/**
+ * Takes the turns of a conversation in the memory of this process. A turn opens and ends synchronously, and its
+ * listeners are notified at once: what they read, and what they begin from within an event, is in line with that event.
+ */
+export class MemoryTurns {
   readonly events: EventHub;
   readonly #taskQueue: TaskQueue;
   #config: ReadyConfig;
@@ -115,11 +117,10 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
   enter(origin: TurnOrigin, { signal, scope }: TurnOptions): Promise<ToolLoopResult> {
     const stop = anySignal(signal, scope?.signal);
     if (stop?.aborted) return Promise.resolve(abortedBefore(this.messages, stop));
-    return new Promise((resolve, reject) => {
-      const outcome = { resolve, reject };
-      this.#add({ origin, scope: this.#scopeOf(this.#config.scope, scope), signal: stop, outcome });
-      this.#work();
-    });
+    const outcome = Promise.withResolvers<ToolLoopResult>();
+    this.#add({ origin, scope: this.#scopeOf(this.#config.scope, scope), signal: stop, outcome });
+    this.#work();
+    return outcome.promise;
   }
 
   /** A turn that begins with the last message of the history. */
@@ -167,12 +168,11 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     const take = (): Promise<ToolLoopResult> => {
       // The turn was answered or aborted while edited arguments were checked.
       if (this.suspended !== suspended || this.#isClosed) throw nothingAsked();
-      return new Promise((resolve, reject) => {
-        const outcome = { resolve, reject };
-        const parts = { scope: this.#scopeOf(turn.scope, scope), signal: anySignal(signal, scope?.signal) };
-        this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome });
-        this.#start();
-      });
+      const outcome = Promise.withResolvers<ToolLoopResult>();
+      const parts = { scope: this.#scopeOf(turn.scope, scope), signal: anySignal(signal, scope?.signal) };
+      this.#open({ ...turn.resumedWith({ answers, answeredBy }, 'answer'), ...parts, outcome });
+      this.#start();
+      return outcome.promise;
     };
     if (!(checking instanceof Promise)) return take();
     const refuse = (error: unknown): never => {
@@ -196,10 +196,10 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
   }
 
   idle(tasks: boolean): Promise<void> {
-    return new Promise((resolve) => {
-      this.#idleWaiters = [...this.#idleWaiters, { tasks, resolve }];
-      this.#notifyIdle();
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#idleWaiters = [...this.#idleWaiters, { tasks, resolve }];
+    this.#notifyIdle();
+    return promise;
   }
 
   snapshot(turn: StoredTurn | undefined = this.#turn?.stored()): ConversationSnapshot {
@@ -211,16 +211,7 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     const isOwned = [scope, this.#turn?.scope, ...inbox].some((named) => named?.owner !== undefined);
     const { messages, tasks } = this;
     const spent = this.#spent;
-    const snapshot: ConversationSnapshot = {
-      version: 2,
-      id,
-      messages,
-      turns: this.#count,
-      ...(turn === undefined ? {} : { turn }),
-      inbox,
-      tasks,
-      ...(spent === undefined ? {} : { spent }),
-    };
+    const snapshot = { version: 2, id, messages, turns: this.#count, turn, inbox, tasks, spent };
     return signState(JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot, { secret, isOwned });
   }
 
@@ -292,29 +283,19 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     return snapshot;
   }
 
-  get openTurn(): MemoryTurn | undefined {
-    return this.#turn;
-  }
-
-  get nextEntry(): InboxEntry | undefined {
-    const [entry] = this.#inbox;
-    return entry;
-  }
-
   /** A turn that has started goes on: when the conversation is closed, it ends. */
-  get isStopped(): boolean {
+  get #isStopped(): boolean {
     return (this.#isHeld || this.#isClosed) && !this.#turn?.hasStarted;
   }
 
-  begin(entry: InboxEntry): void {
+  #begin(entry: InboxEntry): void {
     const { origin, scope, signal, outcome, within, unfollow } = entry;
     this.#inbox.delete(entry);
     unfollow();
     this.#count += 1;
     const said = turnMessage(origin);
     const history = this.#history.extended(this.#config.systemPrompt, said === undefined ? [] : [said]);
-    const { owner } = scope;
-    const begin = { status: 'running', ...(owner === undefined ? {} : { owner }) } as const;
+    const begin = withoutUndefined({ status: 'running' as const, owner: scope.owner });
     within(() => {
       const turn = { number: this.#count, origin };
       this.#open({ turn, scope, signal, begin, history, isCertain: true, outcome });
@@ -322,24 +303,27 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
     });
   }
 
-  inspect(): TurnReadiness {
-    return this.#isRunning ? 'ready' : 'waiting';
-  }
-
-  run(turn: MemoryTurn): Promise<ToolLoopResult> {
-    return turn.within(() => this.#run(turn));
-  }
-
-  commit(turn: MemoryTurn, result: ToolLoopResult): void {
-    if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
-    this.#leave(turn, () => {
-      this.events.emit({ type: 'turn-end', turn: turn.turn, result });
-      turn.outcome?.resolve(result);
-    });
+  /** Runs the open turn, and those that are opened when it ends. */
+  async #process(): Promise<void> {
+    // Whoever opened the turn goes on first.
+    await Promise.resolve();
+    for (let turn = this.#turn; turn && this.#isRunning && !this.#isStopped; turn = this.#turn) {
+      const running = turn;
+      try {
+        const result = await running.within(() => this.#run(running));
+        if (result.state === undefined) this.#spent = addSpending(this.#spent, result.spent);
+        this.#leave(running, () => {
+          this.events.emit({ type: 'turn-end', turn: running.turn, result });
+          running.outcome?.resolve(result);
+        });
+      } catch (error) {
+        this.#fail(running, error);
+      }
+    }
   }
 
   /** Answers that were not taken leave the turn suspended; all else ends it. */
-  fail(turn: MemoryTurn, error: unknown): void {
+  #fail(turn: MemoryTurn, error: unknown): void {
     turn.status = turn.untouched;
     this.#leave(turn, () => {
       this.events.emit({ type: 'turn-end', turn: turn.turn, error });
@@ -350,15 +334,15 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
 
   /** Lets turns be taken as long as one can run. */
   #work(): void {
-    const { nextEntry } = this;
-    if (this.#turn === undefined && !this.isStopped && nextEntry !== undefined) {
-      this.begin(nextEntry);
+    const [entry] = this.#inbox;
+    if (this.#turn === undefined && !this.#isStopped && entry !== undefined) {
+      this.#begin(entry);
       return;
     }
     this.#notifyIdle();
-    if (this.#isProcessing || !this.#isRunning || this.isStopped) return;
+    if (this.#isProcessing || !this.#isRunning || this.#isStopped) return;
     this.#isProcessing = true;
-    void processInbox(this).then(() => {
+    void this.#process().then(() => {
       this.#isProcessing = false;
       this.#work();
     });
@@ -529,11 +513,8 @@ export class MemoryTurns implements TurnLog<InboxEntry, MemoryTurn, ToolLoopResu
   }
 }
 
-/** Receives what came of a turn, as a promise does. */
-interface Outcome {
-  resolve(result: ToolLoopResult): void;
-  reject(error: unknown): void;
-}
+/** Receives what came of a turn. */
+type Outcome = Pick<PromiseWithResolvers<ToolLoopResult>, 'resolve' | 'reject'>;
 
 interface TurnParts {
   readonly turn: Turn;

@@ -17,6 +17,7 @@ import { checkOptions, InvalidOptionsError, ToolDeclarationError } from '../../c
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionContent, completionKey } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
@@ -48,7 +49,6 @@ import {
   outcomeJson,
   turnMessage,
 } from './events.js';
-import type { TurnLog, TurnReadiness } from './turn-queue.js';
 
 /** What turns are taken with, beside their conversation. */
 export interface TurnDeps {
@@ -76,9 +76,9 @@ interface SettledEntries {
   readonly events?: readonly KeptEvent[];
 }
 
-/** Takes the turns of a conversation out of its log; their runs are in a store, so that any process goes on with them. */
-export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
-  readonly #lease: ConversationClaim;
+/** Takes the turns of a conversation out of its log; their runs are in a store, so that any process can continue them. */
+export class StoredTurns {
+  protected readonly lease: ConversationClaim;
   readonly #deps: TurnDeps;
   /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
@@ -86,27 +86,42 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
   #told: readonly JsonObject[] = [];
 
   constructor(lease: ConversationClaim, deps: TurnDeps) {
-    this.#lease = lease;
+    this.lease = lease;
     this.#deps = deps;
   }
 
-  get openTurn(): OpenTurn | undefined {
-    return this.#lease.conversation.turn;
-  }
-
-  get nextEntry(): InboxEntry | undefined {
-    return this.#lease.conversation.inbox[0];
+  /** Takes turns, one at a time and in order of arrival, until nothing is left to do for now. */
+  async process(): Promise<void> {
+    while (!this.isStopped) {
+      const { turn, inbox } = this.lease.conversation;
+      if (turn === undefined) {
+        const [entry] = inbox;
+        if (entry === undefined) return;
+        await this.#begin(entry);
+        continue;
+      }
+      const readiness = await this.#inspect(turn);
+      if (readiness === 'waiting') return;
+      if (readiness === 'over') continue;
+      try {
+        const result = await this.#runTurn(turn);
+        const done = this.#answers ? [this.#answers.position] : [];
+        if (result !== undefined) await this.#commit(turn, result, { done });
+      } catch (error) {
+        await this.#fail(turn, error);
+      }
+    }
   }
 
   get isStopped(): boolean {
     return this.#deps.closing.aborted;
   }
 
-  async begin(entry: InboxEntry): Promise<void> {
+  async #begin(entry: InboxEntry): Promise<void> {
     const { position, content } = entry;
     this.#run = undefined;
     if (content.kind === 'answers') return this.#refuse(entry, nothingAsked());
-    const { conversationId, turns, lastEvent } = this.#lease.conversation;
+    const { conversationId, turns, lastEvent } = this.lease.conversation;
     const number = turns + 1;
     const place = { runId: `${conversationId}.${number}`, firstEvent: lastEvent + 1 };
     const turn: OpenTurn = { number, entry, ...place, isNamed: true };
@@ -115,25 +130,25 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
       const { forUser: text, tool, callId, taskId } = content;
       events.push({ type: 'user-message', text, tool, callId, ...(taskId ? { taskId } : {}) });
     }
-    await this.#lease.commit({ turn, done: [position], events });
+    await this.lease.commit({ turn, done: [position], events });
   }
 
-  /** Also reports what a process that has crashed had stored of the run and not reported. */
-  async inspect(turn: OpenTurn): Promise<TurnReadiness> {
+  /** Whether the open turn can run now. Also reports what a crashed process had stored of the run and not reported. */
+  async #inspect(turn: OpenTurn): Promise<'ready' | 'waiting' | 'over'> {
     const run = await this.#deps.options.store.read(turn.runId);
     this.#run = run;
     this.#told = [];
     if (run === undefined) return 'ready';
     const fault = this.#faultOf(turn, run);
     if (fault !== undefined) return this.#failTurn(turn, fault);
-    this.#told = await this.#lease.eventsSince('turn-suspended', turn);
+    this.#told = await this.lease.eventsSince('turn-suspended', turn);
     if (run.status === 'running') return 'ready';
     const isPaused =
       this.#told[0]?.type === 'turn-suspended' && !this.#told.some((event) => event.type === 'run-start');
-    if (!isPaused || run.status === 'ended') await this.#lease.emitMissedEvents(turn, run);
+    if (!isPaused || run.status === 'ended') await this.lease.emitMissedEvents(turn, run);
     if (run.status === 'ended') return this.#commitEnded(turn, run, {});
     const { pending } = run.state as RunState;
-    const { conversationId, isAbortAsked } = this.#lease.conversation;
+    const { conversationId, isAbortAsked } = this.lease.conversation;
     // The turn goes on without answers that are too late.
     if (this.#answers || isAbortAsked || pending.some((wait) => isExpired(wait))) return 'ready';
     if (!isPaused) await this.#emitSuspended(turn, run);
@@ -141,13 +156,14 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     return 'waiting';
   }
 
-  async run(turn: OpenTurn): Promise<TurnResult | undefined> {
-    const lease = this.#lease;
+  /** Runs the turn until it ends or waits for answers; `undefined` if it has to be inspected again. */
+  async #runTurn(turn: OpenTurn): Promise<TurnResult | undefined> {
+    const lease = this.lease;
     const { options, leaseMs, followUntil, enter } = this.#deps;
     const { store, engine, onUnknown, logger } = options;
     const { conversationId } = lease.conversation;
     const { content } = turn.entry;
-    const of = { conversationId, ...(content.owner === undefined ? {} : { owner: content.owner }) };
+    const of = withoutUndefined({ conversationId, owner: content.owner });
     const next = { ...of, messages: messagesBefore(lease.conversation, content) };
     const signal = lease.turnSignal();
     const loaded = await loadTurnConfig(next, this.#deps, { signal, lost: lease.lost });
@@ -194,22 +210,19 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     return stillOpenIfLost(await driveStoredRun(config, stored, { resumption, deps }));
   }
 
-  commit(turn: OpenTurn, result: TurnResult): Promise<void> {
-    return this.#commit(turn, result, { done: this.#answers ? [this.#answers.position] : [] });
-  }
-
-  async fail(turn: OpenTurn, error: unknown): Promise<void> {
-    this.#lease.lost.throwIfAborted();
+  /** Ends the turn with an error, or leaves it open if its answers were refused; throws if it should be tried again. */
+  async #fail(turn: OpenTurn, error: unknown): Promise<void> {
+    this.lease.lost.throwIfAborted();
     const answers = this.#answers;
     if (answers !== undefined && isRefusal(error)) {
       // Answers that an earlier process has taken have done what they could.
-      if (this.#wasTaken(answers)) await this.#lease.commit({ done: [answers.position], events: [] });
+      if (this.#wasTaken(answers)) await this.lease.commit({ done: [answers.position], events: [] });
       else await this.#refuse(answers, error);
       return;
     }
     // The store, or what the application gives, may be right the next time.
     if (!isFinal(error)) throw error;
-    if (this.#run !== undefined) await this.#lease.emitMissedEvents(turn, this.#run);
+    if (this.#run !== undefined) await this.lease.emitMissedEvents(turn, this.#run);
     await this.#failTurn(turn, error);
   }
 
@@ -228,8 +241,8 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     await endStoredRun({ store, runId, reason, from: 'anybody' });
     const ended = await store.read(runId);
     if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
-    await this.#lease.emitMissedEvents(turn, ended);
-    this.#told = await this.#lease.eventsSince('turn-suspended', turn);
+    await this.lease.emitMissedEvents(turn, ended);
+    this.#told = await this.lease.eventsSince('turn-suspended', turn);
     await this.#commitEnded(turn, ended, failed);
     return undefined;
   }
@@ -241,7 +254,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     const { open } = run.state;
     const waits = open === undefined ? [] : openWaits({ ...run.state, runId: run.runId, open });
     const left = new Set(waits.map(({ pending }) => pending.id));
-    const entries = this.#lease.conversation.inbox.filter(({ content }) => content.kind === 'answers');
+    const entries = this.lease.conversation.inbox.filter(({ content }) => content.kind === 'answers');
     const events = entries.flatMap((entry, index) => {
       if (index === 0 && this.#wasTaken(entry)) return [];
       const isLate = answersIn(entry).some(({ id }) => left.has(id));
@@ -266,32 +279,27 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
   }
 
   async #commit(turn: OpenTurn, result: TurnResult, { done, events = [] }: SettledEntries): Promise<void> {
-    const { conversation } = this.#lease;
+    const { conversation } = this.lease;
     const outcome = { turn: turnJson(turn), ...outcomeJson(result) };
     if (result.status === 'suspended')
-      return this.#lease.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
+      return this.lease.commit({ done, events: [{ type: 'turn-suspended', ...outcome }] });
     const { number, firstEvent, entry } = turn;
     const { length: keep } = messagesBefore(conversation, entry.content);
     const isSystem = result.messages[0]?.role === 'system';
     const said = result.messages.slice(keep + (isSystem ? 1 : 0));
     const { spent } = result;
     const { spent: spentSoFar } = spentIn(historyOf(conversation).turns, spent);
-    const kept = {
-      ...{ number, key: entry.key },
-      ...(firstEvent === undefined ? {} : { firstEvent }),
-      ...(spent === undefined ? {} : { spent }),
-      ...(spentSoFar === undefined ? {} : { spentSoFar }),
-    };
-    const history = { keep, messages: messagesOfTurn(said, kept) };
+    const stored = withoutUndefined({ number, key: entry.key, firstEvent, spent, spentSoFar });
+    const history = { keep, messages: messagesOfTurn(said, stored) };
     const ended: KeptEvent = { type: 'turn-end', ...outcome };
-    await this.#lease.commit({ turn: null, history, done, events: [...events, ended] });
+    await this.lease.commit({ turn: null, history, done, events: [...events, ended] });
   }
 
   /** Ends a turn that can never run as things are. */
   async #failTurn(turn: OpenTurn, error: unknown): Promise<'over'> {
     this.#logFailed(error);
     const failed = { status: 'failed', error: errorJson(error) } as const;
-    await this.#lease.commit({ turn: null, events: [{ type: 'turn-end', turn: turnJson(turn), ...failed }] });
+    await this.lease.commit({ turn: null, events: [{ type: 'turn-end', turn: turnJson(turn), ...failed }] });
     return 'over';
   }
 
@@ -299,13 +307,13 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
     const pending = this.#run?.status === 'suspended' ? (this.#run.state as RunState).pending : [];
     // Others were quicker, or the turn is over; otherwise the answers themselves are wrong.
     const isLate = !answersIn(entry).every(({ id }) => pending.some((wait) => wait.id === id));
-    await this.#lease.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
+    await this.lease.commit({ done: [entry.position], events: [answersJson(entry, { error, isLate })] });
   }
 
   /** The answers that the run gets next. */
   get #answers(): InboxEntry | undefined {
     if (this.#run === undefined) return undefined;
-    return this.#lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
+    return this.lease.conversation.inbox.find(({ content }) => content.kind === 'answers');
   }
 
   /** Whether readers received that these answers were taken: from a process that crashed after that. */
@@ -315,7 +323,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
 
   /** A client may choose the id of a conversation, and the id of another run may look like that of a turn. */
   #faultOf({ runId, isNamed, entry }: OpenTurn, { state }: KeptRun): ToolwrightError | undefined {
-    const isOwn = !isNamed || state.turnOf === this.#lease.conversation.conversationId;
+    const isOwn = !isNamed || state.turnOf === this.lease.conversation.conversationId;
     if (isOwn && isSameOwner(state.owner, entry.content.owner)) return undefined;
     const what = isOwn ? 'a run of another owner' : 'another run, which is no turn,';
     const message = `The turn was not taken: the store has ${what} as '${runId}'.`;
@@ -323,7 +331,7 @@ export class StoredTurns implements TurnLog<InboxEntry, OpenTurn, TurnResult> {
   }
 
   #logFailed(error: unknown): void {
-    const { conversationId } = this.#lease.conversation;
+    const { conversationId } = this.lease.conversation;
     logFailure(this.#deps.options.logger, { what: 'Turn failed', error, at: { conversationId } });
   }
 }
@@ -471,12 +479,12 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
   const run = turn && (await store.load(turn.runId));
   const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
   const isOpen = turn !== undefined || inbox.length > 0;
-  return {
+  return withoutUndefined<ConversationView>({
     conversationId,
-    ...(owner === undefined ? {} : { owner }),
+    owner,
     ...spentIn(history, run?.spent),
-    ...(turn && { turn: { ...turn, begins: messages.length } }),
-    ...(run && { iteration: askingStep(run) }),
+    turn: turn && { ...turn, begins: messages.length },
+    iteration: run && askingStep(run),
     status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
     messages: turn ? [...messages, ...promptOf(turn)] : messages,
     history,
@@ -484,17 +492,11 @@ export async function viewOf(kept: KeptConversation, store: CheckpointStore): Pr
     inbox,
     turns,
     lastEvent,
-  };
-}
-
-/** The messages of a conversation, and its turns. */
-interface ConversationHistory {
-  readonly messages: readonly Message[];
-  readonly turns: readonly HistoryTurn[];
+  });
 }
 
 /** Separates messages and turns, which a log stores together: models are sent nothing about turns. */
-function historyOf(kept: Pick<KeptConversation, 'messages'>): ConversationHistory {
+function historyOf(kept: Pick<KeptConversation, 'messages'>) {
   const turns: HistoryTurn[] = [];
   const messages = kept.messages.map((stored, begins): Message => {
     if (stored.turn === undefined) return stored;
@@ -513,8 +515,7 @@ function promptOf({ entry: { content } }: OpenTurn): readonly Message[] {
 
 /** What the turns of a history have spent, those that they replaced, and the one that follows. */
 function spentIn(turns: readonly HistoryTurn[], next: Spending | undefined): { readonly spent?: Spending } {
-  const spent = addSpending(turns.at(-1)?.spentSoFar, next);
-  return spent === undefined ? {} : { spent };
+  return withoutUndefined({ spent: addSpending(turns.at(-1)?.spentSoFar, next) });
 }
 
 /** Messages that a turn has added, as a log stores them. */
@@ -600,13 +601,11 @@ async function tryAnswers(
   { conversationId, content: { answers, owner, answeredBy }, config, store }: EnteringAnswers,
   { run, messages }: { readonly run: RunState; readonly messages: readonly Message[] },
 ): Promise<void> {
-  const owned = owner === undefined ? {} : { owner };
-  const trial = { answers, answeredBy, scope: { ...owned, conversationId }, isCertain: true, isTrial: true };
+  const of = withoutUndefined({ owner, conversationId });
+  const trial = { answers, answeredBy, scope: of, isCertain: true, isTrial: true };
   let checked: CheckConfig = {};
   if (answers.some(letsCallRun)) {
-    const next = { conversationId, ...owned, messages };
-    const loading =
-      typeof config === 'function' ? Promise.resolve(next).then(config) : Promise.resolve(config);
+    const loading = (async () => (typeof config === 'function' ? config({ ...of, messages }) : config))();
     // If the application cannot give its tools now, the turn checks a plain approval.
     const needsTools = answers.some((answer) => 'arguments' in answer || 'remember' in answer);
     checked = await (needsTools ? loading : loading.catch((): CheckConfig => ({})));

@@ -18,7 +18,8 @@ import type { Logger } from '../../core/contract/ports.js';
 import { STORED_ID } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
-import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { MAX_TIMER_MS, repeat } from '../../core/kernel/async.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   COUNT,
   either,
@@ -99,7 +100,7 @@ class QueueWorkers {
 
   async #open(queue: QueueName): Promise<void> {
     const { engine, work } = this.#given;
-    const opening = engine.work({ ...work, ...(queue === undefined ? {} : { queue }) });
+    const opening = engine.work(withoutUndefined({ ...work, queue }));
     this.#workers.set(queue, opening);
     try {
       await opening;
@@ -115,8 +116,7 @@ class QueueWorkers {
     try {
       for (const status of ['waiting', 'running'] as const) {
         for (let after: string | undefined; this.#isOpen; ) {
-          const query = { status, limit: PAGE, ...(after === undefined ? {} : { after }) };
-          const page = await jobs.listJobs(query);
+          const page = await jobs.listJobs(withoutUndefined({ status, limit: PAGE, after }));
           for (const stored of page.jobs) this.serve(stored);
           after = page.next;
           if (after === undefined) break;
@@ -165,42 +165,33 @@ const MOST_REVIVALS = 5;
 class OutboxSweeper {
   readonly #sweep: Sweep;
   readonly #log: SafeLog;
-  readonly #sweepMs: number;
-  #timer: NodeJS.Timeout | undefined;
-  #sweeping: Promise<void> = Promise.resolve();
-  #isOpen = true;
+  readonly close: () => Promise<void>;
 
   constructor(sweep: Sweep) {
     this.#sweep = sweep;
-    this.#log = new SafeLog(sweep.logger ?? CONSOLE);
-    this.#sweepMs = Math.min(sweep.sweepMs ?? 5000, MAX_TIMER_MS);
-    this.#schedule();
+    const { logger, sweepMs = 5_000 } = sweep;
+    this.#log = new SafeLog(logger ?? CONSOLE);
+    const work = async (signal: AbortSignal) => {
+      try {
+        await this.#run(sweepMs, signal);
+      } catch (error) {
+        logFailure(logger, { what: UNREAD, error });
+      }
+      return sweepMs;
+    };
+    this.close = repeat(work, { firstMs: sweepMs, ref: true });
   }
 
-  async close(): Promise<void> {
-    this.#isOpen = false;
-    clearTimeout(this.#timer);
-    await this.#sweeping;
-  }
-
-  #schedule(): void {
-    if (!this.#isOpen) return;
-    this.#timer = setTimeout(() => {
-      this.#sweeping = this.#run()
-        .catch((error) => logFailure(this.#sweep.logger, { what: UNREAD, error }))
-        .then(() => this.#schedule());
-    }, this.#sweepMs);
-  }
-
-  async #run(): Promise<void> {
+  async #run(sweepMs: number, signal: AbortSignal): Promise<void> {
     const { jobs, workers, silentForMs = 60_000 } = this.#sweep;
+    const olderThanMs = Math.min(sweepMs, MAX_TIMER_MS);
     for (;;) {
-      const found = await jobs.unsentJobs({ olderThanMs: this.#sweepMs, silentForMs, limit: BATCH });
+      const found = await jobs.unsentJobs({ olderThanMs, silentForMs, limit: BATCH });
       for (const stored of found) workers.serve(stored);
       const dead = await this.#deadOf(found);
       if (dead === undefined) return;
       const failed = await this.#settleAll(found, dead);
-      if (failed > 0 || found.length < BATCH || !this.#isOpen) return;
+      if (failed > 0 || found.length < BATCH || signal.aborted) return;
     }
   }
 

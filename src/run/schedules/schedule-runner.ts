@@ -1,8 +1,9 @@
 import type { ConversationLog, KeptConversation } from '../../core/contract/conversation-log.js';
 import type { Logger } from '../../core/contract/ports.js';
 import type { Schedule, ScheduleStore, ScheduleTiming } from '../../core/contract/schedule-store.js';
-import { MAX_TIMER_MS } from '../../core/kernel/async.js';
+import { repeat } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import { CONSOLE, logFailure } from '../call/failure-log.js';
 import { SafeLog } from '../call/log.js';
 import { loadCroner } from './load-croner.cjs';
@@ -24,48 +25,33 @@ interface ScheduleRunnerParts {
 
 /**
  * Puts the prompts of schedules into their conversations when their time has come. Any number of processes may do so: the
- * key of a prompt names its schedule and its time, so that it enters once, also where one dies before it has moved the
+ * key of a prompt names its schedule and its time, so that it enters once, even if a process dies before it has moved the
  * schedule on.
  */
 export class ScheduleRunner {
   readonly #parts: ScheduleRunnerParts;
   /** Schedules that are due and failed, those that were tried longest ago first: they keep no others waiting. */
   readonly #failed = new Set<string>();
-  #looking: Promise<void>;
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  /** Looks no more, and resolves when what is being entered is stored. */
+  readonly close: () => Promise<void>;
 
   constructor(parts: ScheduleRunnerParts) {
     this.#parts = parts;
-    this.#looking = this.#look();
+    const { pollMs, logger } = parts;
+    this.close = repeat(async (signal) => {
+      try {
+        return Math.min(pollMs, await this.#enterDue(signal));
+      } catch (error) {
+        logFailure(logger, { what: 'The store could not be asked for schedules', error });
+        return pollMs;
+      }
+    });
   }
 
-  /** Looks no more, and resolves when what is being entered is kept. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
-  }
-
-  async #look(): Promise<void> {
-    const { pollMs, logger } = this.#parts;
-    let waitMs = pollMs;
-    try {
-      waitMs = Math.min(pollMs, await this.#enterDue());
-    } catch (error) {
-      logFailure(logger, { what: 'The store could not be asked for schedules', error });
-    }
-    if (this.#isClosed) return;
-    const again = (): void => {
-      this.#looking = this.#look();
-    };
-    this.#timer = setTimeout(again, Math.min(waitMs, MAX_TIMER_MS)).unref();
-  }
-
-  /** Enters all that is due, and gives the milliseconds until something else is. */
-  async #enterDue(): Promise<number> {
+  /** Enters all that is due, and returns the milliseconds until something else is. */
+  async #enterDue(signal: AbortSignal): Promise<number> {
     const { schedules } = this.#parts;
-    for (let failures = 0; failures < MOST_FAILURES && !this.#isClosed; ) {
+    for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
       const {
         now,
         due,
@@ -104,16 +90,15 @@ export class ScheduleRunner {
     const { id, conversationId, dueAt, owner, timing } = schedule;
     try {
       if (timing.kind === 'once' || !(await this.#isWaiting(schedule))) {
-        const content = { kind: 'prompt' as const, content: promptOf(schedule) };
-        const owned = owner === undefined ? content : { ...content, owner };
-        await conversations.enter({ conversationId, key: timeOf(schedule), content: owned });
+        const content = withoutUndefined({ kind: 'prompt' as const, content: promptOf(schedule), owner });
+        await conversations.enter({ conversationId, key: timeOf(schedule), content });
       }
       const next = nextDue(schedule, now);
       if (next === undefined && timing.kind !== 'once')
         new SafeLog(logger ?? CONSOLE).warn(`Schedule '${id}' ended: its time does not come again`, {
           timing,
         });
-      await schedules.moveSchedule({ id, dueAt, ...(next === undefined ? {} : { next }) });
+      await schedules.moveSchedule(withoutUndefined({ id, dueAt, next }));
       return true;
     } catch (error) {
       const what = 'The prompt of a schedule could not enter its conversation';
