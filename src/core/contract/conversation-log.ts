@@ -157,11 +157,6 @@ export type ConversationNews =
   /** News of any conversation may have been missed, because there was no connection: look again. */
   | { readonly conversationId?: undefined; readonly about: 'missed' };
 
-/** Whether news may be of a conversation. */
-export function isNewsOf(conversationId: string, news: ConversationNews): boolean {
-  return news.about === 'missed' || news.conversationId === conversationId;
-}
-
 /** Whether a hold was renewed, and what its holder is to know. */
 export type HoldRenewal =
   | { readonly holds: false }

@@ -105,18 +105,6 @@ Object.assign(ToolResult.prototype, {
   details: undefined,
 });
 
-/** Whether a value has the form that `JSON.stringify` gives a {@link ToolResult}. */
-export function isSerializedResult(value: unknown): value is SerializedToolResult {
-  if (typeof value !== 'object' || value === null) return false;
-  const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;
-  const flags = [silent, is_error, async];
-  return (
-    typeof for_llm === 'string' &&
-    typeof for_user === 'string' &&
-    flags.every((flag) => typeof flag === 'boolean')
-  );
-}
-
 /** A plain success: `forLLM` only. */
 export function toolResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM });

@@ -65,13 +65,6 @@ export function isClientError(thrown: unknown): boolean {
     return false;
   }
 }
-
-/** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
-export function unreadableResult(cause: unknown): TypeError {
-  return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {
-    cause,
-  });
-}
 /** Explains that a value is what another copy of the package in the same process calls by the name of this class. */
 export function ofAnotherCopy(wanted: abstract new (...args: never) => object) {
   return (value: unknown, option: string) => {

@@ -1,7 +1,12 @@
 import type { CallRecord, CallScope, HookNote } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { ArgumentFault, ToolDefinition } from '../../core/contract/tool.js';
-import { RetryToolCall, type ToolResult } from '../../core/contract/tool-result.js';
+import {
+  type Content,
+  type ContentPart,
+  RetryToolCall,
+  ToolResult,
+} from '../../core/contract/tool-result.js';
 import { parsedJson } from '../../core/kernel/json.js';
 import { listFaults } from '../../tools/checking/faults.js';
 import type { CallLog } from './call-log.js';
@@ -9,11 +14,12 @@ import type { BodyOutcome, CallEnvironment, CallOutcome, CallRequest } from './i
 import type { CallPlan } from './plan.js';
 import { isToolResultLike, ResultForm, writeResult } from './result-form.js';
 import {
-  cutResult,
+  cutDetails,
   failedResult,
-  SHORTEST_WITH_FILES,
-  takeOutFiles,
+  headOf,
   unendedText,
+  withoutFiles,
+  withText,
   writeFailure,
 } from './result-text.js';
 
@@ -186,3 +192,49 @@ export function callRecord(call: EndedCall, { status, result, taskId }: CallOutc
 }
 
 const NONE: readonly string[] = [];
+
+/** A result of at most so many characters for the model, with a mark that says how much is missing. */
+function cutResult(result: ToolResult, limit: number): ToolResult {
+  const { forLLM, content } = result;
+  if (forLLM.length <= limit) return result;
+  const { head, shown } = headOf(forLLM, limit);
+  const text = `${head}\n[${forLLM.length - shown} more characters were cut off]`;
+  return new ToolResult({
+    ...result,
+    forLLM: text,
+    content: content && withText(content, text),
+    details: cutDetails(result),
+  });
+}
+
+/** Texts shorter than this may have a small picture in them. */
+const SHORTEST_WITH_FILES = 4_000;
+
+/** Pictures that models look at; of others, and of more, only a note stays. */
+const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
+
+const MOST_PICTURES = 8;
+
+const MOST_CHARS = 7_000_000;
+
+/**
+ * A result whose text has files in it, as Base64, which say nothing to a model as text: pictures become parts, and where
+ * each of them stood is a note. The whole text stays in its details.
+ */
+function takeOutFiles(result: ToolResult): ToolResult {
+  const { forLLM, content } = result;
+  if (forLLM.length < SHORTEST_WITH_FILES) return result;
+  const pictures: ContentPart[] = [];
+  const text = withoutFiles(forLLM, (mimeType, data) => {
+    if (!PICTURES.test(mimeType) || pictures.length >= MOST_PICTURES || data.length > MOST_CHARS) return '';
+    pictures.push({ type: 'image', mimeType, data });
+    return `image-${pictures.length}: `;
+  });
+  if (text === forLLM) return result;
+  const details = cutDetails(result);
+  if (pictures.length === 0 && content === undefined)
+    return new ToolResult({ ...result, forLLM: text, details });
+  const others = content?.filter(({ type }) => type !== 'text') ?? [];
+  const parts: Content = [{ type: 'text', content: text }, ...others, ...pictures];
+  return new ToolResult({ ...result, forLLM: text, content: parts, details });
+}

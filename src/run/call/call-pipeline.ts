@@ -2,6 +2,7 @@ import type { CallJournal, CallRecord, CallStatus, PendingKind } from '../../cor
 import type { CallTrace } from '../../core/contract/telemetry.js';
 import type { ToolResult } from '../../core/contract/tool-result.js';
 import { andThen } from '../../core/kernel/async.js';
+import { namesByNearness } from '../../core/kernel/nearest-name.js';
 import { allow } from './allow.js';
 import { redactionIn } from './call-log.js';
 import { callRecord } from './call-outcome.js';
@@ -20,7 +21,7 @@ import type {
 } from './invocation.js';
 import { type CallPlan, planOf } from './plan.js';
 import { allowAgain, checkAgain, endWithoutCall } from './repeated-call.js';
-import { notFoundResult } from './result-text.js';
+import { failedResult } from './result-text.js';
 import { blockedResult, outcomeOfBody, runBody } from './run-body.js';
 import { JobTask } from './start-job.js';
 import { CallTask, runInTurn, startMethod } from './tasks.js';
@@ -401,4 +402,14 @@ function costOf({ tool, checked = {} }: ReceivedCall): number | undefined {
   } catch {
     return undefined;
   }
+}
+
+const MAX_SUGGESTED = 3;
+
+/** The answer to a call of a tool that is not among these. */
+function notFoundResult(given: unknown, known: readonly string[]): ToolResult {
+  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
+  const near = namesByNearness(name, known).slice(0, MAX_SUGGESTED);
+  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
+  return failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
 }

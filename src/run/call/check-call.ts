@@ -1,12 +1,10 @@
 import type { JsonObject } from '../../core/contract/json-schema.js';
-import { andThen, withinLimits } from '../../core/kernel/async.js';
+import { andThen } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { summarizeFaults } from '../../tools/checking/faults.js';
 import { writeOutcome } from './call-outcome.js';
 import { acceptedArguments, copyOfSent, prepareArguments, type ReadyArguments } from './check-arguments.js';
 import type { Call, ReceivedCall } from './context.js';
-import type { CallEnvironment, CallOutcome, CallRequest } from './invocation.js';
-import { planOf } from './plan.js';
+import type { CallOutcome, CallRequest } from './invocation.js';
 import { failedResult } from './result-text.js';
 import { awaitWork } from './run-body.js';
 
@@ -72,25 +70,3 @@ export type CheckedArguments =
   | { readonly ok: true; readonly arguments: JsonObject; readonly removed: readonly string[] }
   /** All faults in one sentence without its full stop. */
   | { readonly ok: false; readonly problem: string };
-
-/** The steps find, read and check of a call, and no other. */
-export async function checkOnly(
-  { find, coerce, toolTimeoutMs }: CallEnvironment,
-  request: CallRequest,
-): Promise<CheckedArguments> {
-  try {
-    const found = find(request.name);
-    if (found === undefined) return { ok: false, problem: `there is no tool '${request.name}'` };
-    const tool = found.open();
-    const checking = prepareArguments(tool, planOf(tool, coerce), request);
-    const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
-    const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
-    if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };
-    return { ok: true, arguments: ready.value, removed: ready.removed };
-  } catch (error) {
-    return { ok: false, problem: errorMessage(error) };
-  }
-}
-
-/** For rules of classes that never answer. */
-const CHECK_MS = 120_000;

@@ -1,7 +1,7 @@
 import type { CallJournal } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { Reconciliation } from '../../core/contract/tool.js';
-import { isSerializedResult, ToolResult } from '../../core/contract/tool-result.js';
+import { type SerializedToolResult, ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { copyOfJson, isRecord, plainJson } from '../../core/kernel/json.js';
@@ -226,3 +226,15 @@ async function reconciled(call: Call): Promise<Reconciliation> {
 }
 
 const STATUSES = ['done', 'not-done', 'unknown'];
+
+/** Whether a value has the form that `JSON.stringify` gives a {@link ToolResult}. */
+function isSerializedResult(value: unknown): value is SerializedToolResult {
+  if (typeof value !== 'object' || value === null) return false;
+  const { for_llm, for_user = '', silent, is_error, async } = value as Partial<Record<string, unknown>>;
+  const flags = [silent, is_error, async];
+  return (
+    typeof for_llm === 'string' &&
+    typeof for_user === 'string' &&
+    flags.every((flag) => typeof flag === 'boolean')
+  );
+}

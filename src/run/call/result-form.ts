@@ -9,7 +9,7 @@ import {
 } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { isAsyncIterable, isThenable } from '../../core/kernel/async.js';
-import { errorMessage, unreadableResult } from '../../core/kernel/error-message.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { isPlainData, textOfJson } from '../../core/kernel/json.js';
 import type { CallEnvironment } from './invocation.js';
 import { type DescribeError, describeThrown, failedResult, writeFailure } from './result-text.js';
@@ -584,4 +584,11 @@ function isPart(part: unknown): part is ContentPart {
   if (typeof part !== 'object' || part === null || !('type' in part)) return false;
   if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';
+}
+
+/** What is thrown of a result that cannot be looked at: its getters, its `toJSON` and its traps are the tool's code. */
+function unreadableResult(cause: unknown): TypeError {
+  return new TypeError(`The tool ran, but its result cannot be written as JSON: ${errorMessage(cause)}`, {
+    cause,
+  });
 }

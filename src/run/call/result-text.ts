@@ -2,11 +2,10 @@ import type { CallRecord } from '../../core/contract/call.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { type Content, type ContentPart, errorResult, ToolResult } from '../../core/contract/tool-result.js';
+import { type Content, errorResult, type ToolResult } from '../../core/contract/tool-result.js';
 import { type ErrorName, ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { canonicalJson, parsedJson, plainJson, withoutUndefined } from '../../core/kernel/json.js';
-import { namesByNearness } from '../../core/kernel/nearest-name.js';
 
 /** What is kept of a result that was cut, for the application. */
 export interface CutDetails {
@@ -29,20 +28,6 @@ export function cutDetails({ forLLM, details }: ToolResult): CutDetails {
   const full: CutDetails = withoutUndefined({ full: forLLM, details });
   // A mark that is not enumerable: it is in no JSON and no copy.
   return Object.defineProperty(full, BRAND, { value: true });
-}
-
-/** A result of at most so many characters for the model, with a mark that says how much is missing. */
-export function cutResult(result: ToolResult, limit: number): ToolResult {
-  const { forLLM, content } = result;
-  if (forLLM.length <= limit) return result;
-  const { head, shown } = headOf(forLLM, limit);
-  const text = `${head}\n[${forLLM.length - shown} more characters were cut off]`;
-  return new ToolResult({
-    ...result,
-    forLLM: text,
-    content: content && withText(content, text),
-    details: cutDetails(result),
-  });
 }
 
 /** Providers send the parts, where there are any: their text becomes another one, and pictures stay. */
@@ -129,28 +114,10 @@ export function unendedText(
   return `The tool '${name}' ${NOBODY_KNOWS}`;
 }
 
-const MAX_SUGGESTED = 3;
-
-/** The answer to a call of a tool that is not among these. */
-export function notFoundResult(given: unknown, known: readonly string[]): ToolResult {
-  const name = typeof given === 'string' ? given : String(JSON.stringify(given));
-  const near = namesByNearness(name, known).slice(0, MAX_SUGGESTED);
-  const suggestion = near.length === 0 ? '' : `\nDid you mean ${near.join(', ')}?`;
-  return failedResult('ToolNotFound', `tool not found: ${name}${suggestion}`);
-}
-
 /** A failure of the framework's own: the message goes to the model, the coded error to whoever looks. */
 export function failedResult(name: ErrorName, message: string, cause?: unknown): ToolResult {
   const options = cause === undefined ? undefined : { cause };
   return errorResult(message).withError(new ToolwrightError(name, message, options));
-}
-
-/** The completion of work that ended with its process: what the call gets in the next one. */
-export function interruptedResult(tool: string): ToolResult {
-  return failedResult(
-    'TaskInterrupted',
-    `The work of the tool '${tool}' was interrupted: the process ended before it was done. What it had done by then stays done.`,
-  );
 }
 
 /** A result as it is kept: all of it that JSON can say. */
@@ -189,41 +156,12 @@ export function describeThrown(tool: string, thrown: unknown, describe: Describe
   }
 }
 
-/** Texts shorter than this may have a small picture in them. */
-export const SHORTEST_WITH_FILES = 4_000;
-/** Pictures that models look at; of others, and of more, only a note stays. */
-const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
-const MOST_PICTURES = 8;
-const MOST_CHARS = 7_000_000;
-
 const DATA_URL = /data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=_.-]+)*;base64,/gi;
 const SHORTEST_DATA = 200;
 /** What no text has: a word of so many letters and digits. */
 const LONGEST_WORD = 2_000;
 const BASE64 = /[A-Za-z0-9+/_-]/;
 const NO_BASE64 = /[^A-Za-z0-9+/_-]/g;
-
-/**
- * A result whose text has files in it, as Base64, which say nothing to a model as text: pictures become parts, and where
- * each of them stood is a note. The whole text stays in its details.
- */
-export function takeOutFiles(result: ToolResult): ToolResult {
-  const { forLLM, content } = result;
-  if (forLLM.length < SHORTEST_WITH_FILES) return result;
-  const pictures: ContentPart[] = [];
-  const text = withoutFiles(forLLM, (mimeType, data) => {
-    if (!PICTURES.test(mimeType) || pictures.length >= MOST_PICTURES || data.length > MOST_CHARS) return '';
-    pictures.push({ type: 'image', mimeType, data });
-    return `image-${pictures.length}: `;
-  });
-  if (text === forLLM) return result;
-  const details = cutDetails(result);
-  if (pictures.length === 0 && content === undefined)
-    return new ToolResult({ ...result, forLLM: text, details });
-  const others = content?.filter(({ type }) => type !== 'text') ?? [];
-  const parts: Content = [{ type: 'text', content: text }, ...others, ...pictures];
-  return new ToolResult({ ...result, forLLM: text, content: parts, details });
-}
 
 /** A text with a note in place of each file; `keep` may take it, and gives what the note is to begin with. */
 export function withoutFiles(
@@ -354,4 +292,12 @@ function endOfString(text: string, start: number, limit: number): number {
     else if (character === '"') return index;
   }
   return limit + 1;
+}
+
+/** The completion of work that ended with its process: what the call gets in the next one. */
+export function interruptedResult(tool: string): ToolResult {
+  return failedResult(
+    'TaskInterrupted',
+    `The work of the tool '${tool}' was interrupted: the process ended before it was done. What it had done by then stays done.`,
+  );
 }

@@ -7,7 +7,7 @@ import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logThrown } from './call-log.js';
 import { type Call, type CallWork, contextOf, keyOfEffect } from './context.js';
 import { jsonDigest } from './effect-key.js';
-import { logSilence } from './engine-silence.js';
+import { logSilence } from './failure-log.js';
 import type { CallOutcome } from './invocation.js';
 import type { JobDispatch } from './job-dispatch.js';
 import { writeFailure } from './result-text.js';

@@ -15,6 +15,8 @@ import {
   ToolDeclarationError,
   warnAuthor,
 } from '../../core/errors/author-fault.js';
+import { withinLimits } from '../../core/kernel/async.js';
+import { errorMessage } from '../../core/kernel/error-message.js';
 import { isRecord } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
@@ -31,11 +33,13 @@ import {
   TEXT,
   withMethods,
 } from '../../core/kernel/options.js';
+import { summarizeFaults } from '../../tools/checking/faults.js';
 import type { ToolQuery } from '../../tools/search/tool-index.js';
 import { type AskedScope, allowedTools, bothPolicies } from './allow.js';
 import { redactionIn } from './call-log.js';
 import { makeCall } from './call-pipeline.js';
-import { type CheckedArguments, checkOnly } from './check-call.js';
+import { prepareArguments } from './check-arguments.js';
+import type { CheckedArguments } from './check-call.js';
 import type {
   CallEnvironment,
   CallRequest,
@@ -50,6 +54,7 @@ import type {
 } from './invocation.js';
 import { jobsOf } from './job-dispatch.js';
 import { SafeLog } from './log.js';
+import { planOf } from './plan.js';
 import { createRedaction, type Redaction } from './redact.js';
 import {
   createNameFilter,
@@ -529,3 +534,25 @@ async function makeWatched(
   };
   return watcher === undefined ? make() : watcher.aroundCall({ request, scope, attempt, make });
 }
+
+/** The steps find, read and check of a call, and no other. */
+async function checkOnly(
+  { find, coerce, toolTimeoutMs }: CallEnvironment,
+  request: CallRequest,
+): Promise<CheckedArguments> {
+  try {
+    const found = find(request.name);
+    if (found === undefined) return { ok: false, problem: `there is no tool '${request.name}'` };
+    const tool = found.open();
+    const checking = prepareArguments(tool, planOf(tool, coerce), request);
+    const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? CHECK_MS;
+    const ready = await withinLimits(checking, { signal: undefined, timeoutMs });
+    if (!ready.ok) return { ok: false, problem: summarizeFaults(ready.faults) };
+    return { ok: true, arguments: ready.value, removed: ready.removed };
+  } catch (error) {
+    return { ok: false, problem: errorMessage(error) };
+  }
+}
+
+/** For rules of classes that never answer. */
+const CHECK_MS = 120_000;

@@ -1,6 +1,6 @@
 import type { Spending } from '../../core/contract/budget.js';
-import type { Answer, PendingCall } from '../../core/contract/call.js';
-import type { Message, UserMessage } from '../../core/contract/llm-provider.js';
+import { type Answer, type PendingCall, SCOPE_OPTION } from '../../core/contract/call.js';
+import { type Message, MODEL, PROVIDER, type UserMessage } from '../../core/contract/llm-provider.js';
 import type { BackgroundTask } from '../../core/contract/tool-context.js';
 import {
   checkArguments,
@@ -11,24 +11,30 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { FUNCTION, type OptionTable } from '../../core/kernel/options.js';
+import {
+  BOOLEAN,
+  FILLED_TEXT,
+  FUNCTION,
+  JSON_VALUE,
+  LIST,
+  type OptionTable,
+  optionTable,
+  SIGNAL,
+  TEXT,
+} from '../../core/kernel/options.js';
 import { registryOf } from '../call/tool-registry.js';
 import type { ToolLoopResult } from '../loop/events.js';
 import { givenHistory, historyFaults } from '../loop/given-history.js';
+import { LOOP_ALIASES, LOOP_RULES } from '../loop/options.js';
 import { ownerFaults } from '../loop/run-owner.js';
 import type { ConversationListener } from './events.js';
 import { MemoryTurns } from './memory-turns.js';
 import {
-  ANSWER_OPTIONS,
   type AnswerOptions,
-  CHANGES,
   CONTENT,
-  CONVERSATION_OPTIONS,
   type ConversationChanges,
   type ConversationConfig,
-  IDLE_OPTIONS,
   type IdleOptions,
-  TURN_OPTIONS,
   type TurnOptions,
 } from './options.js';
 import { type ConversationSnapshot, validateSnapshot } from './snapshot.js';
@@ -286,3 +292,31 @@ export class Conversation {
 function checkTurn(options: TurnOptions, table: OptionTable, others: readonly InvalidOption[] = []): void {
   refuseOptions([...others, ...invalidOptions(options, table), ...ownerFaults(options?.scope)]);
 }
+
+const { checkpoint: _1, leaseMs: _2, runId: _3, ...TURN_RULES } = LOOP_RULES;
+
+const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
+  'Conversation',
+  { ...TURN_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
+  { ...LOOP_ALIASES, conversationId: 'id: …' },
+);
+
+const CHANGES = optionTable<ConversationChanges>(
+  'Conversation.update',
+  { provider: PROVIDER, model: MODEL, tools: LOOP_RULES.tools, systemPrompt: TEXT },
+  LOOP_ALIASES,
+);
+
+const TURN_OPTIONS = optionTable<TurnOptions>(
+  'the turn of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION },
+  { data: 'scope: { data: … }' },
+);
+
+const ANSWER_OPTIONS = optionTable<AnswerOptions>(
+  'the answer of a Conversation',
+  { signal: SIGNAL, scope: SCOPE_OPTION, answeredBy: JSON_VALUE },
+  { data: 'scope: { data: … }' },
+);
+
+const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });

@@ -1,36 +1,21 @@
 import type { CallScope } from '../../core/contract/call.js';
 import { CONVERSATION_LOG, type ConversationLog } from '../../core/contract/conversation-log.js';
-import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
-import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
+import type { JobEngine } from '../../core/contract/job-engine.js';
 import type { Message } from '../../core/contract/llm-provider.js';
 import type { Logger } from '../../core/contract/ports.js';
 import { CHECKPOINT_STORE, type CheckpointStore } from '../../core/contract/run-checkpoint.js';
-import { STORED_ID } from '../../core/contract/run-state.js';
-import { type InvalidOption, invalidOptions, refuseOptions } from '../../core/errors/author-fault.js';
 import {
   BOOLEAN,
   COUNT_LIMIT,
-  either,
   FUNCTION,
-  instanceOf,
-  JSON_VALUE,
-  LIST,
-  LOGGER,
   MILLISECONDS,
-  type OptionRule,
   oneOf,
   optionTable,
-  PAUSE,
   protecting,
-  RECORD,
-  required,
-  SIGNAL,
   TEXT,
   WHOLE,
 } from '../../core/kernel/options.js';
 import type { OnUnknown } from '../call/invocation.js';
-import { jobsOf } from '../call/job-dispatch.js';
-import { ToolRegistry } from '../call/tool-registry.js';
 import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
 
@@ -145,8 +130,6 @@ export interface ConversationsCloseOptions {
   readonly timeoutMs?: number;
 }
 
-const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
-
 /** Whether a store keeps conversations, and the runs of their turns. */
 export function keepsConversations(store: unknown): store is ConversationsStore {
   return (
@@ -182,8 +165,6 @@ export function turnConfigOf(config: ToolLoopConfig): ConversationsConfig {
   return checkpoint === 'call' ? { ...given, checkpoint } : given;
 }
 
-const STORE: OptionRule = { accepts: keepsConversations, fix: FIX };
-
 /** What each option may be that says how turns are taken. */
 export const TAKING_RULES = {
   scope: protecting(FUNCTION),
@@ -194,82 +175,3 @@ export const TAKING_RULES = {
   leaseMs: MILLISECONDS,
   pollMs: MILLISECONDS,
 };
-
-const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
-  store: required(STORE),
-  config: required(either(FUNCTION, RECORD)),
-  engine: JOB_ENGINE,
-  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
-  ...TAKING_RULES,
-  logger: LOGGER,
-});
-
-/** What the options of each method may be. */
-export const METHOD_OPTIONS = {
-  prompt: optionTable<PromptOptions>('Conversations.prompt', {
-    key: STORED_ID,
-    owner: protecting(JSON_VALUE),
-    onlyOwner: protecting(BOOLEAN),
-    replaces: STORED_ID,
-  }),
-  answer: optionTable<AnswersOptions>('Conversations.answer', {
-    key: STORED_ID,
-    owner: protecting(JSON_VALUE),
-    answeredBy: JSON_VALUE,
-  }),
-  events: optionTable<EventsOptions>('Conversations.events', { after: WHOLE, upTo: WHOLE, signal: SIGNAL }),
-  delete: optionTable<ConversationDeleteOptions>('Conversations.delete', {
-    erase: BOOLEAN,
-    owner: protecting(JSON_VALUE),
-    onlyOwner: protecting(BOOLEAN),
-  }),
-  idle: optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL }),
-  close: optionTable<ConversationsCloseOptions>('Conversations.close', { timeoutMs: PAUSE }),
-};
-
-/**
- * Checks what conversations are made from, and the config of their turns if it is the same for all.
- *
- * @throws InvalidOptionsError (521) naming everything that is wrong.
- */
-export function checkConversations(options: ConversationsOptions): void {
-  const faults = [...invalidOptions(options, CONVERSATIONS_OPTIONS)];
-  if (RECORD.accepts(options) && options.engine === undefined)
-    for (const option of ['jobTools', 'jobConcurrency'] as const)
-      if (options[option] !== undefined)
-        faults.push({
-          where: CONVERSATIONS_OPTIONS.of,
-          option,
-          problem: `${option} is of the jobs of an engine, and there is no engine`,
-          fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
-        });
-  if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));
-  refuseOptions(faults);
-}
-
-/** What does the jobs of turns: an engine, the store that has them, and their tools. */
-type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;
-
-/**
- * What does the jobs of turns; `undefined` if none are done here.
- *
- * @throws InvalidOptionsError (521) if a part is missing.
- */
-export function jobsOfOptions(options: ConversationsOptions): JobParts | undefined {
-  const { engine, store, config, jobTools, jobConcurrency: concurrency } = options;
-  if (engine === undefined) return undefined;
-  const where = 'Conversations';
-  const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
-  const faults: InvalidOption[] = [];
-  if (!keepsJobs(store))
-    faults.push({ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX });
-  if (tools === undefined && concurrency !== 0) {
-    const problem = 'jobTools is missing, and config is a function';
-    faults.push({ where, option: 'jobTools', problem, fix: 'jobTools: registry' });
-  }
-  refuseOptions(faults);
-  jobsOf({ engine, store }, where);
-  if (concurrency === 0) return undefined;
-  const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
-  return concurrency === undefined ? parts : { ...parts, concurrency };
-}

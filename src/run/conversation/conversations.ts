@@ -1,21 +1,47 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer, PendingCall } from '../../core/contract/call.js';
-import {
-  type ConversationLog,
-  type EnteredEntry,
-  type InboxContent,
-  isNewsOf,
+import type {
+  ConversationLog,
+  ConversationNews,
+  EnteredEntry,
+  InboxContent,
 } from '../../core/contract/conversation-log.js';
+import { JOB_ENGINE } from '../../core/contract/job-engine.js';
+import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
 import { STORED_ID } from '../../core/contract/run-state.js';
 import { keepsSchedules } from '../../core/contract/schedule-store.js';
-import { checkArguments, checkOptions, refuseOptions } from '../../core/errors/author-fault.js';
+import {
+  checkArguments,
+  checkOptions,
+  type InvalidOption,
+  invalidOptions,
+  refuseOptions,
+} from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { closeWithin, MAX_TIMER_MS, onAbort, repeat, unlessAborted } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
-import { LIST } from '../../core/kernel/options.js';
+import {
+  BOOLEAN,
+  either,
+  FUNCTION,
+  instanceOf,
+  JSON_VALUE,
+  LIST,
+  LOGGER,
+  optionTable,
+  PAUSE,
+  protecting,
+  RECORD,
+  required,
+  SIGNAL,
+  WHOLE,
+} from '../../core/kernel/options.js';
 import { logFailure } from '../call/failure-log.js';
+import { jobsOf } from '../call/job-dispatch.js';
+import { ToolRegistry } from '../call/tool-registry.js';
 import { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { RunJobsOptions } from '../jobs/run-jobs.js';
 import { isSameOwner, ownerOf } from '../loop/run-owner.js';
 import { ScheduleRunner } from '../schedules/schedule-runner.js';
 import { ConversationClaim } from './conversation-lease.js';
@@ -25,11 +51,12 @@ import {
   type ConversationIdleOptions,
   type ConversationsCloseOptions,
   type ConversationsOptions,
-  checkConversations,
+  type ConversationsStore,
   type EventsOptions,
-  jobsOfOptions,
-  METHOD_OPTIONS,
+  keepsConversations,
   type PromptOptions,
+  TAKING_RULES,
+  TURN_CONFIG,
 } from './conversations-options.js';
 import type { NumberedEvent } from './events.js';
 import { CONTENT } from './options.js';
@@ -479,4 +506,90 @@ function checkId(method: string, conversationId: string): void {
 /** The owner that options name, as JSON. */
 function ownerIn({ owner }: PromptOptions): { readonly owner?: unknown } {
   return withoutUndefined({ owner: ownerOf({ owner }) });
+}
+
+/** Whether news may be of a conversation. */
+function isNewsOf(conversationId: string, news: ConversationNews): boolean {
+  return news.about === 'missed' || news.conversationId === conversationId;
+}
+
+const FIX = "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps conversations";
+
+const CONVERSATIONS_OPTIONS = optionTable<ConversationsOptions>('Conversations', {
+  store: required({ accepts: keepsConversations, fix: FIX }),
+  config: required(either(FUNCTION, RECORD)),
+  engine: JOB_ENGINE,
+  jobTools: either(instanceOf(ToolRegistry, 'a ToolRegistry'), LIST),
+  ...TAKING_RULES,
+  logger: LOGGER,
+});
+
+/** What the options of each method may be. */
+const METHOD_OPTIONS = {
+  prompt: optionTable<PromptOptions>('Conversations.prompt', {
+    key: STORED_ID,
+    owner: protecting(JSON_VALUE),
+    onlyOwner: protecting(BOOLEAN),
+    replaces: STORED_ID,
+  }),
+  answer: optionTable<AnswersOptions>('Conversations.answer', {
+    key: STORED_ID,
+    owner: protecting(JSON_VALUE),
+    answeredBy: JSON_VALUE,
+  }),
+  events: optionTable<EventsOptions>('Conversations.events', { after: WHOLE, upTo: WHOLE, signal: SIGNAL }),
+  delete: optionTable<ConversationDeleteOptions>('Conversations.delete', {
+    erase: BOOLEAN,
+    owner: protecting(JSON_VALUE),
+    onlyOwner: protecting(BOOLEAN),
+  }),
+  idle: optionTable<ConversationIdleOptions>('Conversations.idle', { signal: SIGNAL }),
+  close: optionTable<ConversationsCloseOptions>('Conversations.close', { timeoutMs: PAUSE }),
+};
+
+/**
+ * Checks what conversations are made from, and the config of their turns if it is the same for all.
+ *
+ * @throws InvalidOptionsError (521) naming everything that is wrong.
+ */
+function checkConversations(options: ConversationsOptions): void {
+  const faults = [...invalidOptions(options, CONVERSATIONS_OPTIONS)];
+  if (RECORD.accepts(options) && options.engine === undefined)
+    for (const option of ['jobTools', 'jobConcurrency'] as const)
+      if (options[option] !== undefined)
+        faults.push({
+          where: CONVERSATIONS_OPTIONS.of,
+          option,
+          problem: `${option} is of the jobs of an engine, and there is no engine`,
+          fix: `engine: ${JOB_ENGINE.fix}; or no ${option}`,
+        });
+  if (RECORD.accepts(options?.config)) faults.push(...invalidOptions(options.config, TURN_CONFIG));
+  refuseOptions(faults);
+}
+
+/** What does the jobs of turns: an engine, the store that has them, and their tools. */
+type JobParts = Pick<RunJobsOptions, 'engine' | 'store' | 'tools' | 'concurrency'>;
+
+/**
+ * What does the jobs of turns; `undefined` if none are done here.
+ *
+ * @throws InvalidOptionsError (521) if a part is missing.
+ */
+function jobsOfOptions(options: ConversationsOptions): JobParts | undefined {
+  const { engine, store, config, jobTools, jobConcurrency: concurrency } = options;
+  if (engine === undefined) return undefined;
+  const where = 'Conversations';
+  const tools = jobTools ?? (typeof config === 'function' ? undefined : (config.tools ?? []));
+  const faults: InvalidOption[] = [];
+  if (!keepsJobs(store))
+    faults.push({ where, option: 'store', problem: 'store keeps no jobs, which engine needs', fix: FIX });
+  if (tools === undefined && concurrency !== 0) {
+    const problem = 'jobTools is missing, and config is a function';
+    faults.push({ where, option: 'jobTools', problem, fix: 'jobTools: registry' });
+  }
+  refuseOptions(faults);
+  jobsOf({ engine, store }, where);
+  if (concurrency === 0) return undefined;
+  const parts = { engine, store: store as ConversationsStore & StoreWithJobs, tools: tools ?? [] };
+  return concurrency === undefined ? parts : { ...parts, concurrency };
 }

@@ -1,10 +1,9 @@
 import type { CallRecord } from '../../core/contract/call.js';
-import type { InboxContent, InboxEntry, LoggedEvent } from '../../core/contract/conversation-log.js';
+import type { InboxContent, LoggedEvent } from '../../core/contract/conversation-log.js';
 import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { UserMessage } from '../../core/contract/llm-provider.js';
 import type { StoredResult } from '../../core/contract/run-state.js';
 import type { TaskEvent, ToolContext } from '../../core/contract/tool-context.js';
-import type { ToolResult } from '../../core/contract/tool-result.js';
 import { callListener } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { plainJson } from '../../core/kernel/json.js';
@@ -121,14 +120,6 @@ export class EventHub {
 export function callOfContext(context: ToolContext | undefined): CompletedCall {
   const { toolName = '', callId = '', taskId } = context ?? {};
   return { tool: toolName, callId, taskId };
-}
-
-/** Emits what a result says to the user: `forUser`, unless it is silent or empty. */
-export function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
-  if (!forUser || silent) return;
-  const { tool, callId, taskId } = of;
-  const task = taskId === undefined ? {} : { taskId };
-  events.emit({ type: 'user-message', text: forUser, tool, callId, ...task });
 }
 
 /** The message to the model of what began a turn; none if it only goes on. */
@@ -258,18 +249,4 @@ export function outcomeJson(result: RunOutcome): KeptOutcome {
 export function errorJson(error: unknown): KeptError {
   const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
   return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };
-}
-
-/**
- * Tells whoever sent answers, by their key, where the turn goes on with them, or that they were `refused`: they were
- * wrong, or too late.
- */
-export function answersJson(
-  { key, content }: InboxEntry,
-  refused?: { readonly error: unknown; readonly isLate: boolean },
-): KeptEvent {
-  if (refused !== undefined)
-    return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
-  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
-  return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
 }

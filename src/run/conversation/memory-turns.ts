@@ -9,7 +9,7 @@ import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal, callListener, onAbort } from '../../core/kernel/async.js';
 import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
-import { completionOf } from '../call/job-dispatch.js';
+import { type CompletedCall, completionOf } from '../call/job-dispatch.js';
 import { interruptedResult } from '../call/result-text.js';
 import type { TaskQueue } from '../call/task-queue.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
@@ -21,14 +21,7 @@ import { askedAnew, resumeWith } from '../loop/resume.js';
 import { checkOwner } from '../loop/run-owner.js';
 import { driveStoredRun } from '../loop/stored-run.js';
 import { progressOf, signState } from '../loop/suspend.js';
-import {
-  callOfContext,
-  EventHub,
-  emitUserMessage,
-  type Turn,
-  type TurnOrigin,
-  turnMessage,
-} from './events.js';
+import { callOfContext, EventHub, type Turn, type TurnOrigin, turnMessage } from './events.js';
 import type { AnswerOptions, ConversationConfig, TurnOptions } from './options.js';
 import type {
   ConversationSnapshot,
@@ -712,4 +705,12 @@ function notReady(what: string, why: string): ToolwrightError {
 
 function nothingAsked(): ToolwrightError {
   return new ToolwrightError('InvalidAnswer', 'The conversation waits for no answer.');
+}
+
+/** Emits what a result says to the user: `forUser`, unless it is silent or empty. */
+function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
+  if (!forUser || silent) return;
+  const { tool, callId, taskId } = of;
+  const task = taskId === undefined ? {} : { taskId };
+  events.emit({ type: 'user-message', text: forUser, tool, callId, ...task });
 }

@@ -1,17 +1,8 @@
-import { type CallScope, SCOPE_OPTION } from '../../core/contract/call.js';
-import { type Message, MODEL, PROVIDER } from '../../core/contract/llm-provider.js';
+import type { CallScope } from '../../core/contract/call.js';
+import type { Message } from '../../core/contract/llm-provider.js';
 import { isRecord } from '../../core/kernel/json.js';
-import {
-  BOOLEAN,
-  FILLED_TEXT,
-  JSON_VALUE,
-  LIST,
-  type OptionRule,
-  optionTable,
-  SIGNAL,
-  TEXT,
-} from '../../core/kernel/options.js';
-import { LOOP_ALIASES, LOOP_RULES, type ToolLoopConfig } from '../loop/options.js';
+import { FILLED_TEXT, type OptionRule } from '../../core/kernel/options.js';
+import type { ToolLoopConfig } from '../loop/options.js';
 
 /** What a `Conversation` is made from: the config of its runs, and what stays the same from turn to turn. */
 export interface ConversationConfig extends Omit<ToolLoopConfig, 'checkpoint' | 'leaseMs' | 'runId'> {
@@ -51,34 +42,6 @@ export interface IdleOptions {
   /** Also for the work that tools have started, and the turns that its completions lead to. */
   readonly tasks?: boolean;
 }
-
-const { checkpoint: _1, leaseMs: _2, runId: _3, ...TURN_RULES } = LOOP_RULES;
-
-export const CONVERSATION_OPTIONS = optionTable<ConversationConfig>(
-  'Conversation',
-  { ...TURN_RULES, systemPrompt: TEXT, id: FILLED_TEXT, messages: LIST, scope: SCOPE_OPTION },
-  { ...LOOP_ALIASES, conversationId: 'id: …' },
-);
-
-export const CHANGES = optionTable<ConversationChanges>(
-  'Conversation.update',
-  { provider: PROVIDER, model: MODEL, tools: LOOP_RULES.tools, systemPrompt: TEXT },
-  LOOP_ALIASES,
-);
-
-export const TURN_OPTIONS = optionTable<TurnOptions>(
-  'the turn of a Conversation',
-  { signal: SIGNAL, scope: SCOPE_OPTION },
-  { data: 'scope: { data: … }' },
-);
-
-export const ANSWER_OPTIONS = optionTable<AnswerOptions>(
-  'the answer of a Conversation',
-  { signal: SIGNAL, scope: SCOPE_OPTION, answeredBy: JSON_VALUE },
-  { data: 'scope: { data: … }' },
-);
-
-export const IDLE_OPTIONS = optionTable<IdleOptions>('Conversation.idle', { tasks: BOOLEAN });
 
 /** What a prompt may be. */
 export const CONTENT: OptionRule = {

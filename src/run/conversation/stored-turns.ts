@@ -17,7 +17,7 @@ import { checkOptions, InvalidOptionsError, ToolDeclarationError } from '../../c
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
-import { withoutUndefined } from '../../core/kernel/json.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { logFailure } from '../call/failure-log.js';
 import { completionContent, completionKey } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
@@ -40,15 +40,7 @@ import {
   type NextTurn,
   TURN_CONFIG,
 } from './conversations-options.js';
-import {
-  answersJson,
-  callOfContext,
-  errorJson,
-  eventJson,
-  type KeptEvent,
-  outcomeJson,
-  turnMessage,
-} from './events.js';
+import { callOfContext, errorJson, eventJson, type KeptEvent, outcomeJson, turnMessage } from './events.js';
 
 /** What turns are taken with, beside their conversation. */
 export interface TurnDeps {
@@ -472,29 +464,6 @@ export interface ConversationView {
   readonly lastEvent: number;
 }
 
-/** A stored conversation with what the run of its turn waits for. */
-export async function viewOf(kept: KeptConversation, store: CheckpointStore): Promise<ConversationView> {
-  const { conversationId, owner, inbox, turns, turn, lastEvent } = kept;
-  const { messages, turns: history } = historyOf(kept);
-  const run = turn && (await store.load(turn.runId));
-  const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
-  const isOpen = turn !== undefined || inbox.length > 0;
-  return withoutUndefined<ConversationView>({
-    conversationId,
-    owner,
-    ...spentIn(history, run?.spent),
-    turn: turn && { ...turn, begins: messages.length },
-    iteration: run && askingStep(run),
-    status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
-    messages: turn ? [...messages, ...promptOf(turn)] : messages,
-    history,
-    pending: run?.pending ?? [],
-    inbox,
-    turns,
-    lastEvent,
-  });
-}
-
 /** Separates messages and turns, which a log stores together: models are sent nothing about turns. */
 function historyOf(kept: Pick<KeptConversation, 'messages'>) {
   const turns: HistoryTurn[] = [];
@@ -650,4 +619,41 @@ export async function enterAnswers(
     const key = `answer ${count} to ${ids[0]}`;
     if ((await store.conversations.enter({ conversationId, key, content }))?.isNew) return;
   }
+}
+
+/**
+ * Tells whoever sent answers, by their key, where the turn goes on with them, or that they were `refused`: they were
+ * wrong, or too late.
+ */
+function answersJson(
+  { key, content }: InboxEntry,
+  refused?: { readonly error: unknown; readonly isLate: boolean },
+): KeptEvent {
+  if (refused !== undefined)
+    return { type: 'answers-refused', key, isLate: refused.isLate, error: errorJson(refused.error) };
+  const { answers, answeredBy } = content.kind === 'answers' ? content : { answers: [] };
+  return plainJson({ type: 'answers-taken', key, ids: answers.map(({ id }) => id), answeredBy }) as KeptEvent;
+}
+
+/** A stored conversation with what the run of its turn waits for. */
+export async function viewOf(kept: KeptConversation, store: CheckpointStore): Promise<ConversationView> {
+  const { conversationId, owner, inbox, turns, turn, lastEvent } = kept;
+  const { messages, turns: history } = historyOf(kept);
+  const run = turn && (await store.load(turn.runId));
+  const isWaiting = run !== undefined && !inbox.some(({ content }) => content.kind === 'answers');
+  const isOpen = turn !== undefined || inbox.length > 0;
+  return withoutUndefined<ConversationView>({
+    conversationId,
+    owner,
+    ...spentIn(history, run?.spent),
+    turn: turn && { ...turn, begins: messages.length },
+    iteration: run && askingStep(run),
+    status: isWaiting && !kept.isAbortAsked ? 'suspended' : isOpen ? 'running' : 'idle',
+    messages: turn ? [...messages, ...promptOf(turn)] : messages,
+    history,
+    pending: run?.pending ?? [],
+    inbox,
+    turns,
+    lastEvent,
+  });
 }

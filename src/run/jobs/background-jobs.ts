@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
 import { withinLimits } from '../../core/kernel/async.js';
-import { logAnswer, logSilence } from '../call/engine-silence.js';
-import { logFailure } from '../call/failure-log.js';
+import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 import { beginJobs, jobLogger, type RunJobsOptions } from './run-jobs.js';
 
 type BegunJobs = Awaited<ReturnType<typeof beginJobs>>;

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../core/contract/ports.js';
 import { unlessAborted, withinLimits } from '../../core/kernel/async.js';
-import { logAnswer, logSilence } from '../call/engine-silence.js';
-import { logFailure } from '../call/failure-log.js';
+import { logAnswer, logFailure, logSilence } from '../call/failure-log.js';
 
 /** An engine, and how it is found out whether it answers. */
 interface WatchedEngine {

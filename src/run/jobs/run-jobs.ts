@@ -34,8 +34,7 @@ import {
   required,
   TEXT,
 } from '../../core/kernel/options.js';
-import { logSilence } from '../call/engine-silence.js';
-import { CONSOLE, logFailure } from '../call/failure-log.js';
+import { CONSOLE, logFailure, logSilence } from '../call/failure-log.js';
 import { completeJob, jobsOf } from '../call/job-dispatch.js';
 import { SafeLog } from '../call/log.js';
 import type { RegisteredTool } from '../call/registration.js';
