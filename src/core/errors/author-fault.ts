@@ -109,12 +109,9 @@ export class InvalidOptionsError extends AuthorError<InvalidOption> {
   }
 }
 
-const NONE: readonly InvalidOption[] = [];
-
 /** What is wrong with options, and whose they are. */
 export function invalidOptions(given: unknown, table: OptionTable): readonly InvalidOption[] {
-  const faults = optionFaults(given, table);
-  return faults.length === 0 ? NONE : faults.map((fault) => ({ where: table.of, ...fault }));
+  return optionFaults(given, table).map((fault) => ({ where: table.of, ...fault }));
 }
 
 /** Throws faults, if there are any. */

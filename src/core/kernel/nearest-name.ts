@@ -8,29 +8,23 @@ export function nearestName(name: string, known: readonly string[]): string | un
  * first, then a name that holds the other (`path` for `file_path`), then other slips. None where none is near.
  */
 export function nearestNames(name: string, known: readonly string[]): readonly string[] {
-  const wanted = plain(name);
-  let nearest: string[] = [];
-  let best = Number.POSITIVE_INFINITY;
-  for (const candidate of known) {
-    const rating = rate(wanted, plain(candidate));
-    if (rating > best || rating === Number.POSITIVE_INFINITY) continue;
-    nearest = rating === best ? [...nearest, candidate] : [candidate];
-    best = rating;
-  }
-  return nearest;
+  const rated = ratedNames(name, known);
+  return rated.filter(({ rating }) => rating === rated[0]?.rating).map(({ candidate }) => candidate);
 }
 
 /** The known names that are near another one, the nearest first. */
 export function namesByNearness(name: string, known: readonly string[]): readonly string[] {
+  // Of names of one letter, all are one slip apart.
+  const most = plain(name).length / 2;
+  return ratedNames(name, known).flatMap(({ candidate, rating }) => (rating <= most ? candidate : []));
+}
+
+function ratedNames(name: string, known: readonly string[]) {
   const wanted = plain(name);
-  return (
-    known
-      .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
-      // Of names of one letter, all are one slip apart.
-      .filter(({ rating }) => rating <= wanted.length / 2)
-      .sort((a, b) => a.rating - b.rating)
-      .map(({ candidate }) => candidate)
-  );
+  return known
+    .map((candidate) => ({ candidate, rating: rate(wanted, plain(candidate)) }))
+    .filter(({ rating }) => rating < Number.POSITIVE_INFINITY)
+    .sort((a, b) => a.rating - b.rating);
 }
 
 /**

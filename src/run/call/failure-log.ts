@@ -3,6 +3,7 @@ import type { LogFields, Logger } from '../../core/contract/ports.js';
 import { ProviderError } from '../../core/errors/provider-error.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { errorMessage, isClientError } from '../../core/kernel/error-message.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { visibleLine } from '../../core/kernel/visible-text.js';
 import { SafeLog } from './log.js';
@@ -33,11 +34,11 @@ export function logFailure(logger: Logger | undefined, failure: LoggedFailure): 
   }
 }
 
-function log(hearer: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }: LoggedFailure): void {
+function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }: LoggedFailure): void {
   const reason = redact.mask(errorMessage(error), LONGEST_TEXT);
   const text = `${what}: ${visibleLine(reason)}`;
   const causes = causesOf(error);
-  const safe = new SafeLog(hearer, redact);
+  const safe = new SafeLog(receiver, redact);
   // Nothing has failed: another process goes on with it, or somebody was refused or has stopped it.
   const { name } = ToolwrightError.is(error) ? error : {};
   const isRefusal = name === 'RunAborted' || name === 'TaskCancelled' || causes.some(isClientError);
@@ -46,7 +47,7 @@ function log(hearer: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }: L
     return;
   }
   const { status } = causes.find(ProviderError.is) ?? {};
-  const repeats = repeatsBefore(hearer, `${causeOf(text)} ${status}`);
+  const repeats = repeatsBefore(receiver, `${causeOf(text)} ${status}`);
   if (repeats === undefined) return;
   // The error of somebody's code, without what its library has put beside it, such as the body of the request: one of a
   // provider or of the framework says all in its message.
@@ -66,18 +67,15 @@ const LONGEST_TEXT = 1_000;
  * Logs at `warn` that something works again that failed, if its failure was logged: the next one is logged again,
  * however soon it comes.
  */
-export function logRecovery(logger: Logger | undefined, { what, now }: Recovery): void {
-  const hearer = logger ?? CONSOLE;
-  const causes = known.get(hearer);
+function logRecovery(
+  logger: Logger | undefined,
+  { what, now }: { readonly what: string; readonly now: string },
+): void {
+  const receiver = logger ?? CONSOLE;
+  const causes = known.get(receiver);
   const ended = [...(causes?.keys() ?? [])].filter((cause) => cause.startsWith(causeOf(what)));
   for (const cause of ended) causes?.delete(cause);
-  if (ended.length > 0) new SafeLog(hearer).warn(now, {});
-}
-
-/** What had failed, as {@link logFailure} was given it, and how it is now. */
-interface Recovery {
-  readonly what: string;
-  readonly now: string;
+  if (ended.length > 0) new SafeLog(receiver).warn(now, {});
 }
 
 /** Used without a logger. */
@@ -118,8 +116,7 @@ function repeatsBefore(logger: Logger, cause: string): number | undefined {
   // At the end again, so that the first of the map is the oldest.
   causes.delete(cause);
   causes.set(cause, { loggedAt: now, repeats: 0 });
-  const [oldest] = causes.size > MOST_CAUSES ? causes.keys() : [];
-  if (oldest !== undefined) causes.delete(oldest);
+  forgetOldest(causes, MOST_CAUSES);
   return before?.repeats ?? 0;
 }
 
@@ -140,27 +137,22 @@ function causesOf(error: unknown): readonly unknown[] {
   return causes;
 }
 
+type NamedEngine = Pick<JobEngine, 'name'>;
+
 /** Logs that an engine does not answer: in the same words whatever part of the process noticed it, so once. */
-export function logSilence(engine: EngineName, { logger, error }: Silence): void {
+export function logSilence(
+  engine: NamedEngine,
+  { logger, error }: { readonly logger: Logger | undefined; readonly error: unknown },
+): void {
   logFailure(logger, { what: silenceOf(engine), error: errorMessage(error) });
 }
 
 /** Logs that an engine answers again. */
-export function logAnswer(engine: EngineName, logger: Logger | undefined): void {
-  logRecovery(logger, { what: silenceOf(engine), now: `${nameOf(engine)} answers again` });
+export function logAnswer(engine: NamedEngine, logger: Logger | undefined): void {
+  const { name = 'The engine' } = engine;
+  logRecovery(logger, { what: silenceOf(engine), now: `${name} answers again` });
 }
 
-type EngineName = Pick<JobEngine, 'name'>;
-
-interface Silence {
-  readonly logger: Logger | undefined;
-  readonly error: unknown;
-}
-
-function silenceOf(engine: EngineName): string {
-  return `${nameOf(engine)} does not answer, and background work waits until it does`;
-}
-
-function nameOf({ name = 'The engine' }: EngineName): string {
-  return name;
+function silenceOf({ name = 'The engine' }: NamedEngine): string {
+  return `${name} does not answer, and background work waits until it does`;
 }

@@ -406,7 +406,10 @@ function drainNow(values: Iterable<unknown>, context: Reporter): unknown {
     const next = iterator.next();
     if (next.done) return next.value === undefined ? yielded : next.value;
     context.progress(next.value);
-    keep(yielded, next.value, iterator);
+    yielded.push(next.value);
+    if (yielded.length <= MAX_VALUES) continue;
+    iterator.return?.();
+    throw tooMuch(`${MAX_VALUES} values`);
   }
 }
 
@@ -415,20 +418,11 @@ const MAX_VALUES = 100_000;
 
 /** All values of an iterator. */
 function toList(values: Iterable<unknown>): readonly unknown[] {
-  const list: unknown[] = [];
-  const iterator = values[Symbol.iterator]();
-  for (;;) {
-    const next = iterator.next();
-    if (next.done) return list;
-    keep(list, next.value, iterator);
-  }
-}
-
-function keep(list: unknown[], value: unknown, iterator: Iterator<unknown>): void {
-  list.push(value);
-  if (list.length <= MAX_VALUES) return;
-  iterator.return?.();
-  throw tooMuch(`${MAX_VALUES} values`);
+  const list = Iterator.from(values)
+    .take(MAX_VALUES + 1)
+    .toArray();
+  if (list.length > MAX_VALUES) throw tooMuch(`${MAX_VALUES} values`);
+  return list;
 }
 
 /** All values of an async iterable, as long as anybody waits for them; `maxBytes` limits texts and bytes. */

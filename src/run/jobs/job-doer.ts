@@ -6,7 +6,8 @@ import type { Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import { ToolResult } from '../../core/contract/tool-result.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
-import { plainJson } from '../../core/kernel/json.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
+import { plainJson, withoutUndefined } from '../../core/kernel/json.js';
 import { RunIds } from '../call/effect-key.js';
 import { CONSOLE, logFailure, logSilence } from '../call/failure-log.js';
 import type { Invocation } from '../call/invocation.js';
@@ -48,8 +49,7 @@ class MissingTools {
     if (now - since >= this.#limitMs) return undefined;
     this.#since.delete(jobId);
     this.#since.set(jobId, since);
-    const [oldest] = this.#since.keys();
-    if (this.#since.size > REMEMBERED && oldest !== undefined) this.#since.delete(oldest);
+    forgetOldest(this.#since, REMEMBERED);
     if (attempt % 2 === 0) return 0;
     const isOver = (at: number | undefined) => at !== undefined && now - at > LONGEST_DELAY_MS;
     while (isOver(this.#returned[0])) this.#returned.shift();
@@ -94,18 +94,12 @@ const MOST_COMMITS = 3;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
 
-/** For how long something is tried again: until the engine takes the job away, or the time is over. */
-interface Patience {
-  readonly signal: AbortSignal;
-  readonly withinMs: number;
-}
-
 /** Does jobs as calls of a registry, and records what comes of each of them once. */
 export class JobDoer {
   readonly #work: JobWork;
   readonly #log: SafeLog;
   readonly #slots = new ToolSlots();
-  readonly #telling = new Set<Promise<unknown>>();
+  readonly #reporting = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
   readonly #leaving = new AbortController();
   readonly #missing: MissingTools;
@@ -132,7 +126,7 @@ export class JobDoer {
       if (beginning === undefined) await attempt.giveBack();
       else if (beginning.status === 'run') await this.#attempt(job, attempt);
       // Its worker died before the engine, or whoever listens, had heard of it.
-      else if (beginning.status === 'settled') await this.#tell(job, new ToolResult(beginning.result));
+      else if (beginning.status === 'settled') await this.#report(job, new ToolResult(beginning.result));
       else this.#log.warn('A job came that the store does not know; it is not done', { jobId: job.id });
     } finally {
       leave();
@@ -166,7 +160,7 @@ export class JobDoer {
 
   /** Resolves when all completions have been delivered. */
   async idle(): Promise<void> {
-    await Promise.all(this.#telling);
+    await Promise.all(this.#reporting);
   }
 
   /** `undefined` where the store cannot be asked: that uses up no attempt of the tool. */
@@ -195,7 +189,7 @@ export class JobDoer {
     if (isFailure && logger === undefined)
       this.#logFailure('A job failed', job, result.error ?? result.forLLM);
     if (isFailure && !attempt.isLast) throw result.error ?? new Error(resultText(result));
-    if (await this.#complete(job, attempt, { result, isFailure })) await this.#tell(job, result);
+    if (await this.#complete(job, attempt, { result, isFailure })) await this.#report(job, result);
     if (isFailure) throw result.error ?? new Error(resultText(result));
   }
 
@@ -222,10 +216,10 @@ export class JobDoer {
     const { jobs, onAsyncResult } = this.#work;
     const stored = storedResult(result);
     const entry = completionEntry(job, result);
-    const told = entry === undefined ? {} : { entry };
+    const reported = withoutUndefined({ entry });
     // Listeners must receive it again after a crash, so the engine must still have the job.
     if (commit === undefined || isFailure || onAsyncResult !== undefined)
-      return async () => jobs.completeJob(job.id, stored, told);
+      return async () => jobs.completeJob(job.id, stored, reported);
     let [failures, isFirst] = [0, false];
     const hasResult = async () => (await jobs.job(job.id))?.result !== undefined;
     return async () => {
@@ -234,7 +228,7 @@ export class JobDoer {
       let failure: unknown = new Error('it was written where the store does not find it');
       try {
         await commit(async (transaction) => {
-          isFirst = await jobs.completeJob(job.id, stored, { transaction, ...told });
+          isFirst = await jobs.completeJob(job.id, stored, { transaction, ...reported });
         });
         // Somebody else may have recorded one.
         if (isFirst || (await hasResult())) return isFirst;
@@ -249,15 +243,18 @@ export class JobDoer {
         this.#log.info(message, { jobId: job.id });
         return false;
       }
-      const isNew = await jobs.completeJob(job.id, stored, told);
+      const isNew = await jobs.completeJob(job.id, stored, reported);
       const what = 'A result could not be committed with the end of its job, and was recorded alone';
       this.#logFailure(what, job, failure);
       return isNew;
     };
   }
 
-  /** A store that is away uses up no attempt, and has nothing done again. Rejects with what it last failed with. */
-  async #insist<Value>(work: () => Value | Promise<Value>, { signal, withinMs }: Patience): Promise<Value> {
+  /** A store that is away uses up no attempt, and no work is repeated. Rejects with the last error of the store. */
+  async #insist<Value>(
+    work: () => Value | Promise<Value>,
+    { signal, withinMs }: { readonly signal: AbortSignal; readonly withinMs: number },
+  ): Promise<Value> {
     const closing = this.#closing.signal;
     const end = performance.now() + withinMs;
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(2 * wait, LONGEST_PAUSE_MS)) {
@@ -274,15 +271,15 @@ export class JobDoer {
     logFailure(this.#work.logger, { what, error, at: { jobId, tool } });
   }
 
-  async #tell(job: Job, result: ToolResult): Promise<void> {
+  async #report(job: Job, result: ToolResult): Promise<void> {
     const { engine, logger, onAsyncResult } = this.#work;
     await onAsyncResult?.({ job, result });
     // Nobody needs to wait for it: whoever waits for the job looks into the store, too.
-    const told = engine
+    const report = engine
       .publish({ type: 'end', jobId: job.id })
       .catch((error) => logSilence(engine, { logger, error }))
-      .finally(() => this.#telling.delete(told));
-    this.#telling.add(told);
+      .finally(() => this.#reporting.delete(report));
+    this.#reporting.add(report);
   }
 
   async #run(job: Job, attempt: JobAttempt): Promise<AttemptEnd> {
@@ -339,12 +336,6 @@ export class JobDoer {
   }
 }
 
-interface DoneJob {
-  readonly job: Job;
-  readonly definition: ToolDefinition;
-  readonly signal: AbortSignal;
-}
-
 /** What is known of the approval of a job's call: of one from an older version, that whatever it needed was given. */
 function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'given'> {
   if (approved === false) return {};
@@ -354,31 +345,31 @@ function approvalOf({ approved = {} }: Job): Pick<CallJournal, 'approved' | 'giv
   return { approved: true, ...given };
 }
 
-function endOf(invocation: Invocation, { job, definition, signal }: DoneJob): AttemptEnd {
-  if (isCancelled(signal)) return { result: cancelledResult(job.tool, reasonOf(signal)), isFailure: false };
+function endOf(
+  invocation: Invocation,
+  {
+    job,
+    definition,
+    signal,
+  }: { readonly job: Job; readonly definition: ToolDefinition; readonly signal: AbortSignal },
+): AttemptEnd {
+  if (isCancelled(signal))
+    return { result: cancelledResult(job.tool, signal.reason.message), isFailure: false };
   const { record, result } = invocation;
   const { status } = record;
   const { waits = [], journal } = invocation.status === 'suspended' ? invocation.suspension : {};
   if (status === 'rejected' || journal?.reasks !== undefined)
     return { result: changedResult(job, definition) ?? result, isFailure: false };
-  if (waits.some(({ kind }) => kind === 'approval'))
-    return { result: unapprovedResult(job.tool), isFailure: false };
+  if (waits.some(({ kind }) => kind === 'approval')) {
+    const message = `The tool '${job.tool}' needs an approval by now, and this work was started without one. The work was not done. Call the tool again, and somebody is asked.`;
+    return { result: failedResult('NotExecutableHere', message), isFailure: false };
+  }
   const isStopped = status === 'aborted';
   return { result, isFailure: status === 'error' || status === 'timed_out', isStopped };
 }
 
-/** What a job ends with whose tool needs an approval by now: a new call of it asks for one. */
-function unapprovedResult(tool: string): ToolResult {
-  const message = `The tool '${tool}' needs an approval by now, and this work was started without one. The work was not done. Call the tool again, and somebody is asked.`;
-  return failedResult('NotExecutableHere', message);
-}
-
 function isCancelled({ reason }: AbortSignal): boolean {
   return ToolwrightError.is(reason) && reason.name === 'TaskCancelled';
-}
-
-function reasonOf({ reason }: AbortSignal): string {
-  return (reason as Error).message;
 }
 
 /** What a job ends with whose arguments fitted the tool that it was started with, and do not fit this one. */

@@ -17,6 +17,7 @@ import type {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { callListener, closeWithin, MAX_TIMER_MS } from '../../core/kernel/async.js';
 import { errorMessage } from '../../core/kernel/error-message.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 
 interface Entry {
   readonly job: Job;
@@ -65,9 +66,8 @@ export class MemoryJobEngine implements JobEngine {
     const { id } = job;
     if (this.#entries.has(id) || this.#ended.has(id)) return;
     // A copy, as from any other engine.
-    const kept = JSON.parse(JSON.stringify(job)) as Job;
     const entry: Entry = {
-      job: kept,
+      job: JSON.parse(JSON.stringify(job)) as Job,
       options,
       state: 'waiting',
       begun: 0,
@@ -206,15 +206,15 @@ export class MemoryJobEngine implements JobEngine {
     entry.failed += 1;
     if (entry.failed < attempts) return this.#wait(entry, pauseBefore(entry.failed + 1, backoff));
     this.#end(entry);
-    remember(this.#dead, { job, error: errorMessage(failure.error), attempts: begun });
+    this.#dead.set(job.id, { job, error: errorMessage(failure.error), attempts: begun });
+    forgetOldest(this.#dead, REMEMBERED);
   }
 
   #end({ job: { id }, timer }: Entry): void {
     clearTimeout(timer);
     this.#entries.delete(id);
     this.#ended.add(id);
-    const [oldest] = this.#ended;
-    if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
+    forgetOldest(this.#ended, REMEMBERED);
   }
 }
 
@@ -224,10 +224,4 @@ function priorityOf({ options }: Entry): number {
 
 function pauseBefore(attempt: number, { type, delay }: JobBackoff = { type: 'fixed', delay: 0 }): number {
   return type === 'fixed' ? delay : delay * 2 ** (attempt - 2);
-}
-
-function remember(dead: Map<string, DeadJob>, job: DeadJob): void {
-  dead.set(job.job.id, job);
-  const [oldest] = dead.keys();
-  if (dead.size > REMEMBERED && oldest !== undefined) dead.delete(oldest);
 }

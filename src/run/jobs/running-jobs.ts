@@ -1,5 +1,6 @@
 import type { Job } from '../../core/contract/job-engine.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { forgetOldest } from '../../core/kernel/forget-oldest.js';
 
 /** Cancelled jobs that have not begun here, and are remembered because they may be about to. */
 const REMEMBERED = 1000;
@@ -48,8 +49,7 @@ export class RunningJobs {
     const running = this.#running.get(jobId);
     if (running === undefined) {
       this.#cancelled.set(jobId, reason);
-      const [oldest] = this.#cancelled.keys();
-      if (this.#cancelled.size > REMEMBERED && oldest !== undefined) this.#cancelled.delete(oldest);
+      forgetOldest(this.#cancelled, REMEMBERED);
       return;
     }
     running.isCancelled = true;
