@@ -34,7 +34,7 @@ export function refusedBegin(runId: string): ToolwrightError {
 }
 
 /** What a store keeps beside a state, so that it finds the runs whose answers come too late. */
-interface KeptExpiry {
+interface StoredExpiry {
   /** When the first of its answers comes too late. */
   readonly expiresAt: number | null;
   /** The conversation whose turn it is. */
@@ -42,7 +42,7 @@ interface KeptExpiry {
 }
 
 /** When the first answer of a state comes too late; a run under way waits for none. */
-export function expiryOf(state: RunState | RunCheckpoint): KeptExpiry {
+export function expiryOf(state: RunState | RunCheckpoint): StoredExpiry {
   const pending = 'pending' in state ? state.pending : [];
   const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
   const known = times.filter((time) => !Number.isNaN(time));

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 /** Those who listen to a signal; for all of them, the signal has one listener. */
 class Audience {
   readonly #signal: AbortSignal;
-  readonly #listeners = new Set<{ readonly tell: () => void }>();
+  readonly #listeners = new Set<{ readonly notify: () => void }>();
   /** The signal has its listener. */
   #isThere = false;
 
@@ -11,18 +11,18 @@ class Audience {
     this.#signal = signal;
   }
 
-  readonly #tell = (): void => {
+  readonly #notify = (): void => {
     this.#dismiss();
     // A listener may remove others, which a set then passes over.
-    for (const { tell } of this.#listeners) tell();
+    for (const { notify } of this.#listeners) notify();
     this.#listeners.clear();
   };
 
   /** Gives what ends the listening. */
-  add(tell: () => void): () => void {
-    const listener = { tell };
+  add(notify: () => void): () => void {
+    const listener = { notify };
     this.#listeners.add(listener);
-    if (!this.#isThere) this.#signal.addEventListener('abort', this.#tell);
+    if (!this.#isThere) this.#signal.addEventListener('abort', this.#notify);
     this.#isThere = true;
     return () => {
       if (!this.#listeners.delete(listener) || this.#listeners.size > 0 || idle === this) return;
@@ -39,7 +39,7 @@ class Audience {
 
   #dismiss(): void {
     this.#isThere = false;
-    this.#signal.removeEventListener('abort', this.#tell);
+    this.#signal.removeEventListener('abort', this.#notify);
   }
 }
 
@@ -154,7 +154,7 @@ export async function withinLimits<Value>(
 }
 
 /**
- * Calls a listener that must not harm the call it hears of: neither by throwing nor, where it is an async
+ * Calls a listener that must not harm the call that it observes: neither by throwing nor, where it is an async
  * function, by a rejection that nobody handles and that would end the process.
  */
 export function callListener(listener: () => unknown, onError: (error: unknown) => void): void {

@@ -34,8 +34,8 @@ function textOf(thrown: unknown): string {
   if (thrown === undefined || thrown === null) return '';
   const text = String(thrown);
   // Neither the name of its type nor an empty object says what is wrong.
-  const isTelling = !Array.isArray(thrown) && !/^\[object \w+\]$|^$/.test(text);
-  if (typeof thrown !== 'object' || isTelling) return text;
+  const isUseful = !Array.isArray(thrown) && !/^\[object \w+\]$|^$/.test(text);
+  if (typeof thrown !== 'object' || isUseful) return text;
   const json = JSON.stringify(thrown);
   return json === '{}' ? '' : json;
 }

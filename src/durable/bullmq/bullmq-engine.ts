@@ -47,8 +47,8 @@ import {
 } from '../../core/kernel/options.js';
 import { serverAddress } from '../../core/kernel/server-address.js';
 import { EngineTrouble } from '../../run/jobs/engine-trouble.js';
-import { jobOf, type KeptJob, keptJob } from '../../run/jobs/kept-job.js';
 import { LOST_DELAY_MS, RunningJobs } from '../../run/jobs/running-jobs.js';
+import { jobOf, type StorableJob, storableJob } from '../../run/jobs/stored-job.js';
 import {
   BrokerNews,
   close,
@@ -240,7 +240,7 @@ const TOO_MANY_DEATHS = 'job stalled more than allowable limit';
 
 /** What BullMQ keeps of a job. */
 interface Payload {
-  readonly job: KeptJob;
+  readonly job: StorableJob;
 }
 
 /**
@@ -326,7 +326,7 @@ class BullmqEngine implements JobEngine {
     if (queue !== undefined) await this.#list(queue);
     await this.#queue(this.#nameOf(queue)).add(
       job.tool,
-      { job: keptJob(job) },
+      { job: storableJob(job) },
       {
         jobId: brokerId(job.id),
         attempts,
@@ -338,7 +338,7 @@ class BullmqEngine implements JobEngine {
   }
 
   async work({ logger, ...options }: WorkOptions): Promise<JobWorker> {
-    const tellNoMore = this.#trouble.tell(logger);
+    const tellNoMore = this.#trouble.logTo(logger);
     try {
       const worker = await this.#work(options);
       return { close: () => worker.close().finally(tellNoMore) };

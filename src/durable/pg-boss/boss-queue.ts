@@ -8,7 +8,7 @@ import type {
 } from '../../core/contract/job-engine.js';
 import { withinLimits } from '../../core/kernel/async.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
-import { jobOf, type KeptJob, keptJob } from '../../run/jobs/kept-job.js';
+import { jobOf, type StorableJob, storableJob } from '../../run/jobs/stored-job.js';
 
 /** Which queue, and for how long a silent worker holds its jobs. */
 interface QueuePlace {
@@ -18,7 +18,7 @@ interface QueuePlace {
 
 /** What pg-boss keeps of a job. */
 interface Payload {
-  readonly job: KeptJob;
+  readonly job: StorableJob;
   readonly attempts: number;
   /** Attempts that have failed. What pg-boss counts are beginnings. */
   readonly failed?: number;
@@ -145,7 +145,7 @@ export class BossQueue {
   async send(job: Job, options: JobOptions, within: { readonly db?: Db } = {}): Promise<boolean> {
     const name = await this.nameOf(options.queue);
     const { attempts = 1, backoff, priority = 0, delay = 0 } = options;
-    const data: Payload = { job: keptJob(job), attempts };
+    const data: Payload = { job: storableJob(job), attempts };
     const sending: SendOptions = {
       ...within,
       id: uuidOf(job.id),
@@ -330,7 +330,7 @@ function deadJob({ data, sourceOutput, sourceRetryCount }: JobWithMetadata<DeadP
 }
 
 function payloadOf({ job, attempts, failed, begun, retryCount }: TakenJob): Payload {
-  return { job: keptJob(job), attempts, failed, begun: begun - retryCount };
+  return { job: storableJob(job), attempts, failed, begun: begun - retryCount };
 }
 
 function attemptOf({ id, retryCount }: TakenJob): { readonly id: string; readonly retryCount: number } {

@@ -505,7 +505,7 @@ class PgBossEngine implements JobEngine {
     const [queue, running, onError] = [this.#queue, this.#running, this.#onError];
     const worker = new BossWorker({ queue, name, running, concurrency, handle, transactional, onError });
     this.#workers.add(worker);
-    const tellNoMore = this.#trouble.tell(logger);
+    const tellNoMore = this.#trouble.logTo(logger);
     const leave = () => {
       tellNoMore();
       this.#workers.delete(worker);

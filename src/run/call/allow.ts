@@ -127,8 +127,8 @@ function decisionIn(decision: PolicyDecision | undefined): Decided {
   if (!isAsking || decision.ask !== true) return decision.reason ?? 'it is not allowed';
   const { reason, remember } = decision;
   const { scopes = [], maxMs } = remember ?? {};
-  const told = withoutUndefined({ scopes, maxMs, by: 'policy' as const });
-  const mayRemember = scopes.length === 0 ? undefined : told;
+  const rememberable = withoutUndefined({ scopes, maxMs, by: 'policy' as const });
+  const mayRemember = scopes.length === 0 ? undefined : rememberable;
   return { wait: withoutUndefined({ message: reason, mayRemember }), remember };
 }
 

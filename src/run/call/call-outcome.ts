@@ -121,12 +121,12 @@ function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome)
   const faults = resultFaults(call, value, result);
   if (faults.length === 0) return success;
   if (tool.isOutputInferred) {
-    // Types say what was meant; what was returned is there all the same. Told once for each place.
-    const { toldMisfits } = plan;
+    // Types say what was meant; what was returned is there all the same. Reported once for each place.
+    const { reportedMisfits } = plan;
     for (const { path, message: fault } of faults) {
       const place = path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*');
-      if (toldMisfits.has(place) || toldMisfits.size >= MAX_TOLD) continue;
-      toldMisfits.add(place);
+      if (reportedMisfits.has(place) || reportedMisfits.size >= MAX_MISFITS) continue;
+      reportedMisfits.add(place);
       log.ignored('A result does not fit the output that was read from its types', { path: place, fault });
     }
     return success;
@@ -139,7 +139,7 @@ function checkedOutcome(call: WrittenCall, value: unknown, success: CallOutcome)
 }
 
 /** Of so many places of one tool: a list has as many as it has items. */
-const MAX_TOLD = 50;
+const MAX_MISFITS = 50;
 
 /**
  * What a declared output schema has to say: of the value itself, or of the details of a result for the model; where it
@@ -174,7 +174,7 @@ interface EndedCall {
 /** The record of a call. */
 export function callRecord(call: EndedCall, { status, result, taskId }: CallOutcome): CallRecord {
   const { request, attempt, since, checked, hooked } = call;
-  const { sent = request.arguments, repairs = NONE, removed = NONE } = call;
+  const { sent = request.arguments, repairs = [], removed = [] } = call;
   const record: CallRecord = {
     id: request.id,
     name: request.name,
@@ -190,8 +190,6 @@ export function callRecord(call: EndedCall, { status, result, taskId }: CallOutc
   };
   return hooked === undefined || hooked.notes.length === 0 ? record : { ...record, hooks: hooked.notes };
 }
-
-const NONE: readonly string[] = [];
 
 /** A result of at most so many characters for the model, with a mark that says how much is missing. */
 function cutResult(result: ToolResult, limit: number): ToolResult {

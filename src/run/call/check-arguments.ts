@@ -55,7 +55,7 @@ export function prepareArguments(
     });
   const checked = plan.check(read.value);
   if (!checked.ok) return rejectReviewed({ tool, call, ...checked });
-  const { coerced, dropped = NONE } = checked;
+  const { coerced, dropped = [] } = checked;
   const repairs =
     coerced.length + dropped.length === 0
       ? read.repairs
@@ -103,11 +103,9 @@ function rejectReviewed({
 /** With more faults than that, the author's messages for some of them are of no help. */
 const MOST_REVIEWED = 50;
 
-const NONE: readonly string[] = [];
-
 /** An object needs no reading; it is nearly all that providers deliver. */
 export function readRaw(raw: unknown): ReadArguments {
-  return isRecord(raw) ? { ok: true, value: raw, repairs: NONE } : readArguments(raw);
+  return isRecord(raw) ? { ok: true, value: raw, repairs: [] } : readArguments(raw);
 }
 
 const UNREPAIRED: ArgumentFault = {
@@ -128,7 +126,7 @@ interface Refused {
 }
 
 /** The rejection of arguments that do not fit, with the text for the model. */
-export function rejectArguments({ tool, call, faults, removed = NONE }: Refused): ReadyArguments {
+export function rejectArguments({ tool, call, faults, removed = [] }: Refused): ReadyArguments {
   const { name, parameters } = tool;
   const { schema } = offeredParameters(parameters);
   const message = describeRejection({ tool: name, faults, schema, removed, sent: call.arguments });

@@ -14,14 +14,14 @@ export function check(call: Call): CallOutcome | undefined | Promise<CallOutcome
   const accepted = tool.hydrate === undefined ? acceptedArguments(plan, request) : undefined;
   if (accepted === undefined)
     return andThen(readyArguments(call, request), (ready) => takeArguments(call, ready));
-  keepSent(call, true);
+  copySent(call, true);
   call.checked = accepted;
   call.args = accepted;
   return undefined;
 }
 
 /** The tool may change what it is given. Nobody looks at what was sent if there is no record and no context. */
-function keepSent(call: Call, isAccepted: boolean): void {
+function copySent(call: Call, isAccepted: boolean): void {
   const { environment, tool, plan, request } = call;
   if (environment.isRecorded || !tool.ignoresContext) call.sent = copyOfSent(request, plan, isAccepted);
 }
@@ -50,7 +50,7 @@ export function takeArguments(call: Call, ready: ReadyArguments | CallOutcome): 
     return { status: 'rejected', result: failedResult('InvalidArguments', message), faults };
   }
   const { value, hydrated = value, repairs, removed, isAccepted, transformed } = ready;
-  keepSent(call, isAccepted === true && call.request.journal === undefined);
+  copySent(call, isAccepted === true && call.request.journal === undefined);
   if (repairs !== undefined) call.repairs = repairs;
   call.removed = removed;
   call.checked = value;

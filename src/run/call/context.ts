@@ -113,8 +113,8 @@ export function newCall(
     tool: plan?.tool,
     plan,
     sent: request.arguments,
-    repairs: NONE,
-    removed: NONE,
+    repairs: NO_PATHS,
+    removed: NO_PATHS,
     checked: undefined,
     args: undefined,
     transformed: undefined,
@@ -125,7 +125,7 @@ export function newCall(
   };
 }
 
-const NONE: readonly string[] = [];
+const NO_PATHS: readonly string[] = [];
 
 /** The context of a call, which a tool that ignores it does without. */
 export function contextOf(call: Call): CallContext {
@@ -200,7 +200,7 @@ export interface CallHooks {
   completed(result: ToolResult): MaybeLater<ToolResult>;
 }
 
-/** Hears why a call was stopped. */
+/** Receives why a call was stopped. */
 type StopListener = (reason: unknown) => void;
 
 /** The context of one call. Whatever costs something is built when the tool first asks for it. */
@@ -284,7 +284,7 @@ export class CallContext extends ToolContext {
     const logger = this.#call.environment.logger ?? silentLogger;
     const { onLog } = this.#scope;
     return onLog
-      ? heardLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
+      ? observedLogger(logger, (entry) => onLog(entry, { callId: this.callId, tool: this.toolName }))
       : logger;
   }
 
@@ -369,14 +369,14 @@ export class CallContext extends ToolContext {
     return this.#replay;
   }
 
-  /** Tells the tool to stop, if it listens. For the framework. */
+  /** Asks the tool to stop, if it listens. For the framework. */
   stop(reason: unknown): void {
     this.#stopped = { reason };
     this.#controller?.abort(reason);
     for (const listener of this.#stopListeners ?? []) listener(reason);
   }
 
-  /** Tells of `stop`, which costs less than a signal; gives what ends the listening. For the framework. */
+  /** Calls a listener on `stop`, which costs less than a signal; the returned function ends that. For the framework. */
   onStop(listener: StopListener): () => void {
     if (this.#stopped !== undefined) listener(this.#stopped.reason);
     this.#stopListeners ??= new Set();
@@ -408,8 +408,8 @@ export class CallContext extends ToolContext {
   }
 }
 
-/** A logger that somebody listens to, whatever levels it writes itself. A listener that throws changes nothing. */
-function heardLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
+/** A logger with a listener, whatever levels it writes itself. A listener that throws changes nothing. */
+function observedLogger(logger: Logger, onEntry: (entry: Parameters<LogListener>[0]) => void): Logger {
   const write = (level: LogLevel) => (message: string, fields?: LogFields) => {
     callListener(
       () => onEntry({ level, message, ...(fields ? { fields } : {}) }),

@@ -53,12 +53,16 @@ function log(receiver: Logger, { what, error, at = {}, redact = KNOWN_SECRETS }:
   // provider or of the framework says all in its message.
   const isOwn = (cause: unknown): cause is Error => cause instanceof Error && !ToolwrightError.is(cause);
   const origin = causes.find((cause) => ProviderError.is(cause) || isOwn(cause));
-  const told = { ...at, repeats: repeats === 0 ? undefined : repeats, error: undefined as Error | undefined };
+  const fields = {
+    ...at,
+    repeats: repeats === 0 ? undefined : repeats,
+    error: undefined as Error | undefined,
+  };
   if (isOwn(origin) && !ProviderError.is(origin)) {
     const { name, message, stack } = origin;
-    told.error = Object.assign(new Error(message), { name, stack });
+    fields.error = Object.assign(new Error(message), { name, stack });
   }
-  safe.error(text, withoutUndefined(told));
+  safe.error(text, withoutUndefined(fields));
 }
 
 const LONGEST_TEXT = 1_000;

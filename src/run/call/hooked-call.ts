@@ -208,7 +208,7 @@ export class HookedCallLife implements CallHooks {
       result = given;
     };
     const isFailed = status === 'error' || status === 'timed_out';
-    const told = isFailed
+    const reported = isFailed
       ? this.#askAll(
           'onError',
           (hook) => hook.onError?.({ of: 'call', error: original.error, call: seen() }),
@@ -216,7 +216,7 @@ export class HookedCallLife implements CallHooks {
           (named, said) => rewrite(named, 'onError', said),
         )
       : undefined;
-    const asked = andThen(told, () =>
+    const asked = andThen(reported, () =>
       this.#askAll(
         'afterCall',
         (hook) => hook.afterCall?.(seen()),

@@ -12,7 +12,7 @@ const SEND_WITHIN_MS = 5000;
 /** How often results are looked for of which no news came. */
 const LOOK_EVERY_MS = 2000;
 
-/** Hears what becomes of a job. */
+/** Receives what becomes of a job. */
 interface JobFollower {
   readonly onUpdate: (update: unknown) => void;
   readonly onEnd: (result: ToolResult) => void;
@@ -28,7 +28,7 @@ export class JobDispatch {
   readonly #followers = new Map<string, JobFollower>();
   #unsubscribe: Promise<() => Promise<void>> | undefined;
   #looking: NodeJS.Timeout | undefined;
-  #hasTold = false;
+  #hasReported = false;
 
   constructor(engine: JobEngine, jobs: JobStore) {
     this.engine = engine;
@@ -37,8 +37,8 @@ export class JobDispatch {
 
   /** Whether this is the first time: work that stays in its process is reported once. */
   get isFirstClosure(): boolean {
-    const isFirst = !this.#hasTold;
-    this.#hasTold = true;
+    const isFirst = !this.#hasReported;
+    this.#hasReported = true;
     return isFirst;
   }
 
@@ -54,14 +54,14 @@ export class JobDispatch {
     }
   }
 
-  /** Tells of a job until it has its result, which it may have already. */
+  /** Reports on a job until it has its result, which it may have already. */
   follow(jobId: string, follower: JobFollower): void {
     this.#followers.set(jobId, follower);
     this.#unsubscribe ??= this.engine.subscribe((news) => {
-      const heard = this.#followers.get(news.jobId);
-      if (heard === undefined) return;
+      const follower = this.#followers.get(news.jobId);
+      if (follower === undefined) return;
       if (news.type === 'end') void this.#look(news.jobId);
-      else callListener(() => heard.onUpdate(news.update), heard.onError);
+      else callListener(() => follower.onUpdate(news.update), follower.onError);
     });
     this.#unsubscribe.catch((error) => {
       if (this.#followers.get(jobId) === follower) follower.onSilence(error);
@@ -72,7 +72,7 @@ export class JobDispatch {
     void this.#look(jobId);
   }
 
-  /** Tells no more of it. */
+  /** Reports no more on it. */
   unfollow(jobId: string): void {
     if (this.#followers.delete(jobId) && this.#followers.size === 0) this.#rest();
   }

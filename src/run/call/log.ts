@@ -12,9 +12,9 @@ const MAX_ERRORS = 40;
 
 /** Fields as they may be logged: of bounded size, without secrets, and with nothing hidden in their texts. */
 export function loggedFields(fields: LogFields, redaction: Redaction = KNOWN_SECRETS): LogFields {
-  const told: Record<string, unknown> = {};
-  for (const name of Object.keys(fields)) told[name] = loggedField(fields[name], redaction);
-  return told;
+  const logged: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) logged[name] = loggedField(fields[name], redaction);
+  return logged;
 }
 
 function loggedField(value: unknown, redaction: Redaction): unknown {
@@ -51,7 +51,7 @@ class LoggedField {
 
   /** The error itself where all of it may be logged as it is; otherwise a copy. */
   #error(error: Error, causes: number): Error {
-    const told: PropertyDescriptorMap = {};
+    const properties: PropertyDescriptorMap = {};
     let isChanged = false;
     // What it has of its own, and what every error may have.
     const parts = PARTS.filter((name) => name in error);
@@ -60,12 +60,12 @@ class LoggedField {
       const shown = this.#part(name, value, causes - 1);
       if (shown !== value) isChanged = true;
       const enumerable = Object.prototype.propertyIsEnumerable.call(error, name);
-      told[name] = { value: shown, enumerable, configurable: true, writable: true };
+      properties[name] = { value: shown, enumerable, configurable: true, writable: true };
     }
     if (!isChanged) return error;
     // Loggers know errors by what only the engine makes.
     const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error));
-    return Object.defineProperties(copy, told);
+    return Object.defineProperties(copy, properties);
   }
 
   #part(name: string, value: unknown, causes: number): unknown {

@@ -21,7 +21,7 @@ export interface CallPlan {
   readonly wrapper?: string;
   readonly checkResult?: ResultChecker;
   /** Where results were told not to fit, of an output that was only inferred. */
-  readonly toldMisfits: Set<string>;
+  readonly reportedMisfits: Set<string>;
   /** JSON that had to be repaired is good enough. */
   readonly takesRepaired: boolean;
   /** A hand-written tool that stores on itself, so that its calls must not overlap. */
@@ -85,7 +85,7 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     check: checker,
     accept: checker.accept,
     checkResult: output && createResultChecker(isOutputInferred ? nullableOptionals(output) : output),
-    toldMisfits: new Set(),
+    reportedMisfits: new Set(),
     // A destructive tool never runs on guessed arguments.
     takesRepaired: repair ?? !isDestructive,
     isShared,

@@ -15,11 +15,11 @@ import type { Block, CallOutcome, CallRequest } from './invocation.js';
 import { blockedResult, suspended } from './run-body.js';
 import {
   approvalWait,
+  approverField,
   askedAgain,
   changedSince,
   changeOfArguments,
   GONE,
-  toldApprover,
   withoutApproval,
 } from './waits.js';
 
@@ -205,7 +205,7 @@ function unknownOutcome({ request, environment, tool }: ReceivedCall): Block {
       ),
     };
   const { reruns: index = 0 } = request.journal ?? {};
-  return { type: 'waits', wait: { kind: 'outcome', index, message, ...toldApprover(tool?.approval) } };
+  return { type: 'waits', wait: { kind: 'outcome', index, message, ...approverField(tool?.approval) } };
 }
 
 /** What the tool itself says of a call that had begun. One that cannot say it knows nothing. */

@@ -16,7 +16,7 @@ import { approvalNeed } from './waits.js';
 
 const ACKNOWLEDGEMENT = asyncResult('Started; the result will follow.');
 
-/** A call whose work is a job of an engine, and its completion where somebody in this process hears of it. */
+/** A call whose work is a job of an engine, and its completion if this process listens for it. */
 export class JobTask implements CallWork {
   readonly #call: Call;
   readonly #dispatch: JobDispatch;
@@ -54,7 +54,8 @@ export class JobTask implements CallWork {
         .catch((error) => logThrown(this.#call, 'A job could not be cancelled', error));
       return true;
     };
-    if (this.#isHeard) this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
+    if (this.#hasListener)
+      this.#queue.enter({ id, call: this.#call, isJob: true, mayRun: () => true, cancel });
     return ACKNOWLEDGEMENT;
   }
 
@@ -90,14 +91,14 @@ export class JobTask implements CallWork {
 
   answered({ taskId }: CallOutcome): void {
     // After the answer has reached its caller, not before.
-    if (taskId !== undefined && this.#isHeard) setImmediate(() => this.#hear(taskId));
+    if (taskId !== undefined && this.#hasListener) setImmediate(() => this.#followUp(taskId));
   }
 
-  get #isHeard(): boolean {
+  get #hasListener(): boolean {
     return this.#call.environment.onAsyncResult !== undefined;
   }
 
-  #hear(id: string): void {
+  #followUp(id: string): void {
     const { followUntil } = this.#call.environment;
     let unlisten = (): void => {};
     this.#follow(

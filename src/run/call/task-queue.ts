@@ -95,7 +95,7 @@ export class TaskQueue {
     return this.#entries.get(taskId)?.work.cancel(reason) ?? false;
   }
 
-  /** Tells a listener of every task from now on; what it returns ends that. */
+  /** Calls a listener for every event of every task from now on; the returned function ends that. */
   subscribe(listener: TaskListener): () => void {
     checkArguments({ of: 'TaskQueue.subscribe', given: { listener }, rules: { listener: FUNCTION } });
     const subscription = { receive: listener };
@@ -128,11 +128,11 @@ export class TaskQueue {
     this.#serve();
   }
 
-  /** Tells of news from a task. For the framework. */
+  /** Reports progress of a task. For the framework. */
   report(taskId: string, update: unknown): void {
     const entry = this.#entries.get(taskId);
     if (entry?.status === 'running')
-      this.#tell(entry, { type: 'task-progress', task: taskOf(entry), update });
+      this.#emit(entry, { type: 'task-progress', task: taskOf(entry), update });
   }
 
   /**
@@ -144,16 +144,16 @@ export class TaskQueue {
     if (entry !== undefined) this.#free(entry);
   }
 
-  /** Takes a task off the list, has its completion delivered, tells of it, and serves the next. For the framework. */
+  /** Takes a task off the list, has its completion delivered, reports it, and serves the next. For the framework. */
   end(taskId: string, result: ToolResult, deliver: () => void): void {
     const entry = this.#entries.get(taskId);
     this.#entries.delete(taskId);
     deliver();
     if (entry !== undefined) {
-      this.#tell(entry, { type: 'task-end', task: taskOf(entry), result });
+      this.#emit(entry, { type: 'task-end', task: taskOf(entry), result });
       this.#free(entry);
     }
-    this.#tellIdlers();
+    this.#notifyIdlers();
   }
 
   /** Lists no jobs of engines any more: a process that ends neither waits for them nor ends them. For the framework. */
@@ -165,10 +165,10 @@ export class TaskQueue {
   /** Lists a job no more, which goes on elsewhere. For the framework. */
   leave(jobId: string): void {
     this.#entries.delete(jobId);
-    this.#tellIdlers();
+    this.#notifyIdlers();
   }
 
-  #tellIdlers(): void {
+  #notifyIdlers(): void {
     if (this.#entries.size > 0) return;
     const idlers = this.#idlers;
     this.#idlers = [];
@@ -192,7 +192,7 @@ export class TaskQueue {
         if (entry.work.mayRun()) {
           this.#running += 1;
           this.#start(entry);
-          // Whoever heard that it begins may have cancelled it.
+          // A listener may have cancelled it.
           if (!entry.isSettled) entry.work.run?.();
         }
     } finally {
@@ -221,10 +221,10 @@ export class TaskQueue {
 
   #start(entry: Entry): void {
     entry.status = 'running';
-    this.#tell(entry, { type: 'task-start', task: taskOf(entry) });
+    this.#emit(entry, { type: 'task-start', task: taskOf(entry) });
   }
 
-  #tell(entry: Entry, event: TaskEvent): void {
+  #emit(entry: Entry, event: TaskEvent): void {
     const { request, tool, environment } = entry.work.call;
     for (const { receive } of [...this.#listeners])
       callListener(

@@ -257,8 +257,8 @@ export class CallTask implements CallWork {
     const [result, id] = [this.#completion, this.#id];
     this.#state = 'delivered';
     if (result === undefined || id === undefined) return;
-    void andThen(this.#call.hooked?.completed(result) ?? result, (heard) =>
-      this.#queue.end(id, heard, () => handOver(this.#call, heard, this.#inContextOfCall)),
+    void andThen(this.#call.hooked?.completed(result) ?? result, (reported) =>
+      this.#queue.end(id, reported, () => handOver(this.#call, reported, this.#inContextOfCall)),
     );
   }
 }
@@ -296,7 +296,7 @@ export async function runInTurn<Value>(
   const callback: AsyncCallback = (context, result) => calledBack(call, callback, context)?.callBack(result);
   const turn = new ExclusiveTurn({
     shared: tool,
-    enter: () => tellOfCall(call, callback),
+    enter: () => announceCall(call, callback),
     onError: (error) => logThrown(call, 'A tool threw when it was told again of its call', error),
   });
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
@@ -310,7 +310,7 @@ export async function runInTurn<Value>(
   );
 }
 
-function tellOfCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
+function announceCall({ tool, task, scope }: Call, callback: AsyncCallback): void {
   const { channel, chatId } = scope;
   if (isContextual(tool) && channel && chatId) tool.setContext(channel, chatId);
   if (!isAsync(tool) || task === undefined || tool.background) return;

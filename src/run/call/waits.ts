@@ -35,7 +35,7 @@ export function approverOf(approval: Approval | undefined): Exclude<Approver, 'm
 }
 
 /** The same as it stands in a question. */
-export function toldApprover(approval: Approval | undefined): Pick<Wait, 'approver'> {
+export function approverField(approval: Approval | undefined): Pick<Wait, 'approver'> {
   const approver = approverOf(approval);
   if (approver === undefined) return {};
   return { approver: typeof approver === 'function' ? 'function' : approver };
@@ -51,7 +51,7 @@ export function letsCallRun(answer: object): boolean {
 
 /**
  * Whether whoever gave an approval may give it. Fails closed: only a plain `true` of a function counts, and of a run
- * without an owner nobody can be told apart from the owner.
+ * without an owner nobody can be distinguished from the owner.
  */
 export function mayApprove(
   approver: Exclude<Approver, 'may-answer'> | undefined,
@@ -151,8 +151,8 @@ export function approvalWait(
   } catch (error) {
     onError(error);
   }
-  const told = { title, description, risk, decisions, mayRemember, ...toldApprover(approval) };
-  return { kind: 'approval', index: 0, ...withoutUndefined(told), ...expiryIn(expiresInMs) };
+  const shown = { title, description, risk, decisions, mayRemember, ...approverField(approval) };
+  return { kind: 'approval', index: 0, ...withoutUndefined(shown), ...expiryIn(expiresInMs) };
 }
 
 /** Whether an answer to this would come too late. */
@@ -279,7 +279,7 @@ export function withAnswer({ wait, journal }: WaitInCall, answer: WaitAnswer): A
   if (problem !== undefined) return unfit(problem);
   if (kind === 'approval') return approve({ wait, journal }, given);
   if (isEdited) return unfit(NO_EDIT);
-  if (kind === 'outcome') return tellOutcome(journal, given);
+  if (kind === 'outcome') return withOutcome(journal, given);
   const known = asJson(given[field]);
   if (known === undefined) return unfit(`\`${field}\` cannot be written as JSON`);
   if (kind === 'client') return answered({ ...journal, result: known });
@@ -346,7 +346,7 @@ function approve({ wait, journal }: WaitInCall, answer: Readonly<Record<string, 
 }
 
 /** What the tool has given is as the client's: JSON, or a `ToolResult` as JSON. */
-function tellOutcome(
+function withOutcome(
   journal: CallJournal,
   { outcome, result }: Readonly<Record<string, unknown>>,
 ): AnsweredWait {

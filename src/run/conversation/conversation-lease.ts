@@ -19,14 +19,14 @@ import { eventJson, type KeptEvent } from './events.js';
 
 /**
  * The events that readers of a turn have missed: what its run had stored and its process, which crashed, had not written
- * to the log. A process writes them in order, so that only the last can be missing. `told`: the events of the turn, as
+ * to the log. A process writes them in order, so that only the last can be missing. `emitted`: the events of the turn, as
  * far as the log still has them.
  */
-function missedEvents(told: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
+function missedEvents(emitted: readonly JsonObject[], run: KeptRun): readonly KeptEvent[] {
   const steps = stepsOf(run);
   const replay = new EventReplay();
-  for (const event of told) replay.apply(event);
-  const isWhole = told[0]?.type === 'turn-start';
+  for (const event of emitted) replay.apply(event);
+  const isWhole = emitted[0]?.type === 'turn-start';
   if (isWhole) steps.unshift(...stepsBefore(run.state, replay.unreported(run.state.toolCalls, steps[0])));
   // Events that a store has removed were reported long ago.
   else replay.iteration ||= steps[0]?.iteration ?? 0;

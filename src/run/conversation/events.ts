@@ -130,7 +130,7 @@ export function turnMessage(origin: TurnOrigin): UserMessage | undefined {
 }
 
 /** An error as readers in other processes get it. */
-interface KeptError {
+interface StoredError {
   readonly name: string;
   readonly message: string;
   /** Of errors of this package. */
@@ -138,8 +138,8 @@ interface KeptError {
 }
 
 /** What came of a run, without its history: that is the conversation's. */
-interface KeptOutcome extends Omit<RunOutcome, 'error'> {
-  readonly error?: KeptError;
+interface StoredOutcome extends Omit<RunOutcome, 'error'> {
+  readonly error?: StoredError;
 }
 
 /** What came of a run, as this process or a store has it. */
@@ -149,7 +149,7 @@ type RunOutcome = Pick<
 > & { readonly error?: unknown };
 
 /** How a call ended. Of edited arguments, also those that ran: `call-start` has the model's. */
-interface KeptCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId' | 'edited'> {
+interface StoredCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId' | 'edited'> {
   readonly type: 'call-end';
   readonly callId: string;
   readonly tool: string;
@@ -160,12 +160,12 @@ interface KeptCallEnd extends Pick<CallRecord, 'status' | 'durationMs' | 'taskId
 type RunEvent<Type extends LoopEvent['type']> = Extract<LoopEvent, { readonly type: Type }>;
 
 /** An event of a run: without what only its process can use. */
-type KeptRunEvent =
+type StoredRunEvent =
   | Exclude<LoopEvent, { readonly type: 'call-end' | 'call-event' | 'run-end' | 'request-retry' }>
-  | KeptCallEnd
-  | (Omit<RunEvent<'call-event'>, 'event'> & { readonly event: KeptRunEvent })
-  | ({ readonly type: 'run-end' } & KeptOutcome)
-  | (Omit<RunEvent<'request-retry'>, 'error'> & { readonly error: KeptError });
+  | StoredCallEnd
+  | (Omit<RunEvent<'call-event'>, 'event'> & { readonly event: StoredRunEvent })
+  | ({ readonly type: 'run-end' } & StoredOutcome)
+  | (Omit<RunEvent<'request-retry'>, 'error'> & { readonly error: StoredError });
 
 /** A turn, the key of the entry that began it, and of which kind that was. */
 interface TurnPlace {
@@ -179,14 +179,14 @@ interface TurnPlace {
 /** What happens in a conversation, as readers in any process get it: plain JSON. */
 export type KeptEvent = JsonObject &
   (
-    | KeptRunEvent
+    | StoredRunEvent
     | ({ readonly type: 'turn-start' } & TurnPlace)
     /** The turn waits for answers. */
-    | ({ readonly type: 'turn-suspended' } & TurnPlace & KeptOutcome)
+    | ({ readonly type: 'turn-suspended' } & TurnPlace & StoredOutcome)
     /** One that could never be run has a status and an error alone. */
     | ({ readonly type: 'turn-end' } & TurnPlace &
-        Pick<KeptOutcome, 'status'> &
-        Partial<Omit<KeptOutcome, 'status'>>)
+        Pick<StoredOutcome, 'status'> &
+        Partial<Omit<StoredOutcome, 'status'>>)
     /** The turn goes on with the answers that entered under this key, to what has these ids. */
     | {
         readonly type: 'answers-taken';
@@ -199,7 +199,7 @@ export type KeptEvent = JsonObject &
         readonly type: 'answers-refused';
         readonly key: string;
         readonly isLate: boolean;
-        readonly error: KeptError;
+        readonly error: StoredError;
       }
     | Extract<ConversationEvent, { readonly type: 'user-message' }>
   );
@@ -211,10 +211,10 @@ export interface NumberedEvent extends LoggedEvent {
 
 /** An event of a run as a log has it: JSON without what only this process can use. */
 export function eventJson(event: LoopEvent): KeptEvent {
-  return plainJson(keptOf(event)) as KeptEvent;
+  return plainJson(storedOf(event)) as KeptEvent;
 }
 
-function keptOf(event: LoopEvent): KeptRunEvent {
+function storedOf(event: LoopEvent): StoredRunEvent {
   switch (event.type) {
     case 'call-end': {
       const { type, callId, tool, record } = event;
@@ -228,7 +228,7 @@ function keptOf(event: LoopEvent): KeptRunEvent {
       return { type, callId, tool, status, durationMs, result: stored, ...task, ...ran };
     }
     case 'call-event':
-      return { ...event, event: keptOf(event.event) };
+      return { ...event, event: storedOf(event.event) };
     case 'run-end':
       return { type: event.type, ...outcomeJson(event.result) };
     case 'request-retry':
@@ -239,14 +239,14 @@ function keptOf(event: LoopEvent): KeptRunEvent {
 }
 
 /** What came of a run, without its history: that is the conversation's. */
-export function outcomeJson(result: RunOutcome): KeptOutcome {
+export function outcomeJson(result: RunOutcome): StoredOutcome {
   const { status, content, output, iterations, usage, spent, pending, error: given } = result;
   const error = given === undefined ? undefined : errorJson(given);
-  return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as KeptOutcome;
+  return plainJson({ status, content, output, iterations, usage, spent, pending, error }) as StoredOutcome;
 }
 
 /** An error as readers in other processes get it. */
-export function errorJson(error: unknown): KeptError {
+export function errorJson(error: unknown): StoredError {
   const { name = 'Error', code } = Object(error) as { readonly name?: unknown; readonly code?: unknown };
   return { name: String(name), message: errorMessage(error), ...(typeof code === 'number' ? { code } : {}) };
 }

@@ -92,8 +92,8 @@ export function validateSnapshot(snapshot: unknown, secret: string | undefined):
   checker ??= createResultChecker(SNAPSHOT_SCHEMA);
   const faults = checker(snapshot);
   if (faults.length > 0) {
-    const told = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
-    throw invalid(`This is no snapshot of a conversation of this version: ${told.join('; ')}.`);
+    const problems = faults.slice(0, 5).map(({ path, message }) => `${path || 'it'} ${message}`);
+    throw invalid(`This is no snapshot of a conversation of this version: ${problems.join('; ')}.`);
   }
   const read = JSON.parse(JSON.stringify(snapshot)) as ConversationSnapshot;
   const [fault] = historyFaults(read.messages);

@@ -75,7 +75,7 @@ export class StoredTurns {
   /** The run of the open turn as it was inspected; `undefined` if it has not begun. */
   #run: KeptRun | undefined;
   /** The events that readers received since the turn last paused, that pause first. */
-  #told: readonly JsonObject[] = [];
+  #emitted: readonly JsonObject[] = [];
 
   constructor(lease: ConversationClaim, deps: TurnDeps) {
     this.lease = lease;
@@ -129,14 +129,15 @@ export class StoredTurns {
   async #inspect(turn: OpenTurn): Promise<'ready' | 'waiting' | 'over'> {
     const run = await this.#deps.options.store.read(turn.runId);
     this.#run = run;
-    this.#told = [];
+    this.#emitted = [];
     if (run === undefined) return 'ready';
     const fault = this.#faultOf(turn, run);
     if (fault !== undefined) return this.#failTurn(turn, fault);
-    this.#told = await this.lease.eventsSince('turn-suspended', turn);
+    this.#emitted = await this.lease.eventsSince('turn-suspended', turn);
     if (run.status === 'running') return 'ready';
     const isPaused =
-      this.#told[0]?.type === 'turn-suspended' && !this.#told.some((event) => event.type === 'run-start');
+      this.#emitted[0]?.type === 'turn-suspended' &&
+      !this.#emitted.some((event) => event.type === 'run-start');
     if (!isPaused || run.status === 'ended') await this.lease.emitMissedEvents(turn, run);
     if (run.status === 'ended') return this.#commitEnded(turn, run, {});
     const { pending } = run.state as RunState;
@@ -234,7 +235,7 @@ export class StoredTurns {
     const ended = await store.read(runId);
     if (ended === undefined) throw new ToolwrightError('RunNotFound', `The store has no run '${runId}'.`);
     await this.lease.emitMissedEvents(turn, ended);
-    this.#told = await this.lease.eventsSince('turn-suspended', turn);
+    this.#emitted = await this.lease.eventsSince('turn-suspended', turn);
     await this.#commitEnded(turn, ended, failed);
     return undefined;
   }
@@ -310,7 +311,7 @@ export class StoredTurns {
 
   /** Whether readers received that these answers were taken: from a process that crashed after that. */
   #wasTaken({ key }: InboxEntry): boolean {
-    return this.#told.some((event) => event.type === 'answers-taken' && event.key === key);
+    return this.#emitted.some((event) => event.type === 'answers-taken' && event.key === key);
   }
 
   /** A client may choose the id of a conversation, and the id of another run may look like that of a turn. */

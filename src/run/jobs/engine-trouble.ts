@@ -35,7 +35,7 @@ export class EngineTrouble {
   }
 
   /** `logger` receives what happens until the returned function is called; without one, the console. */
-  tell(logger: Logger | undefined): () => void {
+  logTo(logger: Logger | undefined): () => void {
     const listener = { logger };
     if (this.#engine.logger === undefined) this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -66,13 +66,13 @@ export class EngineTrouble {
     const answer = this.#answer();
     const isThere = withinLimits(answer, { signal: undefined, timeoutMs: ANSWERS_WITHIN_MS });
     if (await isThere.catch(() => false))
-      return this.#tell((logger) => logFailure(logger, { what: name, error }));
+      return this.#log((logger) => logFailure(logger, { what: name, error }));
     if (this.#closed.signal.aborted) return;
-    this.#tell((logger) => logSilence(this.#engine, { logger, error }));
+    this.#log((logger) => logSilence(this.#engine, { logger, error }));
     this.#away.abort(error);
     if (!(await answer)) return;
     this.#away = new AbortController();
-    this.#tell((logger) => logAnswer(this.#engine, logger));
+    this.#log((logger) => logAnswer(this.#engine, logger));
   }
 
   /** True as soon as the engine answers, false if it is closed before. */
@@ -89,7 +89,7 @@ export class EngineTrouble {
     }
   }
 
-  #tell(log: (logger: Logger | undefined) => void): void {
+  #log(log: (logger: Logger | undefined) => void): void {
     if (this.#closed.signal.aborted) return;
     for (const { logger } of this.#listeners) log(logger);
   }

@@ -8,7 +8,7 @@ import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { toDefinition } from '../../tools/discovery/define-tool.js';
 import { logFailure } from '../call/failure-log.js';
-import { type KeptPart, readKept, shapeOf } from '../call/read-kept.js';
+import { readStored, type StoredPart, shapeOf } from '../call/read-stored.js';
 import { isCutDetails, withText } from '../call/result-text.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import type { LoopRun } from './loop-run.js';
@@ -120,7 +120,7 @@ function isFromOutside({ toolCalls, tools }: LoopRun, { read }: ParsedCall): boo
 function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
   const { name, parameters, description } = READ_SCHEMA.function;
   const execute = (args: JsonObject) =>
-    readPart(run, args as unknown as KeptPart & { readonly handle: string });
+    readPart(run, args as unknown as StoredPart & { readonly handle: string });
   const tool = toDefinition(
     {
       ...{ name, description, parameters, maxResultChars: Number.POSITIVE_INFINITY, execute },
@@ -138,7 +138,7 @@ function readerOf(run: LoopRun, openWorld: boolean): OwnTool {
 
 async function readPart(
   run: LoopRun,
-  { handle, ...wanted }: KeptPart & { readonly handle: string },
+  { handle, ...wanted }: StoredPart & { readonly handle: string },
 ): Promise<ToolResult> {
   const { results, runId, maxResultChars = SHOWN_CHARS } = run;
   const key = keyOf(run, handle);
@@ -149,5 +149,5 @@ async function readPart(
     return errorResult(
       `There is no result '${handle.slice(0, 80).toWellFormed()}' in this run, or it is not kept any more.`,
     );
-  return new ToolResult({ forLLM: readKept(text, wanted, maxResultChars) });
+  return new ToolResult({ forLLM: readStored(text, wanted, maxResultChars) });
 }

@@ -3,8 +3,8 @@ import { isRecord } from '../../core/kernel/json.js';
 import { readExactJson } from '../../tools/checking/exact-json.js';
 import { headOf, withoutFiles, withoutHalf } from './result-text.js';
 
-/** Which part of a kept result is wanted. */
-export interface KeptPart {
+/** Which part of a stored result is wanted. */
+export interface StoredPart {
   /** The first character. */
   readonly from?: number;
   /** The first line, from 1. */
@@ -17,8 +17,8 @@ export interface KeptPart {
   readonly count?: number;
 }
 
-/** A part of a kept result, of at most so many characters and a line that says what it is. */
-export function readKept(text: string, part: KeptPart, limit: number): string {
+/** A part of a stored result, of at most so many characters and a line that says what it is. */
+export function readStored(text: string, part: StoredPart, limit: number): string {
   if (part.search !== undefined) return found(text, { ...part, search: part.search }, limit);
   if (part.path !== undefined) return fromJson(text, { ...part, path: part.path }, limit);
   return part.line === undefined
@@ -28,7 +28,7 @@ export function readKept(text: string, part: KeptPart, limit: number): string {
 
 function characters(
   text: string,
-  { from = 0, count = Number.POSITIVE_INFINITY }: KeptPart,
+  { from = 0, count = Number.POSITIVE_INFINITY }: StoredPart,
   limit: number,
 ): string {
   // Not in the middle of a character.
@@ -47,7 +47,7 @@ function isLow(text: string, index: number): boolean {
 
 function lines(
   text: string,
-  { line, count = 200 }: KeptPart & { readonly line: number },
+  { line, count = 200 }: StoredPart & { readonly line: number },
   limit: number,
 ): string {
   const all = text.split('\n');
@@ -74,29 +74,29 @@ const MOST_COUNTED = 10_000;
 
 function found(
   text: string,
-  { search, from = 0, count = MATCHES }: KeptPart & { readonly search: string },
+  { search, from = 0, count = MATCHES }: StoredPart & { readonly search: string },
   limit: number,
 ): string {
   if (search === '') return 'Nothing is looked for: "search" is empty.';
   const pattern = new RegExp(escapePattern(search), 'gi');
   pattern.lastIndex = from;
-  const told: string[] = [];
+  const parts: string[] = [];
   let size = 0;
   let last = from;
   let total = 0;
   for (let match = pattern.exec(text); match !== null && total < MOST_COUNTED; match = pattern.exec(text)) {
     total += 1;
     const entry = `${match.index}: ${around(text, match.index, match[0].length)}`;
-    if (told.length >= count || size + entry.length + 1 > limit) continue;
-    told.push(entry);
+    if (parts.length >= count || size + entry.length + 1 > limit) continue;
+    parts.push(entry);
     size += entry.length + 1;
     last = match.index + match[0].length;
   }
   if (total === 0)
     return `${JSON.stringify(search.toWellFormed())} is not in the result${from > 0 ? ` from ${from} on` : ''}.`;
-  const more = told.length < total ? `; go on with "from": ${last}` : '';
+  const more = parts.length < total ? `; go on with "from": ${last}` : '';
   const counted = total >= MOST_COUNTED ? `at least ${total}` : String(total);
-  return `${told.join('\n')}\n[${told.length} of ${counted} places, each with the number of its first character${more}]`;
+  return `${parts.join('\n')}\n[${parts.length} of ${counted} places, each with the number of its first character${more}]`;
 }
 
 function around(text: string, index: number, length: number): string {
@@ -110,7 +110,7 @@ function around(text: string, index: number, length: number): string {
 
 function fromJson(
   text: string,
-  { path, from = 0, count = Number.POSITIVE_INFINITY }: KeptPart & { readonly path: string },
+  { path, from = 0, count = Number.POSITIVE_INFINITY }: StoredPart & { readonly path: string },
   limit: number,
 ): string {
   let whole: unknown;
@@ -133,20 +133,20 @@ function items(
   all: readonly unknown[],
   { from, count, limit }: { readonly from: number; readonly count: number; readonly limit: number },
 ): string {
-  const told: string[] = [];
+  const parts: string[] = [];
   let size = 2;
   for (const item of all.slice(from, from + count)) {
     const text = shownJson(item);
     if (size + text.length + 1 > limit) break;
-    told.push(text);
+    parts.push(text);
     size += text.length + 1;
   }
-  const end = from + told.length;
+  const end = from + parts.length;
   const next = all[end];
-  if (told.length === 0 && next !== undefined)
+  if (parts.length === 0 && next !== undefined)
     return `[]\n[item ${end} of ${all.length} alone has more than ${limit} characters; it is ${shapeOf(next)}: ask for a longer path]`;
   const more = end < all.length ? `; go on with "from": ${end}` : '';
-  return `[${told.join(',')}]\n[items ${from} to ${end} of ${all.length}${more}]`;
+  return `[${parts.join(',')}]\n[items ${from} to ${end} of ${all.length}${more}]`;
 }
 
 function shownJson(value: unknown): string {
@@ -176,11 +176,11 @@ export function shapeOf(value: unknown, depth = 0): string {
   if (isRecord(value)) {
     const entries = Object.entries(value);
     if (depth >= DEPTH) return `an object of ${entries.length} fields`;
-    const told = entries
+    const parts = entries
       .slice(0, KEYS)
       .map(([key, field]) => `${key.slice(0, 60).toWellFormed()}: ${shapeOf(field, depth + 1)}`);
     const more = entries.length > KEYS ? `, and ${entries.length - KEYS} more` : '';
-    return `{ ${told.join(', ')}${more} }`;
+    return `{ ${parts.join(', ')}${more} }`;
   }
   if (typeof value === 'string' && value.length > LONG_TEXT) return `a text of ${value.length} characters`;
   return value === null ? 'null' : typeof value;
