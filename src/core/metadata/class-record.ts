@@ -91,11 +91,9 @@ export function nearest<Said>(
   target: ClassType,
   read: (ancestor: ClassType) => Said | undefined,
 ): Said | undefined {
-  let current: unknown = target;
-  while (typeof current === 'function' && current !== Function.prototype) {
-    const said = read(current as ClassType);
+  for (const ancestor of lineage(target).toReversed()) {
+    const said = read(ancestor);
     if (said !== undefined) return said;
-    current = Object.getPrototypeOf(current);
   }
   return undefined;
 }

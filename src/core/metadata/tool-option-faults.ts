@@ -67,33 +67,23 @@ const MEANT = {
   outputSchema: 'output: …',
 };
 
-/** Ten years: a date beyond what engines can say would come at once, or never. */
-const LONGEST_DELAY_MS = 10 * 365 * 86_400_000;
+function atMost(most: number, rule: OptionRule, fix: string): OptionRule {
+  return { accepts: (value) => rule.accepts(value) && Number(value) <= most, fix };
+}
 
-const DELAY: OptionRule = {
-  accepts: (value) => PAUSE.accepts(value) && Number(value) <= LONGEST_DELAY_MS,
-  fix: 'milliseconds from 0 to 315,360,000,000, which are ten years',
-};
+// A date beyond what engines can say would come at once, or never.
+const DELAY = atMost(315_360_000_000, PAUSE, 'milliseconds from 0 to 315,360,000,000, which are ten years');
 
 const BACKOFF = objectOf<JobBackoff>(
   { type: required(oneOf('fixed', 'exponential')), delay: required(DELAY) },
   { fix: "{ type: 'exponential', delay: 1000 }" },
 );
 
-const MOST_PRIORITY = 1_000_000;
-const MOST_ATTEMPTS = 1_000_000;
-
 const ANY_BACKGROUND = objectOf<BackgroundOptions>(
   {
-    attempts: {
-      accepts: (value) => COUNT.accepts(value) && Number(value) <= MOST_ATTEMPTS,
-      fix: 'a whole number from 1 to 1,000,000',
-    },
+    attempts: atMost(1_000_000, COUNT, 'a whole number from 1 to 1,000,000'),
     backoff: BACKOFF,
-    priority: {
-      accepts: (value) => WHOLE.accepts(value) && Number(value) <= MOST_PRIORITY,
-      fix: 'a whole number from 0, which goes first, to 1,000,000',
-    },
+    priority: atMost(1_000_000, WHOLE, 'a whole number from 0, which goes first, to 1,000,000'),
     delay: DELAY,
     queue: JOB_QUEUE,
     concurrency: COUNT,
@@ -123,9 +113,7 @@ const NEED: OptionRule = {
   fix: 'true, false, or a function that says which',
 };
 
-const DECISIONS: OptionRule = {
-  ...listOf(oneOf('approve', 'edit', 'refuse'), "['approve', 'refuse']"),
-};
+const DECISIONS = listOf(oneOf('approve', 'edit', 'refuse'), "['approve', 'refuse']");
 
 const REMEMBER = objectOf<RememberOptions>(
   {

@@ -366,12 +366,12 @@ function withApproval(
 function answeredIn(journal: CallJournal | undefined): readonly PendingKind[] {
   if (journal === undefined) return [];
   const { approved, refused, result, outcome, answers } = journal;
-  return [
-    ...(approved || refused ? (['approval'] as const) : []),
-    ...(result ? (['client'] as const) : []),
-    ...(outcome ? (['outcome'] as const) : []),
+  return present<PendingKind>([
+    (approved || refused !== undefined) && 'approval',
+    result && 'client',
+    outcome && 'outcome',
     ...answers.map(() => 'question' as const),
-  ];
+  ]);
 }
 
 /** The call has its answer. */
@@ -386,7 +386,7 @@ function endTrace(call: ReceivedCall, { status, result, suspension, taskId }: Ca
     cost: hasCost ? costOf(call) : undefined,
     repairs,
     removed,
-    ...(suspension === undefined ? {} : { waits: suspension.waits.map(({ kind }) => kind) }),
+    waits: suspension?.waits.map(({ kind }) => kind),
     taskId,
   });
 }

@@ -108,9 +108,7 @@ export class TaskQueue {
   /** Resolves when no task waits or runs and all completions are delivered; at once where none does. */
   idle(): Promise<void> {
     if (this.#entries.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idlers.push(resolve);
-    });
+    return new Promise((resolve) => this.#idlers.push(resolve));
   }
 
   /** Takes work in and runs it when its turn comes, which may be now. For the framework. */
@@ -188,28 +186,22 @@ export class TaskQueue {
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      for (const entry of this.#turns())
-        if (entry.work.mayRun()) {
-          this.#running += 1;
-          this.#start(entry);
-          // A listener may have cancelled it.
-          if (!entry.isSettled) entry.work.run?.();
-        }
+      while (this.#running < this.#maxRunning) {
+        const [next] = this.#lines;
+        const [entry] = next?.[1] ?? [];
+        if (next === undefined || entry === undefined) break;
+        const [name, line] = next;
+        this.#leaveLine(entry);
+        // Its turn is over: the other lines come first now.
+        if (this.#lines.delete(name)) this.#lines.set(name, line);
+        if (!entry.work.mayRun()) continue;
+        this.#running += 1;
+        this.#start(entry);
+        // A listener may have cancelled it.
+        if (!entry.isSettled) entry.work.run?.();
+      }
     } finally {
       this.#isServing = false;
-    }
-  }
-
-  *#turns(): Generator<Entry> {
-    for (;;) {
-      const [next] = this.#lines;
-      const [entry] = next?.[1] ?? [];
-      if (next === undefined || entry === undefined || this.#running >= this.#maxRunning) return;
-      const [name, line] = next;
-      this.#leaveLine(entry);
-      // Its turn is over: the other lines come first now.
-      if (this.#lines.delete(name)) this.#lines.set(name, line);
-      yield entry;
     }
   }
 

@@ -294,11 +294,11 @@ export async function runInTurn<Value>(
   const { tool, task, scope } = call;
   if (!isContextual(tool) && !isAsync(tool)) return body();
   const callback: AsyncCallback = (context, result) => calledBack(call, callback, context)?.callBack(result);
-  const turn = new ExclusiveTurn({
-    shared: tool,
-    enter: () => announceCall(call, callback),
-    onError: (error) => logThrown(call, 'A tool threw when it was told again of its call', error),
-  });
+  const turn = new ExclusiveTurn(
+    tool,
+    () => announceCall(call, callback),
+    (error) => logThrown(call, 'A tool threw when it was told again of its call', error),
+  );
   if (task instanceof CallTask) tasksByTurn.set(turn, task);
   const beginning = await turn.begin(scope.signal);
   if (beginning === 'begun' && !contextOf(call).isStopped) return turn.run(body);
@@ -349,15 +349,6 @@ function isAsync(tool: ToolDefinition): tool is ToolDefinition & AsyncTool {
   return 'setCallback' in tool && typeof tool.setCallback === 'function';
 }
 
-/** Whose turn it is. */
-interface TurnOptions {
-  readonly shared: object;
-  /** Tells the shared object of the call whose turn this is. */
-  readonly enter: () => void;
-  /** Hears what the shared object throws when it is told again of an outer call. */
-  readonly onError: (error: unknown) => void;
-}
-
 /** Who waits for an object, or for a turn on it within another. */
 interface Line {
   /** Ends when all of its turns have. */
@@ -376,7 +367,11 @@ const currentTurn = new AsyncLocalStorage<ExclusiveTurn>();
  * for it: such calls have a line of their own, and when they end, the object is told of the outer call again.
  */
 class ExclusiveTurn {
-  readonly #options: TurnOptions;
+  readonly #shared: object;
+  /** Announces the call whose turn this is to the shared object. */
+  readonly #enter: () => void;
+  /** Receives what the shared object throws when an outer call is announced again. */
+  readonly #onError: (error: unknown) => void;
   readonly #outer: ExclusiveTurn | undefined;
   readonly #line: Line = {};
   #release: () => void = () => {};
@@ -389,19 +384,18 @@ class ExclusiveTurn {
   /** Turns on other objects that calls made within this one wait for. */
   readonly #awaited = new Set<ExclusiveTurn>();
 
-  constructor(options: TurnOptions) {
-    this.#options = options;
+  constructor(shared: object, enter: () => void, onError: (error: unknown) => void) {
+    this.#shared = shared;
+    this.#enter = enter;
+    this.#onError = onError;
     // What is over is let go: work that starts work would make a chain without an end.
     this.#outer = ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => !turn.#isOver);
-    this.#within = ExclusiveTurn.#nearest(
-      this.#outer,
-      (turn) => !turn.#isOver && turn.#options.shared === options.shared,
-    );
+    this.#within = ExclusiveTurn.#nearest(this.#outer, (turn) => !turn.#isOver && turn.#shared === shared);
   }
 
   /** The turn in which the code that runs now was started, whether it is over or not. */
   static on(shared: object): ExclusiveTurn | undefined {
-    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#options.shared === shared);
+    return ExclusiveTurn.#nearest(currentTurn.getStore(), (turn) => turn.#shared === shared);
   }
 
   static #nearest(
@@ -415,9 +409,8 @@ class ExclusiveTurn {
 
   /** Waits until all earlier turns have ended, and begins; an abort ends the wait. `stuck`: it would never end. */
   async begin(signal: AbortSignal | undefined): Promise<'begun' | 'aborted' | 'stuck'> {
-    const { shared } = this.#options;
-    const line = this.#within === undefined ? (lines.get(shared) ?? {}) : this.#within.#line;
-    if (this.#within === undefined) lines.set(shared, line);
+    const line = this.#within === undefined ? (lines.get(this.#shared) ?? {}) : this.#within.#line;
+    if (this.#within === undefined) lines.set(this.#shared, line);
     const { tail: before, last } = line;
     const { promise: turn, resolve } = Promise.withResolvers<void>();
     this.#release = resolve;
@@ -478,7 +471,7 @@ class ExclusiveTurn {
   async run<Value>(work: () => Value | Promise<Value>): Promise<Value> {
     try {
       return await currentTurn.run(this, () => {
-        this.#options.enter();
+        this.#enter();
         return work();
       });
     } finally {
@@ -496,20 +489,19 @@ class ExclusiveTurn {
   }
 
   #leave(): void {
-    if (this.#within !== undefined && !this.#within.#isOver) this.#within.#enterAgain();
+    const within = this.#within;
+    if (within !== undefined && !within.#isOver) {
+      try {
+        within.#enter();
+      } catch (error) {
+        within.#onError(error);
+      }
+    }
     this.#release();
     const line = this.#place;
     // Nobody is left to wait for; one whose wait was cut short may have others before it.
     if (line?.last !== this || this.#previous !== undefined) return;
     line.tail = undefined;
     line.last = undefined;
-  }
-
-  #enterAgain(): void {
-    try {
-      this.#options.enter();
-    } catch (error) {
-      this.#options.onError(error);
-    }
   }
 }

@@ -11,6 +11,7 @@ import {
   refuseOptions,
 } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import {
   BOOLEAN,
   FILLED_TEXT,
@@ -196,10 +197,8 @@ export class Conversation {
     this.#checkOpen();
     checkOptions(changes, CHANGES);
     const { tools, systemPrompt } = changes;
-    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
     this.#turns.update({
-      ...(Object.fromEntries(given) as Omit<ConversationChanges, 'tools'>),
-      ...(tools === undefined ? {} : { tools: registryOf(tools) }),
+      ...withoutUndefined({ ...changes, tools: tools && registryOf(tools) }),
       ...(systemPrompt === '' ? { systemPrompt: undefined } : {}),
     });
   }

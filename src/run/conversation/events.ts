@@ -10,30 +10,22 @@ import { plainJson } from '../../core/kernel/json.js';
 import type { CompletedCall } from '../call/job-dispatch.js';
 import type { LoopEvent, ToolLoopResult } from '../loop/events.js';
 
-/** A message to the model. */
-interface PromptOrigin {
-  readonly kind: 'prompt';
-  readonly content: UserMessage['content'];
-}
-
-/** Work that a tool had started has completed. */
-interface CompletionOrigin {
-  readonly kind: 'completion';
-  readonly tool: string;
-  /** Of the call that started the work; models use such ids again. */
-  readonly callId: string;
-  readonly taskId?: string;
-  /** The message to the model. */
-  readonly text: string;
-}
-
-/** No message: the model goes on from the history as it is. */
-interface ContinueOrigin {
-  readonly kind: 'continue';
-}
-
 /** What waits for a turn of its own, or has begun one; plain JSON. */
-export type TurnOrigin = PromptOrigin | CompletionOrigin | ContinueOrigin;
+export type TurnOrigin =
+  /** A message to the model. */
+  | { readonly kind: 'prompt'; readonly content: UserMessage['content'] }
+  /** Work that a tool had started has completed. */
+  | {
+      readonly kind: 'completion';
+      readonly tool: string;
+      /** Of the call that started the work; models use such ids again. */
+      readonly callId: string;
+      readonly taskId?: string;
+      /** The message to the model. */
+      readonly text: string;
+    }
+  /** No message: the model goes on from the history as it is. */
+  | { readonly kind: 'continue' };
 
 /** A turn of a conversation: from what began it until the model has answered. */
 export interface Turn {
@@ -222,10 +214,8 @@ function storedOf(event: LoopEvent): StoredRunEvent {
       const { forLLM, forUser, silent, isError, async, content, details } = result;
       // All of a result that JSON can hold, except the error, which is for logs.
       const fields = { forLLM, forUser, silent, isError, async, content, details: plainJson(details) };
-      const stored = plainJson(fields) as StoredResult;
       const ran = edited === undefined ? {} : { arguments: args, edited };
-      const task = taskId === undefined ? {} : { taskId };
-      return { type, callId, tool, status, durationMs, result: stored, ...task, ...ran };
+      return { type, callId, tool, status, durationMs, result: fields as StoredResult, taskId, ...ran };
     }
     case 'call-event':
       return { ...event, event: storedOf(event.event) };

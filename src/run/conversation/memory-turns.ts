@@ -711,6 +711,5 @@ function nothingAsked(): ToolwrightError {
 function emitUserMessage(events: EventHub, { forUser, silent }: ToolResult, of: CompletedCall): void {
   if (!forUser || silent) return;
   const { tool, callId, taskId } = of;
-  const task = taskId === undefined ? {} : { taskId };
-  events.emit({ type: 'user-message', text: forUser, tool, callId, ...task });
+  events.emit(withoutUndefined({ type: 'user-message', text: forUser, tool, callId, taskId }));
 }
