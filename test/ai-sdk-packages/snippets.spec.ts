@@ -18,7 +18,7 @@ import {
   THOUGHT,
 } from './wires.js';
 
-const PAGE = 'docs/providers-others.md';
+const PAGE = 'docs/guides/providers-others.md';
 const QUESTION: Message = { role: 'user', content: 'Is it cold in Oslo and in Rome?' };
 
 const ENVIRONMENT = {

@@ -1,4 +1,4 @@
-/* Puts the tables of a run into docs/benchmark.md, between two markers; the text around them stays. */
+/* Puts the tables of a run into docs/internals/benchmark.md, between two markers; the text around them stays. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export function writeResults(values, tables) {
   const text = readFileSync(DOCS, 'utf8');
   const [before, rest] = text.split(BEGIN);
   const after = rest?.split(END)[1];
-  if (after === undefined) throw new Error(`docs/benchmark.md lacks the markers ${BEGIN} and ${END}`);
+  if (after === undefined) throw new Error(`docs/internals/benchmark.md lacks the markers ${BEGIN} and ${END}`);
   const results = [describeRun(values), ...tables, versions()].join('\n\n');
   writeFileSync(DOCS, `${before}${BEGIN}\n\n${results}\n\n${END}${after}`);
 }

@@ -1,4 +1,4 @@
-// Writes the screenshots of docs/chat.md, out of examples/chat with its stand-in for a model: npm run screenshots
+// Writes the screenshots of docs/guides/chat.md, out of examples/chat with its stand-in for a model: npm run screenshots
 import { spawn } from 'node:child_process';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

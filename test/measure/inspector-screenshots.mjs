@@ -1,4 +1,4 @@
-// Writes the screenshots of docs/inspector.md, out of the real page over a small shop: npm run screenshots
+// Writes the screenshots of docs/guides/inspector.md, out of the real page over a small shop: npm run screenshots
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,5 +1,5 @@
 // `npm run runtimes`: the same toolset in each runtime and out of each bundler, where definitions and results must be
-// the same bytes everywhere, and a part of the flow tests out of one file. Fails where the table of docs/runtimes.md says something else; `-- --write` writes it anew,
+// the same bytes everywhere, and a part of the flow tests out of one file. Fails where the table of docs/guides/runtimes.md says something else; `-- --write` writes it anew,
 // and other words choose the rows whose names hold them.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ if (process.argv.includes('--write')) {
   const all = [...lines, ...flowLines];
   const failed = all.filter((line) => !page.includes(line));
   console.log(`\n${all.length - failed.length} passed, ${failed.length} failed`);
-  if (failed.length > 0) console.log(`docs/runtimes.md says something else than:\n${failed.join('\n')}`);
+  if (failed.length > 0) console.log(`docs/guides/runtimes.md says something else than:\n${failed.join('\n')}`);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 

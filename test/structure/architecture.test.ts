@@ -4,7 +4,7 @@ import { folderNames, partOf } from './folders.js';
 import { isThere, listFiles, readText } from './repository.js';
 import { packageSources } from './source-tree.js';
 
-const page = readText('docs/architecture.md');
+const page = readText('docs/internals/architecture.md');
 
 test('the page lists the nine folders and all of their parts that are not toolsets', () => {
   const drawing = page.slice(page.indexOf('```'), page.lastIndexOf('```'));

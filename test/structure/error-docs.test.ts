@@ -16,8 +16,8 @@ const TABLE: readonly Row[] = Object.entries(ERROR_TABLE).map(([name, { code, ha
   remedy,
 }));
 
-test('docs/errors.md shows the error table: every row, nothing else, in the same order', () => {
-  expect(rowsOf(readText('docs/errors.md'))).toEqual(TABLE);
+test('docs/reference/errors.md shows the error table: every row, nothing else, in the same order', () => {
+  expect(rowsOf(readText('docs/reference/errors.md'))).toEqual(TABLE);
 });
 
 test('every error has a code of its own, ascending from 500', () => {

@@ -54,8 +54,8 @@ test('every test that the manual names exists', () => {
   expect(missing).toEqual([]);
 });
 
-test('each promise in docs/requirements.md has a number of its own and a test', () => {
-  const rows = readText('docs/requirements.md').match(/^\| [A-Z]\d.*$/gm) ?? [];
+test('each promise in docs/internals/requirements.md has a number of its own and a test', () => {
+  const rows = readText('docs/internals/requirements.md').match(/^\| [A-Z]\d.*$/gm) ?? [];
   const numbers = rows.map((row) => row.split('|')[1]!.trim());
   expect(numbers.length).toBeGreaterThan(30);
   expect(new Set(numbers).size).toBe(numbers.length);
@@ -79,8 +79,8 @@ test('commands and links are found where they stand', () => {
 });
 
 test('a link to a heading that is not there would be found', () => {
-  expect(leadsSomewhere('docs/errors.md', '#errors')).toBe(true);
-  expect(leadsSomewhere('docs/errors.md', '#nothing')).toBe(false);
+  expect(leadsSomewhere('docs/reference/errors.md', '#errors')).toBe(true);
+  expect(leadsSomewhere('docs/reference/errors.md', '#nothing')).toBe(false);
 });
 
 /** Scripts by `npm run x`, and by `npm x` where that is no command of npm. */

@@ -3,7 +3,7 @@ import { listFiles, readText } from './repository.js';
 import { packageSources } from './source-tree.js';
 
 /** The words in code style in the last column of the glossary, with all their endings. */
-const REPLACED = readText('docs/glossary.md')
+const REPLACED = readText('docs/internals/glossary.md')
   .split('\n')
   .filter((line) => line.startsWith('| '))
   .flatMap((line) => [...(line.split('|').at(-2) ?? '').matchAll(/`([^`]+)`/g)])
@@ -14,7 +14,7 @@ const REPLACED = readText('docs/glossary.md')
   });
 
 test('the glossary has fewer than 60 entries and names words that are not used', () => {
-  const entries = readText('docs/glossary.md')
+  const entries = readText('docs/internals/glossary.md')
     .split('\n')
     .filter((line) => /^\| (?!word \||---)/.test(line));
   expect(entries.length).toBeLessThan(60);
@@ -23,7 +23,7 @@ test('the glossary has fewer than 60 entries and names words that are not used',
 
 test('words that the glossary replaces are not used in the source and the documentation', () => {
   const pages = [...listFiles('docs'), 'README.md', 'CONTRIBUTING.md']
-    .filter((path) => path.endsWith('.md') && !/^docs\/(glossary|decisions)/.test(path))
+    .filter((path) => path.endsWith('.md') && !/^docs\/internals\/(glossary|decisions)/.test(path))
     .map((path) => ({ path, lines: readText(path).split('\n') }));
   const found = [...packageSources(), ...pages]
     // The stop words of its language are data.

@@ -1,7 +1,7 @@
 const BRAND = Symbol.for('toolwright.ToolwrightError');
 
 /**
- * An error of the framework. `name` and `code` are those of the table in `docs/errors.md`.
+ * An error of the framework. `name` and `code` are those of the table in `docs/reference/errors.md`.
  *
  * @example
  * ```ts
@@ -85,7 +85,7 @@ const CODES = {
 export type ErrorName = keyof typeof CODES;
 
 /**
- * Every error of the framework. `docs/errors.md` shows the same
+ * Every error of the framework. `docs/reference/errors.md` shows the same
  * rows; a test compares the two.
  */
 export const ERROR_TABLE = {

@@ -215,7 +215,7 @@ export interface ChatHandler {
  * Chats of people with a model and tools, over HTTP; kept in `store`, or in `conversations` that are there. `POST` takes what `useChat` of the AI SDK
  * sends and answers with the turn as a stream; `GET …/{id}/stream` gives the rest of a turn, `DELETE` of the same
  * address ends it. Of a client's messages only its last words count, and answers to what is pending; a chat belongs
- * to whoever began it. `docs/chat.md` has the statuses.
+ * to whoever began it. `docs/guides/chat.md` has the statuses.
  *
  * @example
  * ```ts

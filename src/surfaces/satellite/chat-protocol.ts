@@ -35,7 +35,7 @@ export interface ChatError {
   readonly error: { readonly code: ChatErrorCode; readonly message: string };
 }
 
-/** What can go wrong with a request; the table is in `docs/satellite.md`. */
+/** What can go wrong with a request; the table is in `docs/guides/satellite.md`. */
 export type ChatErrorCode =
   | 'invalid_json'
   | 'invalid_request'

@@ -15,7 +15,7 @@ describe('toolwright', () => {
     const { out } = await runCommand(['--help'], ROOT);
     const names = [...out.matchAll(/^ {2}toolwright (\w+)/gm)].map(([, name = '']) => name);
     expect(names).toEqual(expect.arrayContaining(['call', 'dev', 'generate', 'init', 'list']));
-    const page = readText('docs/command-line.md');
+    const page = readText('docs/reference/command-line.md');
     for (const name of names) {
       expect(page).toMatch(new RegExp(`^\\| \`${name}\\b`, 'm'));
       const own = await runCommand([name, '--help'], ROOT);

@@ -72,7 +72,7 @@ class Tools {
   }
 }
 
-/** As in docs/nestjs.md. */
+/** As in docs/guides/nestjs.md. */
 @Controller('events')
 class EventsController {
   constructor(private readonly toolwright: ToolwrightService) {}

@@ -8,9 +8,9 @@ import { TestSchemas } from './test-schema.js';
 
 const PARTITIONED = 'runs, run_entries, fleet_messages, fleet_inbox, fleet_events';
 
-/** What docs/scaling.md says to do, in fewer partitions. */
+/** What docs/guides/scaling.md says to do, in fewer partitions. */
 function linesOfManual(schema: string): string {
-  const manual = readFileSync('docs/scaling.md', 'utf8');
+  const manual = readFileSync('docs/guides/scaling.md', 'utf8');
   const [, sql = ''] = /```sql\n(.*?)```/s.exec(manual) ?? [];
   return sql
     .replaceAll('toolwright.', `${schema}.`)
@@ -61,7 +61,7 @@ describePostgres('with PostgreSQL', (service) => {
   const cases = [...runs, ...conversations].filter((_case, index) => isLong || index % 5 === 0);
   for (const { title, run } of cases) test(title, run);
 
-  test('the tables that docs/scaling.md names are partitioned', async () => {
+  test('the tables that docs/guides/scaling.md names are partitioned', async () => {
     const { rows } = await schemas.pool.query(
       `SELECT relname AS name FROM pg_class WHERE relnamespace = '${schema}'::regnamespace AND relkind = 'p'`,
     );

@@ -9,7 +9,7 @@ describe.each(PROVIDERS)('$name', (provider) => {
 });
 
 test('the guide says of each thing that a provider may be without what it is', () => {
-  const guide = readFileSync('docs/testing.md', 'utf8');
+  const guide = readFileSync('docs/guides/testing.md', 'utf8');
   const named = guide.matchAll(/^\| ((?:`[a-z-]+`(?:, )?)+) +\|/gm);
   const names = Array.from(named, ([, cell = '']) => cell.replaceAll('`', '').split(', ')).flat();
   expect(CAPABILITIES.filter((name) => !names.includes(name))).toEqual([]);

@@ -261,7 +261,7 @@ export type AssistantHandler = (request: Request) => Promise<Response>;
  * `POST /v1/chat` takes a `ChatRequest` and gives a `ChatResponse`, or with `Accept: text/event-stream` events:
  * `text-delta`, then `response` or `error`. `GET /v1/chat/{conversation_id}` gives the last reply again. No tool
  * is ever executed here, and the model is asked once a request at most; it is the satellite that goes on.
- * Errors are a `ChatError` with a status; `docs/satellite.md` has the table.
+ * Errors are a `ChatError` with a status; `docs/guides/satellite.md` has the table.
  *
  * @throws InvalidOptionsError (521) where the options are wrong.
  *
