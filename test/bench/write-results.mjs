@@ -25,7 +25,8 @@ export function writeResults(values, tables) {
   const text = readFileSync(DOCS, 'utf8');
   const [before, rest] = text.split(BEGIN);
   const after = rest?.split(END)[1];
-  if (after === undefined) throw new Error(`docs/internals/benchmark.md lacks the markers ${BEGIN} and ${END}`);
+  if (after === undefined)
+    throw new Error(`docs/internals/benchmark.md lacks the markers ${BEGIN} and ${END}`);
   const results = [describeRun(values), ...tables, versions()].join('\n\n');
   writeFileSync(DOCS, `${before}${BEGIN}\n\n${results}\n\n${END}${after}`);
 }

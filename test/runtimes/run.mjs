@@ -37,7 +37,8 @@ if (process.argv.includes('--write')) {
   const all = [...lines, ...flowLines];
   const failed = all.filter((line) => !page.includes(line));
   console.log(`\n${all.length - failed.length} passed, ${failed.length} failed`);
-  if (failed.length > 0) console.log(`docs/guides/runtimes.md says something else than:\n${failed.join('\n')}`);
+  if (failed.length > 0)
+    console.log(`docs/guides/runtimes.md says something else than:\n${failed.join('\n')}`);
   process.exitCode = failed.length === 0 ? 0 : 1;
 }
 

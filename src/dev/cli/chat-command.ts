@@ -16,6 +16,9 @@ import {
 } from './open-module.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
+// Loaded together: as an entry of its own, it would make the bundler cut the root into more files.
+export { callCommand } from './call-command.js';
+
 const OPTIONS = {
   model: { type: 'string' },
   offline: { type: 'boolean' },

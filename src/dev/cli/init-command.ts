@@ -5,7 +5,6 @@ import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { generateCommand } from './generate-command.js';
 import { unifiedDiff } from './unified-diff.js';
 
 /** A plugin that a configuration in code is to have. */
@@ -189,6 +188,7 @@ function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
 
 /** A program that imports the file must find one. */
 async function generateFirst(tsconfig: string, environment: CommandEnvironment): Promise<void> {
+  const { generateCommand } = await import('./generate-command.js');
   let said = '';
   const error = (text: string) => {
     said += text;

@@ -54,7 +54,7 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
       '--yes': 'approves the call',
       '--json': 'prints the result as JSON',
     },
-    load: async () => (await import('./call-command.js')).callCommand,
+    load: async () => (await import('./chat-command.js')).callCommand,
   },
   dev: {
     usage: 'dev <module> [--port n] [the options of inspect]',

@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline/promises';
 import { resumeToolLoop, runToolLoop } from 'toolwright';
 import { chooseModel } from './model.js';
-import { createTools } from './tools.js';
+import { tools } from './tools.js';
 
 const question = process.argv.slice(2).join(' ') || 'Find the customer named "Ada".';
-const config = { ...(await chooseModel()), tools: createTools() };
+const config = { ...(await chooseModel()), tools };
 
 let run = await runToolLoop(config, [{ role: 'user', content: question }]);
 while (run.status === 'suspended') {

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTools } from './tools.js';
+import { tools } from './tools.js';
 
 test('finds a customer by a part of the name', async () => {
-  const { forLLM } = await createTools().execute('find_customer', { name: 'ada' });
+  const { forLLM } = await tools.execute('find_customer', { name: 'ada' });
   assert.deepEqual(JSON.parse(forLLM), [{ id: 'cus_1', name: 'Ada Lovelace', city: 'London' }]);
 });
 
 test('returns wrong arguments to the model with a reason', async () => {
-  const { isError, forLLM } = await createTools().execute('find_customer', { name: '' });
+  const { isError, forLLM } = await tools.execute('find_customer', { name: '' });
   assert.equal(isError, true);
   assert.match(forLLM, /name/);
 });
 
 test('describes the tools of the class by its types and comments', () => {
-  const refund = createTools().get('refund_order');
+  const refund = tools.get('refund_order');
   assert.equal(refund?.description, 'Refund an order');
   assert.deepEqual(refund?.parameters.properties?.reason?.enum, ['damaged', 'late', 'other']);
 });
