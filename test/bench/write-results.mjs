@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-const DOCS = join(import.meta.dirname, '..', '..', 'docs', 'benchmark.md');
+const DOCS = join(import.meta.dirname, '..', '..', 'docs', 'internals', 'benchmark.md');
 const BEGIN = '<!-- results: begin -->';
 const END = '<!-- results: end -->';
 

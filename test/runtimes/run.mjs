@@ -8,7 +8,7 @@ import { FLOW_ROWS, flowOutcome } from './flow-rows.mjs';
 import { prepare } from './prepare.mjs';
 import { ROWS } from './rows.mjs';
 
-const PAGE = new URL('../../docs/runtimes.md', import.meta.url);
+const PAGE = new URL('../../docs/guides/runtimes.md', import.meta.url);
 const TABLE = /(?<=<!-- rows -->\n)[\s\S]*(?=\n<!-- \/rows -->)/;
 const FLOW_TABLE = /(?<=<!-- flow rows -->\n)[\s\S]*(?=\n<!-- \/flow rows -->)/;
 
