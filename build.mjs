@@ -120,12 +120,20 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   // The command asks by itself.
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
-  await writeFile(file, withClassNames(text));
+  await writeFile(file, withClassNames(withDotsInFront(text)));
 }
 
 function fromFolder(folder, file) {
   const path = relative(folder, file).replaceAll('\\', '/');
   return path.startsWith('.') ? path : `./${path}`;
+}
+
+/**
+ * A line that ends with `object.` and goes on with `key instanceof Class`: TypeScript, with which ts-jest makes CommonJS,
+ * takes the key for the beginning of a new statement.
+ */
+function withDotsInFront(text) {
+  return text.replaceAll(/\.\n(?=[\w$]+ (?:instanceof|in|of)\b)/g, '\n.');
 }
 
 function withoutMap(text) {

@@ -1,8 +1,10 @@
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { Script } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { build } from 'esbuild';
+import ts from 'typescript-5.9';
 import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
 import { type Door, doors, publicNames } from '../structure/doors.js';
@@ -154,6 +156,18 @@ describe('what is loaded', () => {
     const read = (path: string) => readFileSync(join(installed.unpacked, path), 'utf8');
     expect(own.length).toBeGreaterThan(1);
     expect(own.filter((path) => /\bimport\.meta\b/.test(read(path)))).toEqual([]);
+  });
+
+  test('TypeScript makes valid CommonJS of every file, as ts-jest does', () => {
+    const compilerOptions = { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2023, allowJs: true };
+    const broken = filesOf(installed.unpacked)
+      .filter((path) => /^dist\/.+\.js$/.test(path) && !path.startsWith('dist/inspector/'))
+      .filter((path) => {
+        const code = readFileSync(join(installed.unpacked, path), 'utf8');
+        const { outputText } = ts.transpileModule(code, { compilerOptions, fileName: path });
+        return !code.includes('import.meta') && !parses(outputText);
+      });
+    expect(broken).toEqual([]);
   });
 
   test('what is loaded would be seen, imported or required', () => {
@@ -391,4 +405,13 @@ function packageOf(path: string): string {
     .split('/')
     .slice(0, path.startsWith('@') ? 2 : 1)
     .join('/');
+}
+
+function parses(code: string): boolean {
+  try {
+    new Script(code.replace(/^#!.*/, ''));
+    return true;
+  } catch {
+    return false;
+  }
 }
