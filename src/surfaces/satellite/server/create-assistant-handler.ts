@@ -4,10 +4,9 @@ import type {
   StoredConversation,
   StoredMessage,
 } from '../../../core/contract/conversation-store.js';
-import type { Message } from '../../../core/contract/llm-provider.js';
+import type { LLMResponse, Message } from '../../../core/contract/llm-provider.js';
 import { checkArguments, checkOptions } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS, unlessAborted } from '../../../core/kernel/async.js';
-import { withoutUndefined } from '../../../core/kernel/json.js';
 import { type NodeHandler, nodeListener } from '../../../core/kernel/node-http.js';
 import { FUNCTION, withMethods } from '../../../core/kernel/options.js';
 import { SafeLog } from '../../../run/call/log.js';
@@ -15,7 +14,7 @@ import { SentMessages } from '../../../run/loop/messages.js';
 import { askRecorded } from '../../../run/loop/request.js';
 import { isSameOwner, ownerOf } from '../../../run/loop/run-owner.js';
 import { parseToolRequest, type ToolRequest } from '../../../run/text/tool-call-parser.js';
-import { type ChatMessage, type ChatResponse, isConversationId } from '../chat-protocol.js';
+import { type ChatMessage, type ChatRequest, type ChatResponse, isConversationId } from '../chat-protocol.js';
 import { ASSISTANT_OPTIONS, type AssistantHandlerOptions } from './assistant-options.js';
 import {
   AssistantFault,
@@ -84,19 +83,14 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
     throw new AssistantFault('conversation_full', 'the conversation has too many messages; begin a new one');
   const gate = request.onText && new TextGate(request.onText);
   const reply = await ask({ ...request, gate }, messages, services);
-  const { content, reasoning, finishReason, toolCalls } = reply;
-  // Items of a reply with calls may refer to calls that will not be answered.
-  const providerItems = toolCalls.length === 0 ? reply.providerItems : undefined;
-  const turn = withoutUndefined({
+  const { content, finishReason } = reply;
+  const turn = {
     id: turnId,
     after: conversation?.turnId,
-    owner: request.owner,
-    messages: [
-      ...added,
-      withoutUndefined<StoredMessage>({ role: 'assistant', content, reasoning, providerItems }),
-    ],
+    ...(request.owner === undefined ? {} : { owner: request.owner }),
+    messages: [...added, storedReply(reply)],
     finishReason,
-  });
+  };
   if (!(await services.store.append(id, turn))) return overtaken(request, services);
   const response = toChatResponse(id, { ...turn, turnId });
   if (response.tool_request === undefined) await gate?.end(content);
@@ -110,6 +104,17 @@ function ownConversation(
 ): StoredConversation | undefined {
   if (conversation === undefined || isSameOwner(conversation.owner, owner)) return conversation;
   throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
+}
+
+/** Items of a reply with calls may refer to calls that will not be answered. */
+function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
+  const hasItems = providerItems !== undefined && toolCalls.length === 0;
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(hasItems ? { providerItems } : {}),
+  };
 }
 
 /** Another process was faster: with the same request, sent again, or with another one. */
@@ -222,7 +227,7 @@ function toChatResponse(id: string, conversation: StoredConversation): ChatRespo
     conversation_id: id,
     message: { role: 'assistant', content },
     finish_reason: conversation.finishReason,
-    tool_request: request,
+    ...(request === undefined ? {} : { tool_request: request }),
   };
 }
 
@@ -261,7 +266,7 @@ export type AssistantHandler = (request: Request) => Promise<Response>;
  * `POST /v1/chat` takes a `ChatRequest` and gives a `ChatResponse`, or with `Accept: text/event-stream` events:
  * `text-delta`, then `response` or `error`. `GET /v1/chat/{conversation_id}` gives the last reply again. No tool
  * is ever executed here, and the model is asked once a request at most; it is the satellite that goes on.
- * Errors are a `ChatError` with a status; `docs/guides/satellite.md` has the table.
+ * Errors are a `ChatError` with a status; `docs/satellite.md` has the table.
  *
  * @throws InvalidOptionsError (521) where the options are wrong.
  *
@@ -366,16 +371,7 @@ class ChatService {
   async post(request: Request): Promise<Response> {
     const { maxBodyBytes = 2 ** 20, heartbeatMs = 15_000 } = this.#options;
     const body = readAssistantRequest(await readBody(request, maxBodyBytes));
-    const { systemPrompt } = this.#options;
-    const turn = {
-      conversationId: body.conversation_id ?? randomUUID(),
-      messages: body.messages,
-      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
-      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
-      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
-      owner: await this.#ownerOf(request),
-      signal: request.signal,
-    };
+    const turn = await this.#turnRequest(request, body);
     const isStream = /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.get('accept') ?? '');
     if (!isStream) return jsonReply(await this.#take(turn));
     return eventStreamResponse(
@@ -409,6 +405,19 @@ class ChatService {
     if (signal.aborted) return new AssistantFault('internal_error', 'the client went away');
     this.log.error('Request failed', { error: thrown });
     return new AssistantFault('internal_error', 'something went wrong here');
+  }
+
+  async #turnRequest(request: Request, body: ChatRequest): Promise<TurnRequest> {
+    const { systemPrompt } = this.#options;
+    return {
+      conversationId: body.conversation_id ?? randomUUID(),
+      messages: body.messages,
+      turnId: turnIdOf(request.headers.get('idempotency-key'), 'Idempotency-Key'),
+      after: turnIdOf(request.headers.get('if-match')?.replace(/^"(.*)"$/, '$1'), 'If-Match'),
+      systemPrompt: typeof systemPrompt === 'function' ? await systemPrompt(request) : systemPrompt,
+      owner: await this.#ownerOf(request),
+      signal: request.signal,
+    };
   }
 
   async #ownerOf(request: Request): Promise<unknown> {
@@ -469,7 +478,7 @@ interface EventStreamOptions {
 }
 
 /** Bytes that wait for a slow reader; its work waits for the rest. */
-const MAX_WAITING = 64 * 1024;
+const MOST_WAITING = 64 * 1024;
 
 const SILENT_HEARTBEATS = 4;
 
@@ -481,31 +490,52 @@ function eventStreamResponse(
   work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
   { heartbeatMs, signal }: EventStreamOptions,
 ): Response {
-  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING });
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>({}, strategy);
-  const writer = writable.getWriter();
-  const gone = new AbortController();
-  writer.closed.catch((reason) => gone.abort(reason));
   const encoder = new TextEncoder();
-  const write = (text: string): void => void writer.write(encoder.encode(text)).catch(() => {});
-  const giveUp = (): void => void writer.abort(new Error('the client does not read its events'));
+  const gone = new AbortController();
+  let controller: ReadableStreamDefaultController<Uint8Array>;
+  let heartbeat: NodeJS.Timeout | undefined;
+  /** The work waits until the client reads on. */
+  let reading: PromiseWithResolvers<void> | undefined;
+  const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
+  const write = (text: string): void => {
+    if (!gone.signal.aborted) controller.enqueue(encoder.encode(text));
+  };
+  const resume = (): void => {
+    reading?.resolve();
+    reading = undefined;
+  };
+  const leave = (reason: unknown): void => {
+    clearInterval(heartbeat);
+    gone.abort(reason);
+    resume();
+  };
+  const giveUp = (): void => {
+    const reason = new Error('the client does not read its events');
+    controller.error(reason);
+    leave(reason);
+  };
   const send: SendEvent = async (event, data, id) => {
     const name = id === undefined ? '' : `id: ${id}\n`;
     write(`event: ${event}\n${name}data: ${JSON.stringify(data)}\n\n`);
+    if (!isFull()) return;
+    reading ??= Promise.withResolvers<void>();
     const timer = setTimeout(giveUp, Math.min(heartbeatMs * SILENT_HEARTBEATS, MAX_TIMER_MS)).unref();
-    await writer.ready.catch(() => {});
+    await reading.promise;
     clearTimeout(timer);
   };
-  const beat = (): void => {
-    // A reader that does not read needs no heartbeat, and it would wait with the rest.
-    if ((writer.desiredSize ?? 0) > 0) write(': still there\n\n');
+  // Who does not read needs no sign of life, and it would wait with the rest.
+  const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
+  const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
+    controller = opened;
+    heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
+    void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
+      clearInterval(heartbeat);
+      if (!gone.signal.aborted) controller.close();
+    });
   };
-  const heartbeat = setInterval(beat, Math.min(heartbeatMs, MAX_TIMER_MS));
-  void work(send, AbortSignal.any([signal, gone.signal])).finally(() => {
-    clearInterval(heartbeat);
-    writer.close().catch(() => {});
-  });
-  return new Response(readable, { headers: EVENT_STREAM });
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MOST_WAITING });
+  const body = new ReadableStream<Uint8Array>({ start, pull: resume, cancel: leave }, strategy);
+  return new Response(body, { headers: EVENT_STREAM });
 }
 
 /** No proxy is to collect the events before it hands them on. */
