@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Client, InMemoryTransport } from '@modelcontextprotocol/client';
-import { agentTool, defineTool, ToolRegistry } from 'toolwright';
+import { agentTool, defineTool, type ToolContext, ToolRegistry } from 'toolwright';
 import { createMcpServer, type McpServerOptions } from 'toolwright/mcp';
 import { connectClient, ERAS, type Listening, listen } from './mcp-connections.js';
 import { HEADERS, INITIALIZE } from './raw-requests.js';
@@ -31,6 +31,16 @@ const registry = new ToolRegistry().register(
         onUpdate?.(say('begun'));
         isRunning.resolve();
         signal?.addEventListener('abort', () => void wait(50).then(() => resolve(say('half done'))));
+      }),
+  }),
+  agentTool({
+    ...{ name: 'leave_stream', label: 'Leave', description: 'Sends its client away' },
+    parameters: NOTHING,
+    execute: (_id, _args, signal, _onUpdate, context) =>
+      new Promise((resolve) => {
+        (context as ToolContext).data.mcp?.closeStream?.();
+        isRunning.resolve();
+        signal?.addEventListener('abort', () => resolve(say('half done')));
       }),
   }),
   agentTool({
@@ -130,6 +140,16 @@ describe.each(MODES)('over HTTP, to a client of %s', (_mode, options, era) => {
     await closing;
     await answer;
   });
+});
+
+test('a client that was sent away gets the answer when it comes back', async () => {
+  listening = await listen(registry);
+  const client = await connectClient(listening.url);
+  clients.push(client);
+  const answer = client.callTool({ name: 'leave_stream' });
+  await isRunning.promise;
+  await listening.close();
+  expect(await answer).toMatchObject({ content: [{ text: 'half done' }] });
 });
 
 test('a call that waits for its user is answered, too', async () => {

@@ -81,6 +81,11 @@ class HttpSessions {
     return session.handle(request, options);
   }
 
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(Array.from(this.#sessions.values(), (session) => session.close()));
@@ -146,8 +151,11 @@ interface HttpSessionParts extends Pick<Required<McpSessionOptions>, 'idleMs' | 
   readonly onEnd: (id: string | undefined) => void;
 }
 
-/** How soon a client whose stream was ended comes back. */
+/** How soon a client whose stream was ended comes back, and how long it is expected to. */
 const RETRY_MS = 500;
+const RETURN_MS = 2 * RETRY_MS;
+/** The SDK begins the ids of events that belong to no call with this. */
+const STANDALONE = '_GET_stream';
 
 /** Node sends no headers before there is a body; a client would wait for its stream until something happens. */
 const COMMENT = new TextEncoder().encode(': open\n\n');
@@ -161,6 +169,13 @@ class HttpSession {
   #open = 0;
   #isOver = false;
   #silentSince = performance.now();
+  /** Requests whose stream has ended, with their answer or without. */
+  readonly #streamless = new WeakSet<Request>();
+  /** Streams of clients that came back for an answer. */
+  readonly #returned = new Pending<Request>();
+  /** When an answer was sent last that no stream took. */
+  #missedAt: number | undefined;
+  #collected: PromiseWithResolvers<void> | undefined;
 
   constructor(parts: HttpSessionParts) {
     this.principal = parts.principal;
@@ -188,13 +203,36 @@ class HttpSession {
   }
 
   connect(): Promise<void> {
-    return this.#parts.server.connect(this.#transport);
+    const { server } = this.#parts;
+    server.open.watch(this.#transport, {
+      onAnswer: (request) => {
+        if (this.#streamless.has(request) && this.#returned.count === 0) this.#missedAt = performance.now();
+      },
+    });
+    return server.connect(this.#transport);
+  }
+
+  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  async collected(): Promise<void> {
+    if (this.#missedAt === undefined || performance.now() - this.#missedAt > RETURN_MS) return;
+    this.#collected ??= Promise.withResolvers();
+    await this.#collected.promise;
   }
 
   async handle(request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     this.#open += 1;
     clearTimeout(this.#idle);
-    const onEnd = (): void => this.#rest();
+    const isComingBack = isReturn(request);
+    if (isComingBack) this.#returned.begin(request);
+    const onEnd = (): void => {
+      this.#streamless.add(request);
+      if (isComingBack) {
+        this.#returned.end(request);
+        this.#missedAt = undefined;
+        this.#collected?.resolve();
+      }
+      this.#rest();
+    };
     try {
       const response = await this.#transport.handleRequest(request, options);
       if (this.#transport.sessionId === undefined) await this.close();
@@ -221,6 +259,12 @@ class HttpSession {
     // A process does not stay for a client that may come back.
     this.#idle.unref();
   }
+}
+
+/** Whether a client comes back for an answer that its stream did not bring. */
+function isReturn({ method, headers }: Request): boolean {
+  const id = headers.get('last-event-id');
+  return method === 'GET' && id !== null && !id.startsWith(STANDALONE);
 }
 
 interface LoggedEvent {
@@ -318,6 +362,8 @@ class RegistryServer implements McpToolServer {
   readonly #deliveries: Deliveries;
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
+  /** Not even clients that come back for an answer are served any more. */
+  #isOver = false;
   #isNotifying = false;
   #node: Promise<McpToolServer['node']> | undefined;
 
@@ -351,7 +397,7 @@ class RegistryServer implements McpToolServer {
   }
 
   readonly fetch = async (request: Request, info: McpRequestInfo = {}): Promise<Response> => {
-    if (this.#closing !== undefined) return refuseClosed();
+    if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
     this.#requests.begin(request);
     try {
       return this.#guard(request) ?? (await this.#serve(request, info));
@@ -430,15 +476,19 @@ class RegistryServer implements McpToolServer {
   }
 
   /**
-   * No answer is lost: the calls that run are aborted and answered, and then everything that was written is read, all
-   * of it within the one closing time.
+   * No answer is lost: the calls that run are aborted and answered, clients whose stream was ended may come back for
+   * what they missed, and then everything that was written is read, all of it within the one closing time.
    */
   async #close(): Promise<void> {
     this.#unfollow();
     const connections = Array.from(this.#connections, (connection) => connection.close());
     await inClosingTime(
       () => this.#endRequests(),
-      () => Promise.all([this.#modern.close(), this.#sessions.close()]),
+      () => this.#sessions.collected(),
+      async () => {
+        this.#isOver = true;
+        await Promise.all([this.#modern.close(), this.#sessions.close()]);
+      },
       () => this.#deliveries.none(),
     );
     await Promise.all(connections);
@@ -454,6 +504,7 @@ class RegistryServer implements McpToolServer {
   async #serve(request: Request, info: McpRequestInfo): Promise<Response> {
     const isSession =
       this.#options.sessions !== false && (await isLegacyRequest(request, info.parsedBody, this.#bodyLimit));
+    if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });

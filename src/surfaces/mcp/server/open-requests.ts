@@ -9,6 +9,13 @@ import type {
 
 import { onAbort } from '../../../core/kernel/async.js';
 
+interface WatchOptions {
+  /** Requests that come during the closing are ignored. */
+  readonly dropsLate?: boolean;
+  /** Called after an answer was sent, with the HTTP request that it answers. */
+  readonly onAnswer?: (request: Request) => void;
+}
+
 interface OpenCall {
   readonly signal: AbortSignal;
   end(): void;
@@ -27,6 +34,8 @@ export class OpenRequests {
   readonly #all: Set<OpenRequests>;
   /** What the client asked. */
   readonly #received = new Pending<RequestId>();
+  /** The HTTP requests that brought it. */
+  readonly #http = new Map<RequestId, Request>();
   /** Questions to the client. */
   readonly #asked = new Set<RequestId>();
   /** The calls that run. */
@@ -42,8 +51,8 @@ export class OpenRequests {
     return this.#received.count;
   }
 
-  /** Watches a transport that is not started yet, once. `dropsLate`: requests that come during the closing are ignored. */
-  watch(transport: Transport, { dropsLate = false } = {}): void {
+  /** Watches a transport that is not started yet, once. */
+  watch(transport: Transport, { dropsLate = false, onAnswer }: WatchOptions = {}): void {
     if (this.#transport !== undefined) return;
     this.#transport = transport;
     this.#all.add(this);
@@ -57,15 +66,17 @@ export class OpenRequests {
         else if (isRequest(message)) {
           // Of two requests with one id, the SDK answers the later one.
           if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
+          if (extra?.request !== undefined) this.#http.set(message.id, extra.request);
         }
         // A cancelled request gets no answer.
         else if ('method' in message && message.method === 'notifications/cancelled')
-          this.#received.end(message.params?.requestId as RequestId);
+          this.#end(message.params?.requestId as RequestId);
         onmessage?.(message, extra);
       };
       transport.onclose = () => {
         this.#all.delete(this);
         this.#received.endAll();
+        this.#http.clear();
         onclose?.();
       };
       return start.call(transport);
@@ -81,9 +92,18 @@ export class OpenRequests {
       try {
         await send.call(transport, message, options);
       } finally {
-        if (isAnswer(message)) this.#received.end(message.id);
+        if (isAnswer(message)) {
+          const request = this.#http.get(message.id);
+          if (request !== undefined) onAnswer?.(request);
+          this.#end(message.id);
+        }
       }
     };
+  }
+
+  #end(id: RequestId): void {
+    this.#http.delete(id);
+    this.#received.end(id);
   }
 
   /** A call whose signal is aborted with the given one, and when the connection is closed. */
