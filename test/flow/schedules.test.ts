@@ -202,6 +202,26 @@ describe('Conversations', () => {
     await conversations.close();
   });
 
+  test('enter the others also where more fail than one look tries', async () => {
+    const { clock, store, conversations } = setUp({ config: { provider: echo, model: 'm' } });
+    const enter = store.conversations.enter.bind(store.conversations);
+    const failed = new Set<string>();
+    Object.defineProperty(store.conversations, 'enter', {
+      value: (entry: Parameters<typeof enter>[0]) => {
+        if (entry.conversationId !== 'broken') return enter(entry);
+        failed.add(entry.key);
+        throw new Error('disk full');
+      },
+    });
+    for (let index = 0; index < 1_100; index += 1)
+      store.schedules.addSchedule(scheduleAt(NOW + 1, { id: `b${index}`, conversationId: 'broken' }));
+    clock.now += MINUTE;
+    await until(() => failed.size === 1_100);
+    store.schedules.addSchedule(scheduleAt(NOW + 2, { id: 'fine' }));
+    await until(async () => (await turnsOf(store, 'c')) === 1);
+    await conversations.close();
+  });
+
   test('end a schedule whose time does not come again, and say so', async () => {
     const warnings: string[] = [];
     const logger: Logger = { debug() {}, info() {}, warn: (text) => void warnings.push(text), error() {} };

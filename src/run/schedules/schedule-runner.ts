@@ -30,6 +30,8 @@ interface ScheduleRunnerParts {
  */
 export class ScheduleRunner {
   readonly #parts: ScheduleRunnerParts;
+  /** Schedules that are due and failed, those that were tried longest ago first: they keep no others waiting. */
+  readonly #failed = new Set<string>();
   /** Looks no more, and resolves when what is being entered is stored. */
   readonly close: () => Promise<void>;
 
@@ -49,20 +51,34 @@ export class ScheduleRunner {
   /** Enters all that is due, and returns the milliseconds until something else is. */
   async #enterDue(signal: AbortSignal): Promise<number> {
     const { schedules } = this.#parts;
-    // What failed stays due until the next look, and must not keep others waiting.
-    const failed = new Set<string>();
-    while (failed.size < MOST_FAILURES && !signal.aborted) {
+    for (let failures = 0; failures < MOST_FAILURES && !signal.aborted; ) {
       const {
         now,
         due,
         nextAt = Number.POSITIVE_INFINITY,
-      } = await schedules.dueSchedules(PAGE + failed.size);
-      const page = due.filter((schedule) => !failed.has(timeOf(schedule))).slice(0, PAGE);
-      if (page.length === 0) return nextAt > now ? nextAt - now : Number.POSITIVE_INFINITY;
-      const entered = await Promise.all(page.map((schedule) => this.#enter(schedule, now)));
-      for (const [index, schedule] of page.entries()) if (!entered[index]) failed.add(timeOf(schedule));
+      } = await schedules.dueSchedules(PAGE + this.#failed.size);
+      const others = due.filter((schedule) => !this.#failed.has(timeOf(schedule))).slice(0, PAGE);
+      failures += await this.#enterAll(others.length > 0 ? others : this.#takeFailed(due), now);
+      if (others.length === 0) return nextAt > now ? nextAt - now : Number.POSITIVE_INFINITY;
     }
     return Number.POSITIVE_INFINITY;
+  }
+
+  /** A page of those that failed before and are still due. */
+  #takeFailed(due: readonly Schedule[]): readonly Schedule[] {
+    const known = new Map(due.map((schedule) => [timeOf(schedule), schedule]));
+    for (const time of this.#failed) if (!known.has(time)) this.#failed.delete(time);
+    const page = [...this.#failed].slice(0, PAGE).flatMap((time) => known.get(time) ?? []);
+    for (const schedule of page) this.#failed.delete(timeOf(schedule));
+    return page;
+  }
+
+  /** Returns how many of them failed. */
+  async #enterAll(page: readonly Schedule[], now: number): Promise<number> {
+    const entered = await Promise.all(page.map((schedule) => this.#enter(schedule, now)));
+    const failed = page.filter((_, index) => !entered[index]);
+    for (const schedule of failed) this.#failed.add(timeOf(schedule));
+    return failed.length;
   }
 
   /** False where it failed; it is due until it did not. */
