@@ -30,8 +30,8 @@ function release() {
     return;
   }
   if (run('git', ['status', '--porcelain']) !== '') throw new Error('there are uncommitted changes');
-  run('npm', ['version', version, '--no-git-tag-version']);
-  run('npm', ['version', version, '--no-git-tag-version', '--prefix', 'create']);
+  for (const folder of ['.', 'create'])
+    run('npm', ['version', version, '--no-git-tag-version', '--allow-same-version', '--prefix', folder]);
   for (const template of readdirSync('create/templates')) setDependency(template);
   writeFileSync('CHANGELOG.md', changelog);
   run('git', ['commit', '--all', '--message', `Version ${version}`]);
@@ -47,8 +47,9 @@ function checkVersion(current) {
     throw new Error(`${version} is older than ${current}`);
 }
 
-/** The changelog with the changes since the last release under this version. */
+/** The changelog with the changes since the last release under this version; a tagged commit has it already. */
 function datedChangelog(text) {
+  if (text.includes(`\n## ${version} (`)) return text;
   const [, changes] = /^## Unreleased\n([\s\S]*?)(?=^## |(?![\s\S]))/m.exec(text) ?? [];
   if (!changes?.trim()) throw new Error('CHANGELOG.md has nothing under "Unreleased"');
   const today = new Date().toISOString().slice(0, 10);
