@@ -26,9 +26,9 @@ export const callCommand: Command = {
         throw new UserFault(`there is no tool '${tool}'; there are ${tools.list().join(', ')}`);
       const call = { id: 'call_1', name: tool, arguments: written };
       const replies = [{ content: '', toolCalls: [call], finishReason: 'tool_calls' as const }];
-      // Stands for the model of a run: makes the call, and writes nothing about its result.
+      // Stands for the model of a run: makes the call, and then ends the run.
       const provider: LLMProvider = {
-        chat: async () => replies.shift() ?? { content: '', toolCalls: [], finishReason: 'stop' },
+        chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
       };
       const scope = await scopeOfModule(module, data);
       const conversation = new Conversation({ provider, model: 'command line', tools, scope });

@@ -51,17 +51,18 @@ async function modelOf(
   module: OpenModule,
   { offline, model: named }: ChatOptions,
 ): Promise<Pick<ConversationConfig, 'provider' | 'model' | 'systemPrompt'>> {
-  const { provider, model = named, systemPrompt } = settingsOfModule(module);
+  const { provider, model, systemPrompt } = settingsOfModule(module);
+  const asked = named ?? model;
   if (offline) {
     const { OfflineProvider } = await import('../../models/offline/offline-provider.js');
     return { provider: new OfflineProvider(), model: 'offline', systemPrompt };
   }
-  if (provider === undefined || model === undefined)
+  if (provider === undefined || asked === undefined)
     throw new UserFault(
       `${name} exports no provider and model: export const config = { provider, model, tools }, or --offline`,
       1,
     );
-  return { provider, model: named ?? model, systemPrompt };
+  return { provider, model: asked, systemPrompt };
 }
 
 interface ChatParts {

@@ -41,16 +41,20 @@ export function generateFlags({ project, out, importEnding, strict }: GeneratePr
 }
 
 /**
- * Does what `toolwright generate` does, in this process, and gives its warnings.
+ * Does what `toolwright generate` does, in this process, and returns its warnings. `out` receives what it has written.
  *
  * @throws Error with what the command would complain of.
  */
-export async function generateProject(options: GenerateProjectOptions, folder: string): Promise<string> {
+export async function generateProject(
+  options: GenerateProjectOptions,
+  folder: string,
+  out: (text: string) => void = () => {},
+): Promise<string> {
   const { generateCommand } = await import('./generate-command.js');
   let said = '';
   const environment = {
     folder,
-    out: () => {},
+    out,
     error: (text: string) => {
       said += text;
     },

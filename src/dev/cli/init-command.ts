@@ -5,6 +5,7 @@ import { type Expression, type Property, parseExpressionAt } from 'acorn';
 import { errorMessage } from '../../core/kernel/error-message.js';
 import { loadCompiler } from '../typegen/compiler/load-compiler.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
+import { generateProject } from './generate-project.js';
 import { unifiedDiff } from './unified-diff.js';
 
 /** A plugin that a configuration in code is to have. */
@@ -187,20 +188,13 @@ function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
 }
 
 /** A program that imports the file must find one. */
-async function generateFirst(tsconfig: string, environment: CommandEnvironment): Promise<void> {
-  const { generateCommand } = await import('./generate-command.js');
-  let said = '';
-  const error = (text: string) => {
-    said += text;
-  };
+async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
   try {
-    const exitCode = await generateCommand.run(['--project', tsconfig], { ...environment, error });
-    if (exitCode === 0) return environment.error(said);
+    const warnings = await generateProject({ project: tsconfig }, folder, out);
+    if (warnings !== '') error(`${warnings}\n`);
   } catch (fault) {
-    if (!(fault instanceof UserFault)) throw fault;
-    said = fault.message;
+    out(`\nNothing is generated yet: ${(fault as Error).message.replace(/^toolwright: /, '')}\n`);
   }
-  environment.out(`\nNothing is generated yet: ${said.trim().replace(/^toolwright: /, '')}\n`);
 }
 
 /** A file of the project, before and after. */

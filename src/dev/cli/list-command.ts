@@ -30,6 +30,7 @@ export const listCommand: Command = {
     const [name, second] = positionals;
     if (name === undefined || second !== undefined)
       throw new UserFault('list takes one module: toolwright list dist/main.js');
+    if (values.strict && values.schema) throw new UserFault('--strict and --schema: write one of them');
     return withModule(name, environment, (module) => {
       if (values.schema) {
         const schemas = requiredRegistry(name, module).getDefinitions();

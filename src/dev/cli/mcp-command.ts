@@ -1,10 +1,10 @@
 import { basename } from 'node:path';
 import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
-import { InvalidOptionsError, ToolDeclarationError } from '../../core/errors/author-fault.js';
+import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
-import { type Command, type CommandEnvironment, UserFault } from './command.js';
-import { NO_TOOLS, type OpenModule, openModule, registryOfModule } from './open-module.js';
+import { type Command, UserFault } from './command.js';
+import { requiredRegistry, withModule } from './open-module.js';
 import { packageManifest } from './package-manifest.js';
 
 interface McpOptions {
@@ -23,23 +23,22 @@ export const mcpCommand: Command = {
     const options = readOptions(args);
     const output = keepStandardOutput();
     const { createMcpServer } = await loadBridge();
-    const opened = await openTools(options, environment);
-    if (opened === undefined) return 1;
-    const { registry } = opened;
-    const mcp = createMcpServer(registry, {
-      name: options.name,
-      version: packageManifest().version,
-      onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
+    return withModule(options.module, environment, async (module) => {
+      const registry = visibleTools(requiredRegistry(options.module, module), options);
+      const mcp = createMcpServer(registry, {
+        name: options.name,
+        version: packageManifest().version,
+        onError: (error) => environment.error(`toolwright: ${String(error)}\n`),
+      });
+      const connection = mcp.stdio({ output });
+      environment.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
+      const end = () => void connection.close();
+      environment.signal?.addEventListener('abort', end);
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
+      await connection.closed;
+      await mcp.close();
+      return 0;
     });
-    const connection = mcp.stdio({ output });
-    environment.error(`toolwright: ${registry.count()} tools of ${options.module} over stdio\n`);
-    const end = () => void connection.close();
-    environment.signal?.addEventListener('abort', end);
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
-    await connection.closed;
-    await mcp.close();
-    await opened.close();
-    return 0;
   },
 };
 
@@ -88,40 +87,14 @@ async function loadBridge() {
   }
 }
 
-/** A tool whose name was mistyped under `--deny` would be served. */
-function checkPatterns(registry: ToolRegistry, patterns: Pick<McpOptions, 'allow' | 'deny'>): void {
-  const unmet = Object.entries(patterns).flatMap(([option, names = []]) =>
+/** A pattern that matches no tool is refused: a tool whose name was mistyped under `--deny` would be served. */
+function visibleTools(registry: ToolRegistry, { allow, deny }: McpOptions): ToolRegistry {
+  const unmet = Object.entries({ allow, deny }).flatMap(([option, names = []]) =>
     names
       .filter((name) => registry.view({ allow: [name] }).count() === 0)
       .map((name) => `--${option} '${name}'`),
   );
-  if (unmet.length === 0) return;
+  if (unmet.length === 0) return registry.view(withoutUndefined({ allow, deny }));
   const verb = unmet.length === 1 ? 'matches' : 'match';
   throw new UserFault(`${unmet.join(' and ')} ${verb} no tool; there are ${registry.list().join(', ')}`);
-}
-
-/** The tools that are served, and the end of what was started for them. */
-interface OpenTools extends Pick<OpenModule, 'close'> {
-  readonly registry: ToolRegistry;
-}
-
-async function openTools(
-  options: McpOptions,
-  environment: CommandEnvironment,
-): Promise<OpenTools | undefined> {
-  try {
-    const { exports, close } = await openModule(options.module, environment.folder);
-    return { registry: filteredRegistry(exports, options), close };
-  } catch (fault) {
-    if (!(fault instanceof ToolDeclarationError || fault instanceof InvalidOptionsError)) throw fault;
-    environment.error(`${fault.message}\n`);
-    return undefined;
-  }
-}
-
-function filteredRegistry(exports: OpenModule['exports'], { module, allow, deny }: McpOptions): ToolRegistry {
-  const registry = registryOfModule(exports);
-  if (registry === undefined) throw new UserFault(`${module} exports ${NO_TOOLS}`, 1);
-  checkPatterns(registry, { allow, deny });
-  return registry.view({ ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) });
 }

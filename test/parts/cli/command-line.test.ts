@@ -29,6 +29,7 @@ describe('toolwright', () => {
     [['constructor'], "there is no command 'constructor'"],
     [['--nothing'], "Unknown option '--nothing': toolwright --help"],
     [['generate', '--nothing'], "Unknown option '--nothing': toolwright generate [--project"],
+    [['list', 'x.js', '--strict', '--schema'], 'write one of them'],
     [['list', '--nothing'], "Unknown option '--nothing': toolwright list <module>"],
     [['generate', 'positional'], 'positional'],
     [['generate', '--check', '--watch'], 'one of them'],

@@ -30,6 +30,7 @@ test('commands load TypeScript by the tsx of the project', () => {
   expect(runNode([MAIN, 'call', 'tools.ts', 'first'], project)).toMatchObject({
     exitCode: 0,
     stdout: 'yes\n',
+    stderr: '',
   });
   const { stdout } = runNode([MAIN, 'list', 'tools.ts', '--schema'], project);
   expect(JSON.parse(stdout)).toMatchObject([{ type: 'function', function: { name: 'first' } }]);
