@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Those who listen to a signal; for all of them, the signal has one listener. */
 class Audience {
@@ -87,8 +87,7 @@ export function repeat(
   const { signal } = closing;
   const running = (async () => {
     for (let wait = firstMs; !signal.aborted; ) {
-      if (wait > 0)
-        await setTimeout(Math.min(wait, MAX_TIMER_MS), undefined, { signal, ref }).catch(() => {});
+      if (wait > 0) await delay(Math.min(wait, MAX_TIMER_MS), undefined, { signal, ref }).catch(() => {});
       if (!signal.aborted) wait = await work(signal);
     }
   })();
@@ -144,7 +143,7 @@ export async function withinLimits<Value>(
   const late = Promise.withResolvers<never>();
   const expire = (): void =>
     late.reject(new DOMException(`There was no answer within ${timeoutMs} ms`, 'TimeoutError'));
-  const timer = isLimited ? globalThis.setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined;
+  const timer = isLimited ? setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined;
   try {
     const answer = signal === undefined ? work : unlessAborted(work, signal);
     return await (timer === undefined ? answer : Promise.race([answer, late.promise]));

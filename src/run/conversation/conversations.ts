@@ -388,7 +388,7 @@ export class Conversations {
         await lease.release(seen);
       }
     } catch (error) {
-      const what = 'A conversation could not be gone on with';
+      const what = 'A conversation could not be continued';
       logFailure(this.#options.logger, { what, error, at: { conversationId } });
     }
   }

@@ -20,7 +20,7 @@ export class RunRecovery {
     const onResult: RecoverOptions['onResult'] = (run) => {
       if (!('error' in run)) return;
       const { runId, error } = run;
-      logFailure(logger, { what: 'A run could not be gone on with', error, at: { runId } });
+      logFailure(logger, { what: 'A run could not be continued', error, at: { runId } });
     };
     this.close = repeat(async (signal) => {
       try {

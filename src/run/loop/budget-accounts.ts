@@ -85,7 +85,7 @@ export function tooSmall(need: RequestNeed, limit: number): BudgetFault {
 /** A budget that several runs share, and nothing that keeps it. */
 export const MISSING_LEDGER: BudgetFault = {
   option: 'budget.store',
-  problem: 'a budget of a conversation or a key is kept in a store, and there is none',
+  problem: 'a budget of a conversation or a key is stored, and no store is set',
   fix: "budget: { conversation: { cost: 5 }, store: new SqliteRunStore({ path: 'runs.sqlite' }) }",
 };
 

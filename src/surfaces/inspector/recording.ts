@@ -200,7 +200,7 @@ export class Recordings {
     const names = await readdir(this.#folder).catch(() => []);
     for (const name of names.filter((name) => name.endsWith('.json'))) {
       const text = await readFile(join(this.#folder, name), 'utf8');
-      // Another file in the folder is none of ours.
+      // Another file in the folder is no recording.
       const value = parsedJson(text);
       const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
       const recording = isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;

@@ -235,16 +235,8 @@ function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] 
   if (store !== undefined) return [];
   const needs = [
     [worker === true, 'worker', 'a worker needs the store in which conversations, jobs and runs are kept'],
-    [
-      checkpoint !== 'suspend',
-      'checkpoint',
-      'checkpoint keeps the steps of runs in a store, and there is none',
-    ],
-    [
-      leaseMs !== undefined,
-      'leaseMs',
-      'leaseMs is of runs and conversations that a store keeps, and there is none',
-    ],
+    [checkpoint !== 'suspend', 'checkpoint', 'checkpoint stores the steps of runs, and no store is set'],
+    [leaseMs !== undefined, 'leaseMs', 'leaseMs is for stored runs and conversations, and no store is set'],
   ] as const;
   const fix = "store: new SqliteRunStore({ path: 'runs.sqlite' })";
   return needs.flatMap(([isSet, option, problem]) =>

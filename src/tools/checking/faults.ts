@@ -189,7 +189,7 @@ const MAX_FAULTS = 50;
 const MAX_LINE = 400;
 
 /** Stands in a list for each fault that is only counted. */
-const UNREPORTED: ArgumentFault = { path: '', message: 'one of more faults than are told' };
+const UNREPORTED: ArgumentFault = { path: '', message: 'a further fault, which is only counted' };
 
 /** The lines of the faults, for texts that have a first line of their own. */
 export function listFaults(faults: readonly ArgumentFault[]): readonly string[] {

@@ -347,7 +347,7 @@ describe('createAgent: mistakes', () => {
       createAgent({ provider: provider(), model: 'm', ...options } as never);
     const unpriced = "createAgent: budget.prices: there is no price for the model 'm'";
     const unkept =
-      'createAgent: budget.store: a budget of a conversation or a key is kept in a store, and there is none';
+      'createAgent: budget.store: a budget of a conversation or a key is stored, and no store is set';
     expect(await faultsOf(made({ budget: { cost: 1 }, toolboxes: ['fils'] }))).toEqual([
       unpriced,
       expect.stringContaining("there is no toolbox 'fils'"),

@@ -44,8 +44,8 @@ const OPTIONS: readonly [string, unknown, string][] = [
   ['a signal', { signal: new AbortController().signal }, 'signal in the options of a run'],
   ['a config, as a run has it', { config: { modle: 'm' } }, 'forRoot({ provider, model })'],
   ['no options', null, 'its options are null'],
-  ['steps that no store keeps', { checkpoint: 'step' }, 'checkpoint keeps the steps of runs in a store'],
-  ['a lease of nothing', { leaseMs: 10_000 }, 'leaseMs is of runs and conversations that a store keeps'],
+  ['steps that no store keeps', { checkpoint: 'step' }, 'checkpoint stores the steps of runs'],
+  ['a lease of nothing', { leaseMs: 10_000 }, 'leaseMs is for stored runs and conversations'],
 ];
 
 test.each(OPTIONS)('ToolwrightModule.forRoot refuses %s', async (_, options, sentence) => {
