@@ -13,5 +13,6 @@ export { Args } from './args.js';
 export { Context } from './context.js';
 export { describeClass } from './describe-class.js';
 export { Param } from './param.js';
+export { Public } from './public.js';
 export { Tool } from './tool.js';
 export { Toolset } from './toolset.js';

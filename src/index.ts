@@ -5,6 +5,7 @@ export { Args } from '../decorators/args.js';
 export { Context } from '../decorators/context.js';
 export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
+export { Public } from '../decorators/public.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
 export type {

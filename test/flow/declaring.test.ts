@@ -610,7 +610,7 @@ describe('the author’s mistakes', () => {
     expect(places(Tools, Empty, Half)).toEqual([
       ['Tools', undefined, 'a parameter decorator stands at constructor parameter #0'],
       ['Empty', undefined, 'it has no @Tool method'],
-      ['Half.forgotten', undefined, 'its parameters are decorated, but it is no tool'],
+      ['Half.forgotten', undefined, 'it is decorated as a tool and has no @Tool'],
       ['Tools', undefined, 'nothing provides parameter #0 (String) of Tools(?)'],
     ]);
   });

@@ -13,6 +13,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@modelcontextprotocol/server': /^src\/surfaces\/mcp\//,
   '@modelcontextprotocol/client': /^src\/surfaces\/mcp\/client\//,
   '@modelcontextprotocol/node': /^src\/surfaces\/mcp\/server\//,
+  jose: /^src\/surfaces\/mcp\/server\//,
   '@ai-sdk/provider': /^src\/models\/ai-sdk\//,
   '@opentelemetry/api': /^src\/observe\/opentelemetry\//,
   bullmq: /^src\/durable\/bullmq\//,

@@ -44,6 +44,8 @@ export interface CallScope {
    * and goes on only where the scope names the same owner again. Tools read it as `context.owner`.
    */
   readonly owner?: unknown;
+  /** The OAuth scopes of whoever calls; tools that declare `scopes` are refused without them. */
+  readonly scopes?: readonly string[];
   readonly messages?: readonly Message[];
   readonly signal?: AbortSignal;
   readonly onUpdate?: UpdateListener;
@@ -79,6 +81,7 @@ export const SCOPE_RULES: RulesOf<CallScope> = {
   conversationId: TEXT,
   callId: TEXT,
   owner: protecting({ ...ANY_VALUE, fix: "JSON that says who it is: { user: 'u1' }" }),
+  scopes: { ...LIST, fix: "['orders:read']" },
   messages: LIST,
   signal: SIGNAL,
   onUpdate: FUNCTION,

@@ -12,6 +12,15 @@ export interface ToolAnnotations {
   readonly openWorld?: boolean;
 }
 
+/** An image that stands for a tool, as in MCP: `https:` or `data:` addresses. */
+export interface ToolIcon {
+  readonly src: string;
+  readonly mimeType?: string;
+  /** `48x48`, or `any` for scalable images. */
+  readonly sizes?: readonly string[];
+  readonly theme?: 'light' | 'dark';
+}
+
 /** Whether a call needs an approval first. */
 export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
@@ -134,6 +143,17 @@ export interface ToolBehaviour {
   readonly defer?: boolean;
   /** What it is found under beside its own words, and shown in where providers group tools: `billing`. */
   readonly namespace?: string;
+  /**
+   * OAuth scopes that a caller must all have. They are compared with `scope.scopes` of the call, which an MCP server
+   * fills from the token; a call without them is refused.
+   */
+  readonly scopes?: readonly string[];
+  /** An MCP server with `oauth` offers it also to callers without a token. Not together with `scopes`. */
+  readonly public?: boolean;
+  /** Sent as `_meta` of the tool in MCP's `tools/list`. */
+  readonly _meta?: Readonly<Record<string, unknown>>;
+  /** Shown by MCP clients. */
+  readonly icons?: readonly ToolIcon[];
 }
 
 /** How results of a tool are cached for later calls. */

@@ -54,6 +54,8 @@ export abstract class ToolContext {
   abstract readonly conversationId: string | undefined;
   /** On whose behalf the call is made: the scope's `owner`; `undefined` where it names none. */
   abstract readonly owner: unknown;
+  /** The OAuth scopes of the caller: the scope's `scopes`; `undefined` where they are not known. */
+  abstract readonly scopes: readonly string[] | undefined;
   /** Id of the run that makes the call, the same through its suspensions; none outside of a run. */
   abstract readonly runId: string | undefined;
   /** The history up to and including the assistant message with this call; frozen. */

@@ -13,6 +13,8 @@ const SLOT = Symbol.for('toolwright.class-record');
 /** All that decorators said about one class, and about that class only: nothing inherited. */
 interface ClassRecord {
   toolset?: ToolsetOptions;
+  /** `@Public` stands on the class. */
+  isPublic?: boolean;
   /** What the generated file says of the class. */
   description?: ClassDescription;
   readonly methods: Map<string | symbol, ToolMethodRecord>;
@@ -36,6 +38,8 @@ interface ToolMethodRecord {
   readonly key: string | symbol;
   /** `@Tool`'s options; absent where only parameters were decorated. */
   tool?: ToolOptions;
+  /** `@Public` stands on the method. */
+  isPublic?: boolean;
   /** What `@Tool` found there: a decorator above it may have put another function in its place. */
   method?: unknown;
   /** `@Tool` stands on a static method, which has no instance to inject into. */
@@ -145,6 +149,12 @@ export function recordTool(place: MethodPlace, options: ToolOptions, method?: un
   declared += 1;
   record.tool = options;
   record.method = method;
+}
+
+/** Records that `@Public` stands on a class, or on a method of it. */
+export function recordPublic(target: object, key: string | symbol | undefined): void {
+  const record = key === undefined ? ownRecord(classAt(target)) : methodRecord({ target, key });
+  record.isPublic = true;
 }
 
 /** Records what one decorator said about one parameter; without a key it is a constructor's. */

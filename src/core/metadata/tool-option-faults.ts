@@ -5,6 +5,7 @@ import type {
   ResultCaching,
   ToolAnnotations,
   ToolBehaviour,
+  ToolIcon,
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
@@ -32,6 +33,7 @@ import {
   optionTable,
   PAUSE,
   protecting,
+  RECORD,
   type RulesOf,
   required,
   TEXT,
@@ -157,6 +159,22 @@ const NAMESPACE: OptionRule = {
   fix: "letters, digits, _ and -, at most 64: 'billing'",
 };
 
+/** A scope token of RFC 6749, section 3.3. */
+const SCOPE_TOKEN: OptionRule = {
+  accepts: (value) => typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(value),
+  fix: "'orders:write'",
+};
+
+const ICON = objectOf<ToolIcon>(
+  {
+    src: required(TEXT),
+    mimeType: TEXT,
+    sizes: listOf(TEXT, "['48x48']"),
+    theme: oneOf('light', 'dark'),
+  },
+  { fix: "{ src: 'https://example.org/icon.png' }" },
+);
+
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
@@ -178,6 +196,10 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   cost: either(PAUSE, FUNCTION),
   defer: BOOLEAN,
   namespace: NAMESPACE,
+  scopes: protecting(listOf(SCOPE_TOKEN, "['orders:write']")),
+  public: protecting(BOOLEAN),
+  _meta: RECORD,
+  icons: listOf(ICON, "[{ src: 'https://example.org/icon.png' }]"),
 };
 
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };
@@ -259,8 +281,7 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
 
 /** What is wrong with the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {
-  const faults = optionFaults(options, TOOL);
-  return isRecord(options) && options.execution === 'client' ? [...faults, ...clientFaults(options)] : faults;
+  return [...optionFaults(options, TOOL), ...contradictions(options)];
 }
 
 /** What is wrong with the options of `defineTool`, its name and its schemas apart. */
@@ -268,31 +289,38 @@ export function definedToolFaults(options: unknown): readonly OptionFault[] {
   const isClients = isRecord(options) && !Object.hasOwn(options, 'execute');
   return [
     ...optionFaults(options, DEFINED),
-    ...clientFaults(isClients ? { ...options, execution: 'client' } : options),
+    ...contradictions(isClients ? { ...options, execution: 'client' } : options),
   ];
 }
 
 /** What is wrong with the options of `agentTool`. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
   if (!isRecord(tool)) return optionFaults(tool, AGENT_TOOL);
-  return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL), ...clientFaults(tool)];
+  return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL), ...contradictions(tool)];
 }
 
 /** What is wrong with the options that a hand-written tool carries. */
 export function behaviourFaults(tool: object): readonly OptionFault[] {
-  return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN), ...clientFaults(tool)];
+  return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN), ...contradictions(tool)];
 }
 
-/** What a tool that the client executes says of work in this process. */
-function clientFaults(options: unknown): readonly OptionFault[] {
-  if (!isRecord(options) || options.execution !== 'client' || !options.background) return [];
-  return [
-    {
+/** Options that exclude each other. */
+function contradictions(options: unknown): readonly OptionFault[] {
+  if (!isRecord(options)) return [];
+  const faults: OptionFault[] = [];
+  if (options.execution === 'client' && options.background)
+    faults.push({
       option: 'background',
       problem: 'its `background` means nothing: the client executes it',
       fix: 'no `background`; or an `execute` that runs here',
-    },
-  ];
+    });
+  if (options.public === true && Array.isArray(options.scopes) && options.scopes.length > 0)
+    faults.push({
+      option: 'public',
+      problem: 'it is public and has `scopes`, which callers without a token cannot have',
+      fix: 'either @Public() or `scopes`',
+    });
+  return faults;
 }
 
 /** An object may have members of its own beside the options, and the instance of a class any. */

@@ -17,6 +17,7 @@ import {
   protecting,
 } from '../../core/kernel/options.js';
 import type { Invocation, InvokeOptions } from '../../run/call/invocation.js';
+import { refuseUnknownScopes } from '../../run/call/required-scopes.js';
 import { answerText } from '../../run/call/result-text.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { answerWait, approvalNeed } from '../../run/call/waits.js';
@@ -170,8 +171,11 @@ export function toAiSdkTools(
   options: AiSdkToolsOptions = {},
 ): Record<string, AiSdkTool> {
   checkArguments({ of: 'toAiSdkTools', given: { registry }, rules: { registry: REGISTRY } });
-  if (typeof scope !== 'function') checkOptions(scope, SCOPE);
   checkOptions(options, OPTIONS);
+  if (typeof scope !== 'function') {
+    checkOptions(scope, SCOPE);
+    refuseUnknownScopes(registry.tools(), { scope, where: 'toAiSdkTools' });
+  }
   const calls = new AiSdkCalls(registry, scope, options);
   const tools = registry
     .toProviderDefs()

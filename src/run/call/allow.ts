@@ -12,6 +12,7 @@ import { logThrown } from './call-log.js';
 import { type Call, contextOf, limitsOf, newCall } from './context.js';
 import type { Block, CallEnvironment, CallOutcome } from './invocation.js';
 import { planOf } from './plan.js';
+import { missingScopes } from './required-scopes.js';
 import { blockedResult } from './run-body.js';
 import { approvalNeed, approvalWait, approverOf, askedAgain, expiryIn, mayApprove } from './waits.js';
 
@@ -24,6 +25,9 @@ export function allow(call: Call): CallOutcome | undefined | Promise<CallOutcome
 export function blockOf(call: Call): Block | undefined | Promise<Block | undefined> {
   const { environment, plan, scope } = call;
   const { policies = NO_POLICIES } = environment;
+  const missing = plan.needsScopes ? missingScopes(plan.tool, scope.scopes) : [];
+  if (missing.length > 0)
+    return { type: 'refused', reason: `the caller lacks the OAuth scopes ${missing.join(', ')}` };
   let asking: Asking | undefined;
   const take = (decided: Decided): Block | undefined => {
     if (typeof decided === 'string') return { type: 'refused', reason: decided };
@@ -212,16 +216,20 @@ export interface AskedScope {
   readonly limit: number;
 }
 
-/** Names of the tools that no policy forbids: what may not be called is not found either. */
+/** Names of the tools that the caller's scopes and all policies allow: what may not be called is not found either. */
 export async function allowedTools(
   environment: CallEnvironment,
   names: readonly string[],
   { scope, policy, limit }: AskedScope,
 ): Promise<readonly string[]> {
   const policies = [...(environment.policies ?? []), ...(policy ? [policy] : [])];
-  if (policies.length === 0) return names.slice(0, limit);
+  const granted = names.filter((name) => {
+    const entry = environment.find(name);
+    return entry !== undefined && missingScopes(entry.offered, scope.scopes).length === 0;
+  });
+  if (policies.length === 0) return granted.slice(0, limit);
   const allowed: string[] = [];
-  for (const name of names) {
+  for (const name of granted) {
     if (allowed.length >= limit) break;
     const entry = environment.find(name);
     if (entry === undefined) continue;

@@ -218,7 +218,8 @@ function composeSteps(
   const { logger, policies, onStep, isRecorded } = environment;
   // Calls of a run are reported in the order in which they end: one that had to be allowed ends after one rejected early.
   const inOrder = (step: Step): Step => (isRecorded ? (call) => Promise.resolve(call).then(step) : step);
-  const isAllowed = hooks || hasTask || policies || plan.isGuarded || plan.isShared || isAgain;
+  const isAllowed =
+    hooks || hasTask || policies || plan.isGuarded || plan.needsScopes || plan.isShared || isAgain;
   const checkStep = isAgain ? checkAgain : check;
   const reportedCheck: Step = (call) =>
     andThen(checkStep(call), (outcome) => {

@@ -249,6 +249,10 @@ export class CallContext extends ToolContext {
     return this.#scope.owner;
   }
 
+  get scopes(): readonly string[] | undefined {
+    return this.#scope.scopes;
+  }
+
   get runId(): string | undefined {
     return this.#call.request.place?.runId;
   }

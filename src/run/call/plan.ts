@@ -30,6 +30,8 @@ export interface CallPlan {
   readonly needsContext: boolean;
   /** Its body may have to wait: for an approval, or for the client that executes it. */
   readonly isGuarded: boolean;
+  /** Its caller must have OAuth scopes. */
+  readonly needsScopes: boolean;
 }
 
 /** One registered tool. */
@@ -91,5 +93,6 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     isShared,
     needsContext,
     isGuarded,
+    needsScopes: (tool.scopes ?? []).length > 0,
   };
 }

@@ -303,7 +303,8 @@ export class JobDoer {
       ...(policy ? { policy } : {}),
       ...(logger ? { logger } : {}),
     };
-    const scope = await this.#scopeOf(job, attempt);
+    // The caller's scopes were checked when the job was started.
+    const scope = { ...(await this.#scopeOf(job, attempt)), scopes: definition.scopes ?? [] };
     const invocation = await RunIds.inJob(idempotencyKey, () => tools.invoke(request, scope, options));
     return endOf(invocation, { job, definition, signal: attempt.signal });
   }

@@ -40,7 +40,7 @@ type AgentConfig = Pick<ToolLoopConfig, (typeof LOOP_OPTIONS)[number]>;
 /** What an agent receives about the call that it runs in. */
 export type AgentContext = Pick<
   ToolContext,
-  'channel' | 'chatId' | 'conversationId' | 'data' | 'signal' | 'messages'
+  'channel' | 'chatId' | 'conversationId' | 'data' | 'scopes' | 'signal' | 'messages'
 >;
 
 /** Options of {@link agentAsTool}. */
@@ -250,8 +250,8 @@ function messagesOf(
 
 /** The surroundings of the call: the same owner, data and container. */
 function scopeIn(outer: ChildRuns | undefined, context: AgentContext, signal: AbortSignal): CallScope {
-  const { channel, chatId, conversationId, data } = context;
-  const given = { channel, chatId, conversationId, data, signal };
+  const { channel, chatId, conversationId, data, scopes } = context;
+  const given = { channel, chatId, conversationId, data, scopes, signal };
   const { owner, container, onLog } = outer?.scope ?? {};
   const all = Object.entries({ ...given, owner, container, onLog });
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));

@@ -239,6 +239,7 @@ export class HistoryScope {
   readonly chatId: CallScope['chatId'];
   readonly conversationId: CallScope['conversationId'];
   readonly owner: CallScope['owner'];
+  readonly scopes: CallScope['scopes'];
   readonly signal: CallScope['signal'];
   readonly data: CallScope['data'];
   readonly container: CallScope['container'];
@@ -258,6 +259,7 @@ export class HistoryScope {
     this.chatId = scope.chatId;
     this.conversationId = scope.conversationId;
     this.owner = scope.owner;
+    this.scopes = scope.scopes;
     this.signal = scope.signal;
     this.data = scope.data;
     this.container = scope.container;

@@ -2,6 +2,7 @@ import { type CallScope, isNobody } from '../../core/contract/call.js';
 import { type InvalidOption, InvalidOptionsError, refuseOptions } from '../../core/errors/author-fault.js';
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { canonicalJson, isPlainObject } from '../../core/kernel/json.js';
+import { refuseUnknownScopes } from '../call/required-scopes.js';
 import type { ToolRegistry } from '../call/tool-registry.js';
 import { approverOf } from '../call/waits.js';
 
@@ -74,12 +75,13 @@ export function checkOwner(run: Ownership, scope: CallScope): void {
 }
 
 /**
- * The owner of a run. One that begins without an owner is refused over tools that say who may approve them: nobody could
- * be told apart from its owner.
+ * The owner of a run. A new run without an owner is refused if tools say who may approve them, because its owner could
+ * not be told from others; a new run without scopes is refused if tools need some.
  *
  * @throws InvalidOptionsError (521) naming the tools.
  */
 export function ownerOfRun(scope: CallScope, beginsWith: ToolRegistry | undefined): unknown {
+  if (beginsWith !== undefined) refuseUnknownScopes(beginsWith.tools(), { scope, where: 'the scope' });
   if (scope.owner !== undefined) return ownerOf(scope);
   const chosen = beginsWith?.tools().filter(({ approval }) => approverOf(approval) !== undefined) ?? [];
   if (chosen.length === 0) return undefined;

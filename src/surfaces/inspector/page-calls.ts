@@ -140,7 +140,7 @@ async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
     ...(strict.isStrict && {
       'OpenAI, strict': () => ({ ...about, parameters: strict.schema, strict: true }),
     }),
-    MCP: () => listedTool(tool),
+    MCP: () => listedTool(tool, false),
     'AI SDK': () => aiSdkTool(name, registry),
   };
   const surfaces = Object.entries(sent).map(async ([surface, write]) => {

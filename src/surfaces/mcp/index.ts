@@ -7,7 +7,9 @@ export type {
   McpToolsOptions,
 } from './client/options.js';
 export { listRoots, sampleMessage } from './server/client-input.js';
+export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';
+export type { McpOAuthOptions, VerifiedToken, VerifyToken } from './server/oauth.js';
 export type {
   McpCaller,
   McpConnection,

@@ -11,6 +11,7 @@ import { isRecord } from '../../core/kernel/json.js';
 import {
   describedTool,
   type InheritedMethod,
+  nearest,
   readRecord,
   toolMethods,
 } from '../../core/metadata/class-record.js';
@@ -146,7 +147,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const { record, declaredIn } = method;
   const { key, tool: said } = record;
   if (said === undefined)
-    return faulty('its parameters are decorated, but it is no tool', '@Tool(…) before the method');
+    return faulty('it is decorated as a tool and has no @Tool', '@Tool(…) before the method');
   if (record.isStatic) {
     return faulty(
       'a static method has no instance to inject into',
@@ -156,10 +157,10 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
   const fn: unknown = Object.getOwnPropertyDescriptor(declaredIn.prototype, key)?.value;
   if (typeof fn !== 'function')
     return faulty('@Tool stands on something that is no method', 'an ordinary method');
-  const own: ToolOptions = isRecord(said) ? said : {};
+  const own = withPublic(isRecord(said) ? said : {}, { record, toolset });
   const name = own.name ?? toolName(key, of);
   const ownFaults: ParameterFault[] = [
-    ...toolOptionFaults(said),
+    ...toolOptionFaults(isRecord(said) ? own : said),
     ...unloadedSchemaFaults(said),
     ...companionFaults(toolset, own),
   ];
@@ -200,6 +201,16 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
       facts,
     },
   };
+}
+
+/** The options of a tool and what `@Public` adds: on its method, or on its class for tools without scopes. */
+function withPublic(
+  options: ToolOptions,
+  { record, toolset }: Pick<InheritedMethod, 'record'> & { readonly toolset: ClassType },
+): ToolOptions {
+  const isOfPublicClass = () => nearest(toolset, (ancestor) => readRecord(ancestor)?.isPublic);
+  const isPublic = record.isPublic ?? (options.scopes === undefined && isOfPublicClass());
+  return isPublic ? { ...options, public: true } : options;
 }
 
 /** Methods that a tool names as its companions, and that the class does not have. */

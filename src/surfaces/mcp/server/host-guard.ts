@@ -6,6 +6,7 @@ import {
 
 /** As in the server’s options, which says what they mean. */
 interface AllowedNames {
+  readonly oauth?: { readonly resource: string };
   readonly allowedHosts?: readonly string[] | 'any';
   readonly allowedOrigins?: readonly string[] | 'any';
 }
@@ -20,7 +21,8 @@ const MAX_REPORTED = 100;
  * sends its own. Each name is reported once, with the option that would allow it.
  */
 export function createGuard(options: AllowedNames, onError: (error: unknown) => void): RequestGuard {
-  const { allowedHosts = localhostAllowedHostnames(), allowedOrigins } = options;
+  const { allowedHosts: given = localhostAllowedHostnames(), allowedOrigins, oauth } = options;
+  const allowedHosts = given === 'any' || !oauth ? given : [...given, new URL(oauth.resource).host];
   const hosts = namesOf(allowedHosts, 'allowedHosts');
   const ownOrigins = allowedHosts === 'any' ? localhostAllowedOrigins() : allowedHosts;
   const origins = namesOf(allowedOrigins ?? ownOrigins, 'allowedOrigins');
@@ -124,8 +126,10 @@ const SERVER_ERROR = -32_000;
 export function refuseRequest(
   status: number,
   message: string,
-  headers: Record<string, string> = {},
+  {
+    headers = {},
+    code = status === 500 ? INTERNAL_ERROR : SERVER_ERROR,
+  }: { readonly headers?: Record<string, string>; readonly code?: number } = {},
 ): Response {
-  const code = status === 500 ? INTERNAL_ERROR : SERVER_ERROR;
   return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers });
 }

@@ -4,11 +4,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import {
   createMcpHandler,
   type EventStore,
+  isInitializeRequest,
   isLegacyRequest,
   type JSONRPCMessage,
   type McpHandlerRequestOptions,
   type McpHttpHandler,
   type McpServer,
+  PARSE_ERROR,
+  readRequestBody,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
@@ -17,10 +20,12 @@ import { checkArguments } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
+import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from './ask-client.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
+import { ProtectedResource } from './oauth.js';
 import { OpenRequests, Pending } from './open-requests.js';
 import {
   checkServerOptions,
@@ -93,11 +98,11 @@ class HttpSessions {
 
   async #begin(principal: string, request: Request, options: McpHandlerRequestOptions): Promise<Response> {
     if (!METHODS.includes(request.method))
-      return refuseRequest(405, 'Method not allowed', { Allow: METHODS.join(', ') });
+      return refuseRequest(405, 'Method not allowed', { headers: { Allow: METHODS.join(', ') } });
     if (request.method !== 'POST') return refuseRequest(400, 'Mcp-Session-Id header is required');
     if (this.#isClosed) return refuseClosed();
     if (!this.#freePlace(options.authInfo && principal))
-      return refuseRequest(503, 'Too many sessions', { 'Retry-After': RETRY_AFTER_SECONDS });
+      return refuseRequest(503, 'Too many sessions', { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
     const session: HttpSession = new HttpSession({
       ...this.#limits,
       server: this.#parts.connect(),
@@ -348,6 +353,7 @@ class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
   readonly #onError: (error: unknown) => void;
   readonly #guard: RequestGuard;
+  readonly #resource: ProtectedResource | undefined;
   readonly #bodyLimit: { readonly maxRequestBodySize: number | undefined };
   readonly #served: ServedTools;
   readonly #modern: McpHttpHandler;
@@ -371,6 +377,7 @@ class RegistryServer implements McpToolServer {
     const onError = (error: unknown) =>
       logFailure(registry.logger, { what: 'A request of MCP failed', error });
     const options = { onError, ...given };
+    const { oauth } = options;
     this.#options = options;
     this.#served = {
       registry,
@@ -378,13 +385,14 @@ class RegistryServer implements McpToolServer {
       telemetry: options.telemetry ?? registry.telemetry,
       state: new SealedState(options.stateKey),
       lists: new ToolLists(registry),
+      resource: oauth && new ProtectedResource(oauth, { registry, onError: options.onError }),
       invokers: new WeakMap(),
     };
     this.#onError = (error) => options.onError(error);
     this.#guard = createGuard(options, this.#onError);
+    this.#resource = this.#served.resource;
     this.#bodyLimit = { maxRequestBodySize: options.maxRequestBytes };
     this.#modern = createMcpHandler(() => createSdkServer(this.#served, this.#openRequests()), {
-      legacy: options.sessions === false ? 'stateless' : 'reject',
       onerror: this.#onError,
       ...this.#bodyLimit,
     });
@@ -400,7 +408,8 @@ class RegistryServer implements McpToolServer {
     if (this.#isOver || (this.#closing !== undefined && !isReturn(request))) return refuseClosed();
     this.#requests.begin(request);
     try {
-      return this.#guard(request) ?? (await this.#serve(request, info));
+      const refusal = this.#resource?.metadata(request) ?? this.#guard(request);
+      return refusal ?? (await this.#serve(request, info));
     } catch (error) {
       this.#onError(error);
       return refuseRequest(500, 'Internal error');
@@ -426,6 +435,7 @@ class RegistryServer implements McpToolServer {
   }
 
   stdio({ input = process.stdin, output }: StdioStreams = {}): McpConnection {
+    this.#refuseScopes('McpToolServer.stdio');
     // The end of the input must not end the connection before what was asked is answered.
     const held = new PassThrough();
     input.pipe(held, { end: false });
@@ -443,12 +453,19 @@ class RegistryServer implements McpToolServer {
 
   connect(transport: Transport): McpConnection {
     checkArguments({ of: 'McpToolServer.connect', given: { transport }, rules: { transport: TRANSPORT } });
+    this.#refuseScopes('McpToolServer.connect');
     return this.#connect(transport);
   }
 
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  /** Nobody signs in over a connection that lasts: only the application can say what its client may do. */
+  #refuseScopes(where: string): void {
+    const { registry, options } = this.#served;
+    if (options.scope === undefined) refuseUnknownScopes(registry.tools(), { scope: {}, where });
   }
 
   #connect(transport: Transport, onClosing = (): void => {}): McpConnection {
@@ -501,13 +518,44 @@ class RegistryServer implements McpToolServer {
     await end();
   }
 
-  async #serve(request: Request, info: McpRequestInfo): Promise<Response> {
-    const isSession =
-      this.#options.sessions !== false && (await isLegacyRequest(request, info.parsedBody, this.#bodyLimit));
+  async #serve(request: Request, given: McpRequestInfo): Promise<Response> {
+    const authInfo = this.#resource
+      ? await this.#resource.authenticate(request, given.authInfo)
+      : given.authInfo;
+    if (authInfo instanceof Response) return authInfo;
+    const parsedBody = given.parsedBody ?? (await this.#readBody(request));
+    if (parsedBody instanceof Response) return parsedBody;
+    const refusal = this.#resource?.authorize(parsedBody, authInfo);
+    if (refusal !== undefined) return refusal;
+    const info = { ...(authInfo && { authInfo }), ...(parsedBody !== undefined && { parsedBody }) };
+    const isSession = await this.#belongsToSession(request, info);
     if (this.#isOver) return refuseClosed();
     if (isSession) return this.#sessions.fetch(request, info);
     const response = await this.#modern.fetch(request, info);
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
+  }
+
+  /** Reads the body once for all who look into it. */
+  async #readBody(request: Request): Promise<unknown> {
+    if (request.method !== 'POST' || request.body === null) return undefined;
+    const read = await readRequestBody(request, this.#options.maxRequestBytes);
+    if (read.tooLarge) return refuseRequest(413, 'The body of the request is too large');
+    try {
+      return JSON.parse(read.text);
+    } catch {
+      return refuseRequest(400, 'Parse error: the body is not JSON', { code: PARSE_ERROR });
+    }
+  }
+
+  /**
+   * Only 2025-11-25 clients have sessions. On a protected server, callers without a token get none, so that a session
+   * always belongs to one account; they go on without a session after they have signed in.
+   */
+  async #belongsToSession(request: Request, { authInfo, parsedBody }: McpRequestInfo): Promise<boolean> {
+    if (this.#options.sessions === false) return false;
+    if (!(await isLegacyRequest(request, parsedBody, this.#bodyLimit))) return false;
+    if (this.#resource === undefined || request.headers.has('mcp-session-id')) return true;
+    return authInfo !== undefined && isInitializeRequest(parsedBody);
   }
 
   /** Of one connection, which may come while the server is being closed. */

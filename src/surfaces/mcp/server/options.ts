@@ -29,6 +29,7 @@ import {
 } from '../../../core/kernel/options.js';
 import type { NameFilter } from '../../../run/call/registration.js';
 import { readName } from './host-guard.js';
+import { type McpOAuthOptions, OAUTH_OPTION } from './oauth.js';
 
 /** How long sessions of 2025-11-25 clients live, and how many there may be. */
 export interface McpSessionOptions {
@@ -88,6 +89,11 @@ export interface McpServerOptions {
    * `false`: 2025-11-25 clients get no sessions, and so receive no questions and no notifications between calls.
    */
   readonly sessions?: McpSessionOptions | false;
+  /**
+   * Protects the server over HTTP: callers sign in at an authorization server. Without it, `authInfo` of the request is
+   * taken as it is, and nothing is refused. Over stdio nobody signs in; there `scope` says the scopes of the caller.
+   */
+  readonly oauth?: McpOAuthOptions;
   /** Bytes of a request (4 MiB; over stdio, where a larger one ends the connection, 10 MiB). */
   readonly maxRequestBytes?: number;
   /**
@@ -144,6 +150,7 @@ const OPTIONS = optionTable<McpServerOptions>(
     sessions: either(SESSIONS, exactly(false)),
     maxRequestBytes: COUNT,
     maxUnreadBytes: COUNT_LIMIT,
+    oauth: protecting(OAUTH_OPTION),
     principal: protecting({ ...FUNCTION, fix: "(authInfo) => authInfo?.clientId ?? ''" }),
     stateKey: protecting(secret(STATE_KEY)),
     configure: { ...FUNCTION, fix: '(server) => {}' },

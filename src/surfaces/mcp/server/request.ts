@@ -14,6 +14,7 @@ import { withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import type { SealedState } from './ask-client.js';
+import type { ProtectedResource } from './oauth.js';
 import type { McpCaller, McpServerOptions } from './options.js';
 import type { ToolLists } from './tool-lists.js';
 
@@ -24,6 +25,7 @@ export interface ServedTools {
   readonly telemetry: Telemetry | undefined;
   readonly state: SealedState;
   readonly lists: ToolLists;
+  readonly resource: ProtectedResource | undefined;
   /** By the tools of a caller: those that await jobs, and those that answer at once. */
   readonly invokers: WeakMap<ToolRegistry, Map<boolean, Invoker>>;
 }

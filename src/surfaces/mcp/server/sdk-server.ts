@@ -57,7 +57,8 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
   const { registry, options, telemetry } = served;
   const { name = 'toolwright', version = '0.0.0', title } = options;
   // Where callers see different tools, some may not know of all toolsets.
-  const instructions = options.instructions ?? (options.visible ? undefined : served.lists.titles());
+  const instructions =
+    options.instructions ?? (options.visible || options.oauth ? undefined : served.lists.titles());
   const mcp = new RegistryMcpServer(registry, open, [
     { name, version, title },
     {
@@ -74,8 +75,15 @@ export function createSdkServer(served: ServedTools, open: OpenRequests): Regist
     const request = read(context);
     const message = { ...arrivalOf(request, 'tools/list'), side: 'server' } as const;
     return recordMessage(telemetry, message, async () => {
-      const tools = await prepare(request, () => visibleTools(request));
-      return served.lists.page(tools, options.pageSize ?? PAGE_SIZE, params?.cursor);
+      const visible = await prepare(request, () => visibleTools(request));
+      const hidden = served.resource?.hiddenFrom(request.caller.authInfo) ?? [];
+      const tools = hidden.length === 0 ? visible : served.lists.view({ deny: hidden }, visible);
+      const { pageSize: size = PAGE_SIZE } = options;
+      return served.lists.page(tools, {
+        size,
+        cursor: params?.cursor,
+        isProtected: served.resource !== undefined,
+      });
     });
   });
   server.setRequestHandler('tools/call', { params: AS_SENT }, async (params, context) => {

@@ -105,6 +105,7 @@ function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: Prog
   return {
     channel: 'mcp',
     conversationId: sessionId,
+    ...(caller.authInfo && { scopes: caller.authInfo.scopes }),
     ...scope,
     data: { ...scope.data, mcp: caller },
     signal: scope.signal ? AbortSignal.any([scope.signal, signal]) : signal,

@@ -22,24 +22,26 @@ interface Listing {
 /** The lists of the callers: what turning all pages costs grows with the tools, and not with their square. */
 export class ToolLists {
   readonly #registry: ToolRegistry;
-  readonly #views = new Map<string, ToolRegistry>();
+  readonly #views = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
   readonly #listings = new WeakMap<ToolRegistry, Listing>();
 
   constructor(registry: ToolRegistry) {
     this.#registry = registry;
   }
 
-  view(filter: NameFilter | undefined): ToolRegistry {
-    if (filter === undefined) return this.#registry;
+  view(filter: NameFilter | undefined, of = this.#registry): ToolRegistry {
+    if (filter === undefined) return of;
     // What JSON leaves out, such as an unset `deny`, is refused by the view.
-    if (!Object.values(filter ?? {}).every(Array.isArray)) return this.#registry.view(filter);
+    if (!Object.values(filter ?? {}).every(Array.isArray)) return of.view(filter);
+    const views = this.#views.get(of) ?? new Map<string, ToolRegistry>();
+    this.#views.set(of, views);
     const key = JSON.stringify(filter);
-    const view = this.#views.get(key) ?? this.#registry.view(filter);
+    const view = views.get(key) ?? of.view(filter);
     // The view that was used longest ago comes first.
-    this.#views.delete(key);
-    this.#views.set(key, view);
-    const [oldest] = this.#views.keys();
-    if (this.#views.size > MAX_VIEWS) this.#views.delete(oldest as string);
+    views.delete(key);
+    views.set(key, view);
+    const [oldest] = views.keys();
+    if (views.size > MAX_VIEWS) views.delete(oldest as string);
     return view;
   }
 
@@ -47,14 +49,17 @@ export class ToolLists {
    * One page of the tools, in the order of their registration. The cursor names the last tool of the page
    * before, so that tools that come or go meanwhile move no other tool off the pages.
    */
-  page(registry: ToolRegistry, size: number, cursor?: string): ListToolsResult {
+  page(
+    registry: ToolRegistry,
+    { size, cursor, isProtected }: { size: number; cursor: string | undefined; isProtected: boolean },
+  ): ListToolsResult {
     const { tools, positions } = this.#listingOf(registry);
     const start = cursor === undefined ? 0 : positionAfter(cursor, positions);
     const page = tools.slice(start, start + size);
     const last = page.at(-1);
     const isComplete = last === undefined || start + size >= tools.length;
     return {
-      tools: page.map(listedTool),
+      tools: page.map((tool) => listedTool(tool, isProtected)),
       ...(isComplete ? {} : { nextCursor: Buffer.from(MARK + last.name).toString('base64url') }),
     };
   }

@@ -1,0 +1,32 @@
+import type { CallScope } from '../../core/contract/call.js';
+import type { ToolDefinition } from '../../core/contract/tool.js';
+import { type InvalidOption, refuseOptions } from '../../core/errors/author-fault.js';
+
+/** The OAuth scopes that a tool requires and a caller does not have. */
+export function missingScopes(
+  { scopes: required = [] }: Pick<ToolDefinition, 'scopes'>,
+  granted: CallScope['scopes'] = [],
+): readonly string[] {
+  return required.filter((scope) => !granted.includes(scope));
+}
+
+/**
+ * Refuses tools with `scopes` at start-up where it is known that no call will have any: each of their calls would fail.
+ *
+ * @throws InvalidOptionsError (521) naming the tools.
+ */
+export function refuseUnknownScopes(
+  tools: readonly ToolDefinition[],
+  { scope, where }: { readonly scope: Pick<CallScope, 'scopes'>; readonly where: string },
+): void {
+  const scoped = scope.scopes === undefined ? tools.filter(({ scopes = [] }) => scopes.length > 0) : [];
+  if (scoped.length === 0) return;
+  const names = scoped.map(({ name }) => `'${name}'`).join(', ');
+  const fault: InvalidOption = {
+    where,
+    option: 'scopes',
+    problem: `the scope has no scopes, and ${names} can only be called with OAuth scopes`,
+    fix: `scopes: ['${scoped[0]?.scopes?.[0]}', …], those of the caller; or a view without these tools`,
+  };
+  refuseOptions([fault]);
+}

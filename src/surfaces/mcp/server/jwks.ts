@@ -1,0 +1,94 @@
+import { OAuthError } from '@modelcontextprotocol/server';
+import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
+import { isRecord } from '../../../core/kernel/json.js';
+import type { VerifiedToken, VerifyToken } from './oauth.js';
+
+/** A shared secret must never verify what a public key is published for (RFC 8725, section 3.1). */
+const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
+const SIGNED_BY = [...ALGORITHMS, 'EdDSA', 'Ed25519'];
+const CLOCK_TOLERANCE_SECONDS = 5;
+/** Public keys, as an authorization server publishes them. */
+interface KeySet {
+  readonly keys: readonly object[];
+}
+
+/** Errors of jose that say nothing of the token: the keys could not be read. */
+const KEYS_UNAVAILABLE = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
+
+/**
+ * Verifies JSON Web Tokens by the public keys of an authorization server (RFC 7517): its `jwks_uri`, or the keys
+ * themselves. Checks signature, issuer, audience and expiry; keys are cached, and read again for an unknown key id. The
+ * package `jose` must be installed.
+ *
+ * Scopes are read from `scope` or `scp`, the client from `client_id` or `azp`; all claims are in `authInfo.extra`.
+ *
+ * @throws InvalidOptionsError (521) for what is neither a URL nor a key set.
+ *
+ * @example
+ * ```ts
+ * const verify = jwks('https://auth.example.org/.well-known/jwks.json');
+ * const resource = 'https://api.example.org/mcp';
+ * const mcp = createMcpServer(tools, { oauth: { resource, issuer: 'https://auth.example.org', verify } });
+ * ```
+ */
+export function jwks(source: string | URL | KeySet): VerifyToken {
+  const isUrl = source instanceof URL || (typeof source === 'string' && URL.canParse(source));
+  if (!isUrl && !(isRecord(source) && Array.isArray(source.keys)))
+    throw new InvalidOptionsError([
+      {
+        where: 'jwks',
+        option: 'source',
+        problem: 'source is neither a URL nor { keys: […] }',
+        fix: "jwks('https://auth.example.org/.well-known/jwks.json')",
+      },
+    ]);
+  const loading = loadVerifier(source);
+  // A package that is missing fails the requests that need it.
+  loading.catch(() => {});
+  return async (token, { issuer, audience }) => {
+    const { jose, keys } = await loading;
+    try {
+      const { payload } = await jose.jwtVerify(token, keys, {
+        issuer,
+        audience: [...audience],
+        algorithms: SIGNED_BY,
+        requiredClaims: ['exp'],
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      });
+      return authInfoOf(token, payload);
+    } catch (error) {
+      if (!(error instanceof jose.errors.JOSEError) || KEYS_UNAVAILABLE.has(error.code)) throw error;
+      throw new OAuthError('invalid_token', error.message);
+    }
+  };
+}
+
+async function loadVerifier(source: string | URL | KeySet) {
+  const jose = await import('jose').catch((error) => {
+    throw error.code === 'ERR_MODULE_NOT_FOUND'
+      ? new Error('jwks needs the package jose: npm install jose')
+      : error;
+  });
+  const isSet = typeof source === 'object' && 'keys' in source;
+  const keys = isSet
+    ? jose.createLocalJWKSet({ keys: [...source.keys] })
+    : jose.createRemoteJWKSet(new URL(source));
+  return { jose, keys };
+}
+
+function authInfoOf(token: string, claims: Readonly<Record<string, unknown>>): VerifiedToken {
+  const { scope, scp, client_id, azp, exp } = claims;
+  const said = scope ?? scp;
+  const scopes = Array.isArray(said)
+    ? said.map(String)
+    : String(said ?? '')
+        .split(' ')
+        .filter(Boolean);
+  return {
+    token,
+    clientId: String(client_id ?? azp ?? ''),
+    scopes,
+    expiresAt: Number(exp),
+    extra: { ...claims },
+  };
+}

@@ -1,0 +1,47 @@
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+
+/** What a token says. */
+export interface TokenClaims {
+  readonly sub?: string;
+  readonly scope?: string;
+  readonly aud?: string;
+  readonly iss?: string;
+  /** Seconds from now. */
+  readonly expiresIn?: number;
+  readonly client?: string;
+}
+
+/** An authorization server that issues tokens and publishes its keys. */
+export interface TokenIssuer {
+  readonly issuer: string;
+  readonly keys: { readonly keys: JWK[] };
+  issue(claims?: TokenClaims): Promise<string>;
+}
+
+export async function tokenIssuer(
+  resource: string,
+  issuer = 'https://auth.example.org',
+): Promise<TokenIssuer> {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const kid = crypto.randomUUID();
+  return {
+    issuer,
+    keys: { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] },
+    issue: ({
+      sub = 'anna',
+      scope = '',
+      aud = resource,
+      iss = issuer,
+      expiresIn = 60,
+      client = 'an-app',
+    } = {}) =>
+      new SignJWT({ scope, client_id: client })
+        .setProtectedHeader({ alg: 'ES256', kid })
+        .setSubject(sub)
+        .setAudience(aud)
+        .setIssuer(iss)
+        .setIssuedAt()
+        .setExpirationTime(Math.floor(Date.now() / 1_000) + expiresIn)
+        .sign(privateKey),
+  };
+}
