@@ -72,3 +72,25 @@ for (const path of ['node', 'fetch']) {
     await Promise.all([ada.close(), bob.close()]);
   });
 }
+
+test('forRoot({ mcp }) is a route under Fastify, too, which leads whoever has not signed in to the sign-in', async () => {
+  const oauth = { resource: 'https://api.example.org/mcp', issuer: 'https://auth.example.org' };
+  const { url } = await listen({
+    options: { mcp: { oauth } } as never,
+    providers: [Caller, CallerTools, { provide: APP_GUARD, useClass: UserGuard }],
+  });
+  const refused = await fetch(`${url}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  });
+  expect(refused.status).toBe(401);
+  expect(refused.headers.get('www-authenticate')).toContain('resource_metadata=');
+  const document = await fetch(`${url}/.well-known/oauth-protected-resource/mcp`);
+  expect(await document.json()).toMatchObject({ resource: oauth.resource });
+  const client = new Client({ name: 'test', version: '1' });
+  const requestInit = { headers: { authorization: 'ada' } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit }));
+  expect(JSON.stringify((await client.callTool({ name: 'who', arguments: {} })).content)).toContain('ada');
+  await client.close();
+});

@@ -9,13 +9,18 @@ export type {
 export { listRoots, sampleMessage } from './server/client-input.js';
 export { jwks } from './server/jwks.js';
 export { createMcpServer } from './server/mcp-server.js';
-export type { McpOAuthOptions, VerifiedToken, VerifyToken } from './server/oauth.js';
 export type {
   McpCaller,
   McpConnection,
   McpRequestInfo,
   McpServerOptions,
-  McpSessionOptions,
   McpToolServer,
   StdioStreams,
 } from './server/options.js';
+export type {
+  McpOAuthOptions,
+  McpServerSettings,
+  McpSessionOptions,
+  VerifiedToken,
+  VerifyToken,
+} from './server/settings.js';

@@ -4,6 +4,7 @@ import 'reflect-metadata/lite';
 export type { ChatRequestOptions } from './application-fleet.js';
 export type { OwnerAnswer } from './application-runs.js';
 export { type ToolCallInfo, type ToolContextType, toolCallOf } from './calls.js';
+export type { McpRouteOptions } from './mcp-route.js';
 export type {
   AnswerOptions,
   ChatSettings,

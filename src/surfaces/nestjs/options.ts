@@ -201,15 +201,20 @@ const OPTIONS = optionTable<ToolwrightModuleOptions>('ToolwrightModule', MODULE_
   isGlobal: 'nothing: it is global',
   config: 'its options here: forRoot({ provider, model })',
   signal: 'signal in the options of a run',
+  mcp: 'mcp beside useFactory: forRootAsync({ useFactory, mcp: { path } })',
 });
 
-const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions>('ToolwrightModule.forRootAsync', {
-  imports: LIST,
-  useFactory: FUNCTION,
-  inject: LIST,
-  useClass: FUNCTION,
-  useExisting: ANY_VALUE,
-});
+const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?: object }>(
+  'ToolwrightModule.forRootAsync',
+  {
+    imports: LIST,
+    mcp: RECORD,
+    useFactory: FUNCTION,
+    inject: LIST,
+    useClass: FUNCTION,
+    useExisting: ANY_VALUE,
+  },
+);
 
 /**
  * The options, which JavaScript and factories may have got wrong.
@@ -253,7 +258,7 @@ export const ANSWERS_FOR_NOBODY: InvalidOption = {
 };
 
 /** Where the options come from: exactly one of the ways to make them; given as it is. */
-export function checkAsyncOptions(given: ToolwrightModuleAsyncOptions): ToolwrightModuleAsyncOptions {
+export function checkAsyncOptions<Options extends ToolwrightModuleAsyncOptions>(given: Options): Options {
   checkOptions(given, ASYNC_OPTIONS);
   const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
   refuseOptions(ways.length === 1 ? [] : [ONE_WAY]);

@@ -25,6 +25,7 @@ import { Application, ApplicationParts, MODULE_OPTIONS } from './application.js'
 import type { ApplicationFleet, ChatRequestOptions } from './application-fleet.js';
 import { FeatureTools } from './application-tools.js';
 import { RegisteredTools } from './handlers.js';
+import { type McpRouteOptions, mcpModule } from './mcp-route.js';
 import { destroyFirst } from './nest-internals.js';
 import {
   checkAsyncOptions,
@@ -84,23 +85,26 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
     if (cores.length > 1) throw new ToolDeclarationError([TWO_ROOTS]);
   }
 
-  /** The module for an application's root, with options that are there. */
-  static forRoot(options: ToolwrightModuleOptions = {}): DynamicModule {
-    return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: options }] });
+  /** The module for an application's root, with options that are there; with `mcp`, the tools are also served over MCP. */
+  static forRoot(options: ToolwrightModuleOptions & McpOption = {}): DynamicModule {
+    // From JavaScript it may be anything, which is reported while the application is created.
+    const { mcp, ...others } = options ?? {};
+    const given = typeof options === 'object' && options !== null ? others : options;
+    return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: given }], mcp });
   }
 
   /** The module for an application's root, with options from other providers. */
-  static forRootAsync(options: ToolwrightModuleAsyncOptions): DynamicModule {
-    const { imports, useFactory, inject = [], useClass, useExisting } = checkAsyncOptions(options);
+  static forRootAsync(options: ToolwrightModuleAsyncOptions & McpOption): DynamicModule {
+    const { imports, useFactory, inject = [], useClass, useExisting, mcp } = checkAsyncOptions(options);
     if (useFactory !== undefined)
-      return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }] });
+      return rootModule({ imports, providers: [{ provide: GIVEN_OPTIONS, useFactory, inject }], mcp });
     const factory = (useExisting ?? useClass) as Type<ToolwrightOptionsFactory>;
     const created: Provider = {
       provide: GIVEN_OPTIONS,
       useFactory: createdOptions,
       inject: [factory],
     };
-    return rootModule({ imports, providers: useExisting ? [created] : [created, factory] });
+    return rootModule({ imports, providers: useExisting ? [created] : [created, factory], mcp });
   }
 
   /**
@@ -177,12 +181,19 @@ const NO_ROOT: AuthorFault = {
   fix: 'imports: [ToolwrightModule.forRoot({ provider, model })] in the root module',
 };
 
-function rootModule(source: OptionsSource): DynamicModule {
-  return { module: ToolwrightModule, imports: [ToolwrightCoreModule.from(source)] };
+function rootModule({ mcp, ...source }: OptionsSource & McpOption): DynamicModule {
+  const route = mcp === undefined ? [] : [mcpModule(mcp)];
+  return { module: ToolwrightModule, imports: [ToolwrightCoreModule.from(source), ...route] };
 }
 
 function isToolClass(tool: ClassType | RegisteredTool): tool is ClassType {
   return typeof tool === 'function' && toolMethods(tool as ClassType).length > 0;
+}
+
+/** Routes are known before a factory has made the options, so that this stands beside it. */
+interface McpOption {
+  /** Serves the tools over MCP as a route of the application, behind its guards. */
+  readonly mcp?: McpRouteOptions | undefined;
 }
 
 /** Where the options come from, and what that needs. */

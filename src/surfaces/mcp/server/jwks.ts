@@ -1,7 +1,7 @@
 import { OAuthError } from '@modelcontextprotocol/server';
 import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
 import { isRecord } from '../../../core/kernel/json.js';
-import type { VerifiedToken, VerifyToken } from './oauth.js';
+import type { VerifiedToken, VerifyToken } from './settings.js';
 
 /** A shared secret must never verify what a public key is published for (RFC 8725, section 3.1). */
 const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));

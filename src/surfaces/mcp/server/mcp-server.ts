@@ -32,12 +32,12 @@ import {
   type McpConnection,
   type McpRequestInfo,
   type McpServerOptions,
-  type McpSessionOptions,
   type McpToolServer,
   type StdioStreams,
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
 import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
+import type { McpSessionOptions } from './settings.js';
 import { ToolLists } from './tool-lists.js';
 
 const DEFAULTS: Required<McpSessionOptions> = {
@@ -521,7 +521,7 @@ class RegistryServer implements McpToolServer {
   async #serve(request: Request, given: McpRequestInfo): Promise<Response> {
     const authInfo = this.#resource
       ? await this.#resource.authenticate(request, given.authInfo)
-      : given.authInfo;
+      : (given.authInfo ?? (given.authInfo === null ? refuseRequest(401, 'Unauthorized') : undefined));
     if (authInfo instanceof Response) return authInfo;
     const parsedBody = given.parsedBody ?? (await this.#readBody(request));
     if (parsedBody instanceof Response) return parsedBody;
@@ -551,7 +551,10 @@ class RegistryServer implements McpToolServer {
    * Only 2025-11-25 clients have sessions. On a protected server, callers without a token get none, so that a session
    * always belongs to one account; they go on without a session after they have signed in.
    */
-  async #belongsToSession(request: Request, { authInfo, parsedBody }: McpRequestInfo): Promise<boolean> {
+  async #belongsToSession(
+    request: Request,
+    { authInfo, parsedBody }: McpHandlerRequestOptions,
+  ): Promise<boolean> {
     if (this.#options.sessions === false) return false;
     if (!(await isLegacyRequest(request, parsedBody, this.#bodyLimit))) return false;
     if (this.#resource === undefined || request.headers.has('mcp-session-id')) return true;

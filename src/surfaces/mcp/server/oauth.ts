@@ -18,49 +18,7 @@ import {
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { refuseRequest } from './host-guard.js';
-
-/** What a token stands for: `AuthInfo` of the SDK. */
-export interface VerifiedToken {
-  readonly token: string;
-  readonly clientId: string;
-  readonly scopes: string[];
-  /** Seconds since 1970. */
-  readonly expiresAt?: number;
-  /** Claims of the token; `sub` is the account. */
-  readonly extra?: Record<string, unknown>;
-}
-
-/** What a token must have been issued for. */
-interface ExpectedToken {
-  readonly issuer: string;
-  readonly audience: readonly string[];
-}
-
-/**
- * Verifies an access token: its signature or its state at the authorization server, its issuer, its audience. The
- * server itself refuses tokens without `expiresAt` and after it.
- *
- * An `OAuthError` of the SDK means that the token is not valid: the client is told to sign in again (401). Anything else
- * that is thrown is reported to `onError`, and answered with 503: the client keeps its token and tries again.
- */
-export type VerifyToken = (token: string, expected: ExpectedToken) => Promise<VerifiedToken>;
-
-/** How an MCP server is protected as an OAuth 2.1 resource server (MCP, authorization; RFC 9728). */
-export interface McpOAuthOptions {
-  /** The URL of this server as its clients use it; its host is allowed beside `allowedHosts`. */
-  readonly resource: string;
-  /** The authorization server that issues the tokens, as in its metadata and in `iss`. */
-  readonly issuer: string;
-  /** What tokens must name as their audience. Default: `resource`. */
-  readonly audience?: string | readonly string[];
-  /** Verifies tokens, such as `jwks(url)`. Without it, `authInfo` of the request is trusted, which your guards verified. */
-  readonly verify?: VerifyToken;
-  /**
-   * Tools whose `scopes` a caller lacks: `hide` leaves them out of lists, `show` lists them. A call of such a tool is
-   * answered with 403 either way, so that the client asks its user for the scopes. Default `hide`.
-   */
-  readonly unauthorised?: 'hide' | 'show';
-}
+import type { ExpectedToken, McpOAuthOptions } from './settings.js';
 
 const URL_TEXT: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^https?:\/\/[^?#]+$/.test(value) && URL.canParse(value),
@@ -94,6 +52,8 @@ interface SentCall {
   readonly id: unknown;
   readonly name: string;
 }
+
+const NOT_ACCEPTED = { error: 'invalid_token', description: 'The token is not accepted' } as const;
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 /** Methods that callers without a token may use where some tools are public. Messages without a method are answers. */
@@ -145,10 +105,12 @@ export class ProtectedResource {
   /** Whose request it is: nothing without a token, and a response if the token is not valid or one is needed. */
   async authenticate(
     { headers }: Request,
-    given: AuthInfo | undefined,
+    given: AuthInfo | null | undefined,
   ): Promise<AuthInfo | Response | undefined> {
     const { verify } = this.#options;
     const header = headers.get('authorization');
+    if (given === null || (verify === undefined && given === undefined && header !== null))
+      return this.#refuse({ ...this.#signIn(), ...(header !== null && NOT_ACCEPTED) });
     if (verify === undefined || header === null) return this.#admit(verify === undefined ? given : undefined);
     const [, token] = /^Bearer +([^\s,]+)$/i.exec(header) ?? [];
     try {

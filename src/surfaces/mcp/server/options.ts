@@ -7,9 +7,8 @@ import type {
   McpServer,
   Transport,
 } from '@modelcontextprotocol/server';
-import type { CallScope, ToolPolicy } from '../../../core/contract/call.js';
-import { TELEMETRY, type Telemetry } from '../../../core/contract/telemetry.js';
-import type { AsyncCallback } from '../../../core/contract/tool.js';
+import type { CallScope } from '../../../core/contract/call.js';
+import { TELEMETRY } from '../../../core/contract/telemetry.js';
 import { type InvalidOption, invalidOptions, refuseOptions } from '../../../core/errors/author-fault.js';
 import {
   COUNT,
@@ -29,33 +28,11 @@ import {
 } from '../../../core/kernel/options.js';
 import type { NameFilter } from '../../../run/call/registration.js';
 import { readName } from './host-guard.js';
-import { type McpOAuthOptions, OAUTH_OPTION } from './oauth.js';
-
-/** How long sessions of 2025-11-25 clients live, and how many there may be. */
-export interface McpSessionOptions {
-  /** Milliseconds without a request or an open stream after which a session ends (30 minutes). */
-  readonly idleMs?: number;
-  /**
-   * For one more, the session that has been silent longest is ended; where none is, the new client is told to
-   * come back later (1,000).
-   */
-  readonly max?: number;
-  /** Of one principal, where the request has a verified token (100): the longest silent one makes room. */
-  readonly maxPerPrincipal?: number;
-  /** Messages that are kept for a client whose stream broke (64); of large ones, what 4 MiB hold. */
-  readonly replay?: number;
-}
+import { OAUTH_OPTION } from './oauth.js';
+import type { McpServerSettings, McpSessionOptions } from './settings.js';
 
 /** Options of `createMcpServer`. */
-export interface McpServerOptions {
-  /** The name and version that clients see; default: `toolwright`, `0.0.0`. */
-  readonly name?: string;
-  readonly version?: string;
-  readonly title?: string;
-  /** How to use the tools, for the client's model; without `visible`, default: what the toolsets say of themselves. */
-  readonly instructions?: string;
-  /** Tools on one page of `tools/list` (100). */
-  readonly pageSize?: number;
+export interface McpServerOptions extends McpServerSettings {
   /**
    * The scope of a caller's calls: its user and tenant in `data`, a plain object beside whose entries `mcp` is
    * put; its `owner`, to whom a suspended call then belongs as well; its container. One that throws refuses the
@@ -64,54 +41,10 @@ export interface McpServerOptions {
   scope?(caller: McpCaller): CallScope | Promise<CallScope>;
   /** Which tools a caller sees, and may call. One that throws refuses the request. */
   visible?(caller: McpCaller): NameFilter | Promise<NameFilter>;
-  /** Decides about every call, after the registry's own policy allowed it. */
-  readonly policy?: ToolPolicy;
-  /** Milliseconds for tools that set no `timeoutMs`; default: the registry's. */
-  readonly toolTimeoutMs?: number;
-  /** Records messages, as parts of what their clients send along; default: the registry's. */
-  readonly telemetry?: Telemetry;
-  /**
-   * Hears of the end of work that a tool started; its call is then answered by the acknowledgement. Without
-   * it, and for tools with an `output`, the call is answered by what came of the work.
-   */
-  readonly onAsyncResult?: AsyncCallback;
-  /**
-   * Names that requests over HTTP may use for this host (localhost and its addresses): `mcp.example.org`, or
-   * `mcp.example.org:8080` for that port alone.
-   */
-  readonly allowedHosts?: readonly string[] | 'any';
-  /**
-   * The pages whose scripts may send requests (those of `allowedHosts`): `https://app.example.org`, or
-   * `app.example.org` whatever the scheme and the port.
-   */
-  readonly allowedOrigins?: readonly string[] | 'any';
-  /**
-   * `false`: 2025-11-25 clients get no sessions, and so receive no questions and no notifications between calls.
-   */
-  readonly sessions?: McpSessionOptions | false;
-  /**
-   * Protects the server over HTTP: callers sign in at an authorization server. Without it, `authInfo` of the request is
-   * taken as it is, and nothing is refused. Over stdio nobody signs in; there `scope` says the scopes of the caller.
-   */
-  readonly oauth?: McpOAuthOptions;
-  /** Bytes of a request (4 MiB; over stdio, where a larger one ends the connection, 10 MiB). */
-  readonly maxRequestBytes?: number;
-  /**
-   * Bytes of responses over HTTP that were written and that nobody reads (64 MiB): beyond it, those whose clients
-   * have stood still longest are ended.
-   */
-  readonly maxUnreadBytes?: number;
   /** Whom a session and a suspended call belong to; default: `clientId`, and `extra.sub` of the token. */
   principal?(authInfo: McpCaller['authInfo']): string;
-  /**
-   * Secret for what a 2026-07-28 client keeps of a suspended call, at least 32 characters; default: one for
-   * this process.
-   */
-  readonly stateKey?: string;
   /** Adds to each connection's server of the SDK what is no tool: prompts, resources. */
   configure?(server: McpServer): void;
-  /** Receives what fails beside the answers, instead of the log of the registry or else the console. */
-  onError?(error: unknown): void;
 }
 
 const STATE_KEY_CHARACTERS = 32;
@@ -191,8 +124,11 @@ function namesOf(list: 'allowedHosts' | 'allowedOrigins'): OptionRule {
 
 /** What the one who mounts the server knows of a request. */
 export interface McpRequestInfo {
-  /** What the token of the request was verified to stand for. */
-  readonly authInfo?: AuthInfo;
+  /**
+   * What the token of the request was verified to stand for. `null`: your own check refused the request, which is then
+   * answered with 401 and the way to sign in.
+   */
+  readonly authInfo?: AuthInfo | null;
   /** The body, if it was already read. */
   readonly parsedBody?: unknown;
 }

@@ -1,0 +1,200 @@
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+  Injectable,
+  type Type,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { Public, Tool, ToolContext } from 'toolwright';
+import { jwks } from 'toolwright/mcp';
+import { type McpRouteOptions, ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
+import { ERAS } from '../mcp/mcp-connections.js';
+import { HEADERS } from '../mcp/raw-requests.js';
+import { tokenIssuer } from '../mcp/token-issuer.js';
+import { boot } from './boot.js';
+
+const RESOURCE = 'https://api.example.org/mcp';
+const METADATA = 'https://api.example.org/.well-known/oauth-protected-resource/mcp';
+const issuer = await tokenIssuer(RESOURCE);
+
+interface Asking {
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  user?: { readonly id: string; readonly scopes: readonly string[] } | undefined;
+}
+
+/** Signs in whoever sends `Bearer <name>:<scope>,<scope>`; strangers get 401, banned ones 403. */
+@Injectable()
+class SignedIn implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<Asking | undefined>();
+    if (request?.headers === undefined) return true;
+    const [, id, scopes = ''] = /^Bearer (\w+):(.*)$/.exec(request.headers.authorization ?? '') ?? [];
+    if (id === undefined) throw new UnauthorizedException();
+    request.user = { id, scopes: scopes.split(',') };
+    return id !== 'banned';
+  }
+}
+
+/** Says no to everybody without a user, and says it as Nest's guards do. */
+@Injectable()
+class PlainGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return context.switchToHttp().getRequest<Asking | undefined>()?.user !== undefined;
+  }
+}
+
+@Injectable()
+class Shop {
+  @Public()
+  @Tool('Opening hours')
+  hours(): string {
+    return '9 to 18';
+  }
+
+  @Tool('Who am I')
+  who(context: ToolContext): string {
+    return JSON.stringify(context.owner);
+  }
+
+  @Tool({ description: 'Cancel an order', scopes: ['orders:write'] })
+  cancel(): string {
+    return 'cancelled';
+  }
+}
+
+const applications: INestApplication[] = [];
+
+afterEach(async () => {
+  for (const application of applications.splice(0)) await application.close();
+});
+
+const OAUTH = { resource: RESOURCE, issuer: issuer.issuer };
+
+async function open(
+  mcp: McpRouteOptions,
+  {
+    options = {},
+    guard = SignedIn,
+  }: { options?: ToolwrightModuleOptions; guard?: Type<CanActivate> | null } = {},
+): Promise<URL> {
+  const owned: ToolwrightModuleOptions = {
+    owner: ({ user }: Asking) => (user === undefined ? undefined : { user: user.id }),
+    ...options,
+  };
+  const guards = guard === null ? [] : [{ provide: APP_GUARD, useClass: guard }];
+  const root = {
+    module: class AppModule {},
+    imports: [ToolwrightModule.forRoot({ ...owned, mcp })],
+    providers: [Shop, ...guards],
+  };
+  const application = await NestFactory.create(root, { logger: false, abortOnError: false });
+  application.setGlobalPrefix('api');
+  applications.push(application);
+  await application.listen(0, '127.0.0.1');
+  const { port } = application.getHttpServer().address() as AddressInfo;
+  return new URL(`http://127.0.0.1:${port}/api/mcp`);
+}
+
+async function connect(url: URL, token?: string, options = {}): Promise<Client> {
+  const client = new Client({ name: 'a-client', version: '1' }, options);
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  return client;
+}
+
+const post = (url: URL, token?: string, name = 'who'): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    headers: { ...HEADERS, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+  });
+
+test.each(Object.entries(ERAS))(
+  'forRoot({ mcp }) serves the tools as a route behind the guards of the application, to clients of %s',
+  async (_, options) => {
+    const url = await open({ oauth: OAUTH, name: 'shop' });
+    const client = await connect(url, 'ada:orders:write', options);
+    expect(client.getServerVersion()).toMatchObject({ name: 'shop' });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['hours', 'who', 'cancel']);
+    expect(await client.callTool({ name: 'who' })).toMatchObject({ content: [{ text: '{"user":"ada"}' }] });
+    expect(await client.callTool({ name: 'cancel' })).toMatchObject({ content: [{ text: 'cancelled' }] });
+    await client.close();
+  },
+);
+
+test('whoever the guards refuse gets the public tools, and is otherwise shown the way to sign in', async () => {
+  const url = await open({ oauth: OAUTH });
+  const client = await connect(url);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['hours']);
+  expect(await client.callTool({ name: 'hours' })).toMatchObject({ content: [{ text: '9 to 18' }] });
+  await client.close();
+  const refused = await post(url);
+  expect(refused.status).toBe(401);
+  expect(refused.headers.get('www-authenticate')).toContain(`resource_metadata="${METADATA}"`);
+  const unknown = await post(url, 'not a token', 'hours');
+  expect(unknown.status).toBe(401);
+  expect(unknown.headers.get('www-authenticate')).toContain('error="invalid_token"');
+});
+
+test('a caller that the guards know and refuse stays refused, whatever tool it calls', async () => {
+  const url = await open({ oauth: OAUTH });
+  const banned = await post(url, 'banned:orders:write', 'hours');
+  expect(banned.status).toBe(403);
+  expect(banned.headers.get('www-authenticate')).toBeNull();
+});
+
+test('a guard that only returns false also leads to 401 with the way to sign in, and to nothing public', async () => {
+  const url = await open({ oauth: OAUTH }, { guard: PlainGuard });
+  const refused = await post(url, undefined, 'hours');
+  expect(refused.status).toBe(401);
+  expect(refused.headers.get('www-authenticate')).toContain(`resource_metadata="${METADATA}"`);
+});
+
+test('scopes come from the user that the guards have found', async () => {
+  const url = await open({ oauth: OAUTH });
+  const refused = await post(url, 'ada:orders:read', 'cancel');
+  expect(refused.status).toBe(403);
+  expect(refused.headers.get('www-authenticate')).toContain('scope="orders:write"');
+});
+
+test('the RFC 9728 document is outside of guards and of the global prefix', async () => {
+  const url = await open({ oauth: OAUTH });
+  for (const path of ['/.well-known/oauth-protected-resource', new URL(METADATA).pathname]) {
+    const response = await fetch(new URL(path, url));
+    expect(await response.json()).toMatchObject({ resource: RESOURCE, scopes_supported: ['orders:write'] });
+  }
+});
+
+test('with `verify`, the route signs callers in itself, and the claims of the token are the user', async () => {
+  const url = await open(
+    { oauth: { ...OAUTH, verify: jwks(issuer.keys) } },
+    {
+      guard: null,
+      options: { owner: ({ user }: { user?: { sub: string } }) => (user ? { user: user.sub } : undefined) },
+    },
+  );
+  expect((await post(url)).status).toBe(401);
+  const client = await connect(url, await issuer.issue({ sub: 'bob' }));
+  expect(await client.callTool({ name: 'who' })).toMatchObject({ content: [{ text: '{"user":"bob"}' }] });
+  await client.close();
+});
+
+test('without `oauth`, the route is an ordinary one: the guards of the application answer for themselves', async () => {
+  const url = await open({ path: 'tools' });
+  const refused = await post(new URL('tools', url));
+  expect(refused.status).toBe(401);
+  expect(refused.headers.get('www-authenticate')).toBeNull();
+});
+
+test('mistakes in the options of the route are reported while the application starts', async () => {
+  await expect(open({ oauth: { resource: 'not a URL', issuer: issuer.issuer } })).rejects.toThrow(
+    'oauth.resource',
+  );
+  const inFactory = ToolwrightModule.forRootAsync({ useFactory: () => ({ mcp: {} }) as never });
+  await expect(boot({ imports: [inFactory] })).rejects.toThrow('mcp beside useFactory');
+});
