@@ -1,7 +1,8 @@
-import { Tool, ToolContext, Toolset } from 'toolwright';
+import { Public, Tool, ToolContext, Toolset } from 'toolwright';
 import { Library } from './library.js';
 
-/** The library, for a model. Nothing here knows of MCP. */
+/** The library, for a model. Everybody may look around, and readers who have signed in may borrow. */
+@Public()
 @Toolset()
 export class LibraryTools {
   constructor(private readonly library: Library) {}
@@ -19,7 +20,11 @@ export class LibraryTools {
    * Borrow a book
    * @param isbn ISBN, as the search gives it
    */
-  @Tool({ approval: true, annotations: { title: 'Borrow a book' } })
+  @Tool({
+    approval: true,
+    scopes: ['books:borrow'],
+    annotations: { title: 'Borrow a book', destructive: true },
+  })
   borrowBook(isbn: string, context: ToolContext) {
     const { title, borrowedBy } = this.library.borrow(isbn, String(context.data.reader));
     context.logger.info('A book was lent', { isbn });

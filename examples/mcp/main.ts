@@ -1,7 +1,8 @@
 import { serveLibrary } from './serve-library.js';
+import { signIn } from './sign-in.js';
 import { visitLibrary } from './visit-library.js';
 
-const HELP = `node dist/examples/mcp/main.js serve [port]     the library over streamable HTTP (3000)
+const HELP = `node dist/examples/mcp/main.js serve [port]     the library over streamable HTTP (3000), and where its readers sign in (3001)
 node dist/examples/mcp/main.js visit [request]  a library of its own, and a visitor who asks it something
 `;
 
@@ -15,7 +16,7 @@ async function main([command, argument]: readonly string[]): Promise<number> {
     const library = await serveLibrary(0);
     const request = argument ?? 'Search the books with the words Eliot';
     const { url } = library;
-    console.log(await visitLibrary({ url, token: 'token-of-ada', approve: () => true, request }));
+    console.log(await visitLibrary({ url, token: await signIn(url), approve: () => true, request }));
     await library.close();
     return 0;
   }

@@ -1,10 +1,8 @@
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createMcpServer } from 'toolwright/mcp';
+import { createMcpServer, jwks } from 'toolwright/mcp';
+import { startAuthorizationServer } from './authorization-server.js';
 import { tools } from './tools.js';
-
-/** The tokens of the readers; a real library asks its identity provider. */
-const READERS: Readonly<Record<string, string>> = { 'token-of-ada': 'ada', 'token-of-grace': 'grace' };
 
 /** A library that answers on a port of this machine. */
 export interface ServedLibrary {
@@ -12,31 +10,36 @@ export interface ServedLibrary {
   close(): Promise<void>;
 }
 
-/** Serves the library’s tools over streamable HTTP; port 0 takes any that is free. */
+/**
+ * Serves the library’s tools over streamable HTTP, with an authorization server on the next port; port 0 takes any
+ * that are free.
+ */
 export async function serveLibrary(port: number): Promise<ServedLibrary> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  const authorization = await startAuthorizationServer({
+    port: port === 0 ? 0 : port + 1,
+    api: { resource: url.href, scopes: ['books:borrow'] },
+  });
+  const { issuer } = authorization;
   const mcp = createMcpServer(tools, {
     name: 'library',
     version: '1.0.0',
     instructions: 'Search before you borrow.',
+    oauth: { resource: url.href, issuer, verify: jwks(`${issuer}/jwks`), unauthorised: 'show' },
     // What the token was found to stand for is all that is known of a caller.
-    scope: ({ authInfo }) => (authInfo ? { data: { reader: authInfo.clientId } } : {}),
+    scope: ({ authInfo }) => (authInfo ? { data: { reader: String(authInfo.extra?.sub) } } : {}),
     onError: (error) => console.error(error),
   });
-  const server = createServer((request, response) => void mcp.node(authenticated(request), response));
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const { port: actual } = server.address() as AddressInfo;
+  server.on('request', mcp.node);
   return {
-    url: new URL(`http://127.0.0.1:${actual}/mcp`),
+    url,
     async close() {
       await mcp.close();
+      await authorization.close();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-function authenticated(request: IncomingMessage) {
-  const token = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
-  if (!Object.hasOwn(READERS, token)) return request;
-  return Object.assign(request, { auth: { token, clientId: READERS[token] ?? '', scopes: [] } });
 }

@@ -63,7 +63,7 @@ process.on('message', (message) => {
 });
 
 /** What is logged by default: many tests let something fail, and look at what comes of it. */
-const LOGGED = /^toolwright: /;
+const LOGGED = /^(?:toolwright: |oidc-provider )/;
 
 // Jest demands a default export.
 export default class QuietEnvironment extends TestEnvironment {

@@ -47,6 +47,7 @@ const OPEN_TO_EXAMPLES = new Set([
   'zod',
   '@sinclair/typebox',
   '@modelcontextprotocol/client',
+  'oidc-provider',
   'pg',
   'esbuild',
 ]);

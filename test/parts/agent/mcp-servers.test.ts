@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createAgent } from 'toolwright/agent';
 import { type ServedLibrary, serveLibrary } from '../../../examples/mcp/serve-library.js';
+import { signIn } from '../../../examples/mcp/sign-in.js';
 import { builtFile } from '../../processes/built-file.js';
 
 const OPTIONS = { provider: 'offline', model: 'offline', folder: tmpdir() } as const;
@@ -14,12 +15,13 @@ describe('createAgent with MCP servers', () => {
   afterEach(() => library.close());
 
   test('createAgent takes the tools of a server at an address, and of a program that it starts', async () => {
-    const args = [builtFile('dist/src/dev/cli/main.js'), 'mcp', builtFile('dist/examples/mcp/tools.js')];
+    const command = builtFile('dist/src/dev/cli/main.js');
+    const args = [command, 'mcp', builtFile('dist/examples/mcp/tools.js'), '--deny', 'borrow_book'];
     await using agent = await createAgent({
       ...OPTIONS,
       mcp: {
         near: { command: process.execPath, args, env: { SHOP: 'corner' } },
-        far: { url: library.url.href, headers: { authorization: 'Bearer token-of-ada' } },
+        far: { url: library.url.href, headers: { authorization: `Bearer ${await signIn(library.url)}` } },
       },
       permissions: { mode: 'auto' },
     });
