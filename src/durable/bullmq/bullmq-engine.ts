@@ -59,22 +59,22 @@ import {
   outlivingCuts,
 } from './cut-connections.js';
 
-/** For how long a worker pauses before and after it returns a job, so that another one gets it. */
+/** How long a worker pauses before and after it returns a job, so that another worker can take it. */
 const OTHERS_FIRST_MS = 10;
 
-/** What BullMQ connects to with one of its backends. */
+/** Connection options of one BullMQ backend. */
 interface Broker {
   readonly address: OptionRule;
-  /** A connection of the application's own. */
+  /** A client object that the application created. */
   readonly client: OptionRule;
-  /** What else it takes, in an object. */
+  /** The options of a connection object. */
   readonly table: OptionTable;
-  /** One of these says where the broker is. */
+  /** At least one of these options must be set: they name the broker's address. */
   readonly places: readonly string[];
   readonly fix: string;
 }
 
-/** A text of digits is what a variable of the environment is: both drivers read it. */
+/** A string of digits is accepted because environment variables are strings; both drivers read it. */
 const PORT: OptionRule = {
   accepts: (value) => {
     const port = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
@@ -83,10 +83,10 @@ const PORT: OptionRule = {
   fix: 'a whole number from 1 to 65535',
 };
 
-/** A variable that is not set must not lead to this machine. */
+/** An unset environment variable must not connect to localhost by default. */
 const HOST = protecting(FILLED_TEXT);
 
-/** They are refused only where they are misspelt: a newer driver may have more. */
+/** Accepts any value. Unknown names are refused only if they look like typos: a newer driver may have more options. */
 function taken(names: string): Readonly<Record<string, OptionRule>> {
   return Object.fromEntries(names.split(' ').map((name) => [name, ANY_VALUE]));
 }
@@ -164,17 +164,17 @@ const POSTGRES: Broker = {
   ),
 };
 
-/** What is wrong with what BullMQ is to connect to: its drivers take what they do not know for this machine. */
+/** Checks the connection options strictly: the drivers fall back to localhost when an address is missing. */
 function connectionFaults(connection: unknown, backend: unknown): readonly OptionFault[] {
   const { address, client, table, places, fix } = backend === undefined ? REDIS : POSTGRES;
   if (typeof connection === 'string') return address.explain?.(connection, 'connection') ?? [];
   if (!isRecord(connection) || client.accepts(connection)) return [];
-  // Others than its own are not copied: those of a `URL`.
+  // Inherited properties, as of a `URL` object, do not count: BullMQ copies own properties only.
   const saysWhere = places.some((name) => Object.hasOwn(connection, name));
   if (saysWhere || isPlainObject(connection)) {
     const path = 'connection.';
     const faults = [...wrongValues(connection, table, path), ...mistakenNames(connection, table, path)];
-    // What is not said of a database is in variables that `pg` reads.
+    // On PostgreSQL, `pg` reads missing options from environment variables.
     if (saysWhere || faults.length > 0 || backend !== undefined) return faults;
   }
   return [
@@ -189,22 +189,22 @@ function connectionFaults(connection: unknown, backend: unknown): readonly Optio
 /** Options of {@link bullmqEngine}. */
 export interface BullmqEngineOptions {
   /**
-   * Where BullMQ connects to: an address (`'redis://127.0.0.1:6379'`, with the `backend` of PostgreSQL
-   * `'postgres://…'`), or what its own classes take: `{ host, port }`, an ioredis client, a `pg.Pool`, …
+   * The broker's address (`'redis://127.0.0.1:6379'`, or `'postgres://…'` with the PostgreSQL backend), or what
+   * BullMQ's own classes accept: `{ host, port }`, an ioredis client, a `pg.Pool`, …
    */
   readonly connection: unknown;
   /** BullMQ's `createPostgresBackend`; default: its Redis backend. */
   readonly backend?: unknown;
   /**
    * Name of the queue, without `:`; default `toolwright`. Jobs of tools with `background: { queue: 'mail' }` wait in
-   * `<queue>/mail`; `<queue>-queues` lists such queues, and `<queue>-news` carries news.
+   * `<queue>/mail`. `<queue>-queues` lists these queues, and `<queue>-news` carries notifications.
    */
   readonly queue?: string;
-  /** Of keys in Redis; default BullMQ's own, `bull`. */
+  /** Prefix of the keys in Redis; default: BullMQ's own, `bull`. */
   readonly prefix?: string;
-  /** For how long a worker that died holds its jobs, in milliseconds; at most as long again goes by until another has them. Default 30,000. */
+  /** Milliseconds until a crashed worker loses its jobs; others take them within the same time again. Default 30000. */
   readonly leaseMs?: number;
-  /** For how long BullMQ knows the ids of jobs that have ended, in milliseconds; default a day. */
+  /** How long BullMQ remembers the ids of ended jobs, in milliseconds; default a day. */
   readonly keepEndedMs?: number;
   /** Receives each error of the engine, such as lost connections: once per cause and minute. */
   readonly logger?: Logger;
@@ -231,24 +231,24 @@ const OPTIONS = optionTable<BullmqEngineOptions>('bullmqEngine', {
 });
 
 const DAY_MS = 86_400_000;
-/** Dead jobs stay for people to look at. */
+/** Dead jobs are stored so that people can inspect them. */
 const KEEP_DEAD_SECONDS = 30 * 86_400;
-/** How many workers may die of a job before it counts as dead: it may be what they die of. */
+/** A job counts as dead after more worker crashes than this: the job itself may cause them. */
 const MOST_DEATHS = 10;
-/** What BullMQ fails such a job with, on both backends. */
+/** The error that BullMQ gives such a job, on both backends. */
 const TOO_MANY_DEATHS = 'job stalled more than allowable limit';
 
-/** What BullMQ keeps of a job. */
+/** The data that BullMQ stores for a job. */
 interface Payload {
   readonly job: StorableJob;
 }
 
 /**
- * Runs started work on BullMQ 6: on Redis or Valkey, or on PostgreSQL with `backend: createPostgresBackend`, whose
- * tables are made by hand before (`runMigrations` of `bullmq`). Workers that die lose their jobs to others after
- * `leaseMs`; after more than ten such deaths, a job is dead until it is revived.
+ * Runs background jobs on BullMQ 6: on Redis or Valkey, or on PostgreSQL with `backend: createPostgresBackend`. For
+ * PostgreSQL, create the tables first with BullMQ's `runMigrations`. If a worker crashes, other workers take its jobs
+ * after `leaseMs`. A job whose workers crashed more than ten times is dead until you call `revive`.
  *
- * @throws InvalidOptionsError (521). What the connection lacks, the first method that needs it rejects with.
+ * @throws InvalidOptionsError (521). Connection errors reject the first method that needs the connection.
  *
  * @example
  * ```ts
@@ -267,14 +267,14 @@ type JobQueue = Queue<Payload, void, string, Payload, void, string, IQueueBacken
 
 class BullmqEngine implements JobEngine {
   readonly #options: BullmqEngineOptions;
-  /** By the names that BullMQ has of them. */
+  /** Open queues by their BullMQ names. */
   readonly #opened = new Map<string, JobQueue>();
-  /** The queues of tools that are known to be in the list of queues. */
+  /** Tool queues that are already in the list of queues. */
   readonly #listed = new Set<string>();
   readonly #news: BrokerNews;
   readonly #running = new RunningJobs();
   readonly #workers = new Set<JobWorker>();
-  /** Workers whose connections can be cut. */
+  /** Workers whose connections `close` can cut. */
   readonly #open = new Set<Parameters<typeof cut>[0]>();
   readonly #closed = new AbortController();
   readonly #trouble: EngineTrouble;
@@ -311,7 +311,7 @@ class BullmqEngine implements JobEngine {
     await this.#answered(this.#add(job, options));
   }
 
-  /** BullMQ itself waits until its broker is back, however long that takes. */
+  /** BullMQ itself waits for an absent broker without a limit. */
   #answered<Value>(request: Promise<Value>): Promise<Value> {
     return unlessAborted(this.#trouble.unlessAway(request), this.#closed.signal);
   }
@@ -355,7 +355,7 @@ class BullmqEngine implements JobEngine {
     try {
       await this.#hearsCancels;
     } catch (error) {
-      // The next worker may have a broker that answers.
+      // The next worker tries again: the broker may answer by then.
       this.#hearsCancels = undefined;
       throw error;
     }
@@ -399,7 +399,7 @@ class BullmqEngine implements JobEngine {
   ): Promise<void> {
     const { attemptsMade, attemptsStarted: attempt, opts, data } = taken;
     const isLast = attemptsMade + 1 >= (opts.attempts ?? 1);
-    // BullMQ renews the locks of what runs by itself.
+    // BullMQ renews the locks of running jobs itself.
     const heartbeat = async () => {};
     let returned: DelayedError | WaitingError | undefined;
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
@@ -408,7 +408,7 @@ class BullmqEngine implements JobEngine {
         returned = new DelayedError();
         return;
       }
-      // The worker that has waited longest is served first: the others wait by then, and this one does not ask again yet.
+      // BullMQ serves the worker that has waited longest. The pauses let the other workers ask first.
       await pause(OTHERS_FIRST_MS);
       await taken.moveToWait(token);
       returned = new WaitingError();
@@ -420,7 +420,7 @@ class BullmqEngine implements JobEngine {
         handle(job, { signal, attempt, isLast, heartbeat, giveBack }),
       );
       if (end === 'lost' && returned === undefined) {
-        // BullMQ itself finds a job whose lease has ended, which is no longer this worker's to move.
+        // If the lease has ended, this worker cannot move the job; BullMQ finds it as stalled.
         await giveBack({ delay: LOST_DELAY_MS }).catch(() => {});
         returned ??= new DelayedError();
       }
@@ -439,11 +439,11 @@ class BullmqEngine implements JobEngine {
     return states.some((state) => state !== 'none');
   }
 
-  /** Takes a job out of a queue in which it waits; `active` if it runs. */
+  /** Removes a waiting job from a queue; `active` if the job is running. */
   async #cancelIn(queue: JobQueue, id: string): Promise<'none' | 'removed' | 'active'> {
     const state = await queue.getJobState(id);
     if (state === 'unknown' || state === 'completed' || state === 'failed') return 'none';
-    // Zero where it has begun meanwhile, and is locked.
+    // `remove` returns 0 if the job has started meanwhile and is locked.
     return state !== 'active' && (await queue.remove(id)) > 0 ? 'removed' : 'active';
   }
 
@@ -460,7 +460,7 @@ class BullmqEngine implements JobEngine {
   async deadJobs({ limit = 100, jobIds }: DeadJobQuery = {}): Promise<readonly DeadJob[]> {
     const asked = jobIds === undefined ? this.#latestFailed(limit) : this.#failedOf(jobIds);
     const failed = await this.#answered(asked);
-    // Another process may have revived it since it was found among those that failed.
+    // Another process may have retried the job since the query.
     return failed
       .filter(({ finishedOn }) => finishedOn)
       .map(({ data, failedReason, attemptsStarted }) => ({
@@ -474,7 +474,7 @@ class BullmqEngine implements JobEngine {
   async revive(job: Job, options: JobOptions = {}): Promise<boolean> {
     const id = brokerId(job.id);
     const removed = (await this.#queues()).map(async (queue) => {
-      // BullMQ's own way back keeps what makes a job fail again whose workers died.
+      // BullMQ's own `retry` does not reset the count of crashes, so that the job would fail again.
       return (await queue.getJobState(id)) === 'failed' && (await queue.remove(id)) > 0;
     });
     if (!(await Promise.all(removed)).includes(true)) return false;
@@ -483,7 +483,7 @@ class BullmqEngine implements JobEngine {
   }
 
   async #latestFailed(limit: number): Promise<readonly BrokerJob<Payload>[]> {
-    // Its own range ends with -1, which is all of them.
+    // `getFailed(0, -1)` would return all jobs.
     if (limit === 0) return [];
     const failed = (await this.#queues()).map((queue) => queue.getFailed(0, limit - 1));
     const latest = (await Promise.all(failed)).flat();
@@ -517,7 +517,7 @@ class BullmqEngine implements JobEngine {
     this.#closed.abort(new Error(ENGINE_CLOSED));
   }
 
-  /** Opened when it is first needed: a process that starts nothing needs no broker. */
+  /** Opens a queue when it is first used: a process that starts no jobs needs no broker. */
   #queue(name: string): JobQueue {
     const known = this.#opened.get(name);
     if (known !== undefined) return known;
@@ -531,20 +531,20 @@ class BullmqEngine implements JobEngine {
     return queue;
   }
 
-  /** The queue of the engine, and those of tools. */
+  /** The engine's own queue and all tool queues. */
   async #queues(): Promise<readonly JobQueue[]> {
     const listed = await this.#listOfQueues.getWaiting(0, -1);
     return [undefined, ...listed.map(({ name }) => name)].map((queue) => this.#queue(this.#nameOf(queue)));
   }
 
-  /** Enters a queue into the list of queues, so that processes that enqueue nothing in it find it. */
+  /** Adds a queue to the list of queues, so that other processes find it. */
   async #list(queue: string): Promise<void> {
     if (this.#listed.has(queue)) return;
     await this.#listOfQueues.add(queue, {} as Payload, { jobId: brokerId(queue) });
     this.#listed.add(queue);
   }
 
-  /** A queue without workers, of which each job that waits is the name of a queue. */
+  /** A queue without workers: each of its waiting jobs names a queue. */
   get #listOfQueues(): JobQueue {
     return this.#queue(`${this.#name}-queues`);
   }
@@ -571,7 +571,7 @@ class BullmqEngine implements JobEngine {
   readonly #onError = (error: Error): void => this.#trouble.occurred(error);
 }
 
-/** Which queue, and where, without what is secret in an address. */
+/** The queue and the broker's address, without passwords. */
 function placeOf({ queue = 'toolwright', connection, backend }: BullmqEngineOptions): string {
   const place = typeof connection === 'string' ? addressOf(connection) : Object(connection);
   const { host, port, path } = place as Partial<Record<'host' | 'port' | 'path', unknown>>;
@@ -585,7 +585,7 @@ function addressOf(url: string): { readonly host: string; readonly port: string 
   return { host, port };
 }
 
-/** BullMQ takes no id with a colon in it, and none that is a number. */
+/** BullMQ refuses ids that contain a colon or are numbers. */
 function brokerId(jobId: string): string {
   return `job_${encodeURIComponent(jobId)}`;
 }

@@ -4,10 +4,10 @@ import { type BackendFactory, type IQueueBackend, QueueEvents, QueueEventsProduc
 import type { JobNews } from '../../core/contract/job-engine.js';
 import { callListener, unlessAborted, withinLimits } from '../../core/kernel/async.js';
 
-/** What travels between the engines of a queue. */
+/** A message between the engines of a queue. */
 type BrokerWord = JobNews | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string };
 
-/** Where it travels. */
+/** Where messages are published. */
 interface NewsPlace {
   readonly queue: string;
   readonly connection: { readonly connection: unknown; readonly prefix?: string };
@@ -19,20 +19,20 @@ type Listener = (word: BrokerWord) => void;
 type Events = QueueEvents<unknown, IQueueBackend, unknown>;
 type Producer = QueueEventsProducer<IQueueBackend, unknown>;
 
-/** Messages that the stream keeps for listeners that are a little behind. */
+/** Messages that the stream stores for slow listeners. */
 const KEPT = 10_000;
 const HELLO_EVERY_MS = 50;
 
 /** The error of requests to a closed engine. */
 export const ENGINE_CLOSED = 'The engine of BullMQ was closed.';
 
-/** Tells all engines of a queue, through the event stream of a queue without jobs. */
+/** Sends messages to all engines of a queue, through the event stream of a queue without jobs. */
 export class BrokerNews {
   readonly #place: NewsPlace;
   readonly #listeners = new Set<{ readonly receive: Listener }>();
   #producer: Producer | undefined;
   #events: Promise<Events> | undefined;
-  /** Perhaps not ready yet. */
+  /** Possibly not ready yet. */
   #opened: Events | undefined;
   readonly #closing = new AbortController();
   #published = 0;
@@ -45,7 +45,7 @@ export class BrokerNews {
     await this.#tell('news', JSON.stringify(word));
   }
 
-  /** Resolves when what is published from now on will be heard. */
+  /** Resolves once the listener is sure to receive what is published from then on. */
   async subscribe(receive: Listener): Promise<() => Promise<void>> {
     const subscription = { receive };
     this.#listeners.add(subscription);
@@ -69,12 +69,12 @@ export class BrokerNews {
     ]);
   }
 
-  /** What is opened, whose connections can be cut. */
+  /** What is open and can be cut. */
   get opened(): readonly (Events | Producer)[] {
     return [this.#opened, this.#producer].filter((opened) => opened !== undefined);
   }
 
-  /** A stream is read from when the reading begins, which nothing tells: so a word of our own is sent until it comes back. */
+  /** BullMQ does not report when it starts to read the stream. So we send a message of our own until it arrives. */
   async #listen(): Promise<Events> {
     const { queue, connection, backend, onError } = this.#place;
     const { signal } = this.#closing;
@@ -101,7 +101,7 @@ export class BrokerNews {
       }
       return events;
     } catch (error) {
-      // Otherwise whoever closes all closes it.
+      // If the signal was aborted, `close` closes it.
       if (!signal.aborted) close(events);
       throw signal.aborted ? signal.reason : error;
     }
@@ -123,7 +123,7 @@ export class BrokerNews {
     const producer = this.#open();
     await producer.publishEvent({ eventName, word }, KEPT);
     this.#published += 1;
-    // Redis trims with every message, PostgreSQL only on request.
+    // Redis trims the stream with every message, PostgreSQL only on request.
     if (this.#published % KEPT === 0) await producer.getBackend().trimEvents(KEPT);
   }
 
@@ -142,7 +142,7 @@ export class BrokerNews {
   }
 }
 
-/** A client of `pg`, and a pool of them, as far as their losses are heard. */
+/** The part of a `pg` client and pool that reports lost connections. */
 interface Client {
   on(event: 'error', listener: () => void): unknown;
 }
@@ -150,7 +150,7 @@ interface Pool {
   on(event: 'acquire', listener: (client: Client) => void): unknown;
 }
 
-/** What BullMQ makes the connection from that hears what is told over channels. */
+/** The module from which BullMQ creates its LISTEN connection. */
 interface ClientModule {
   readonly Client: new (config: unknown) => EventEmitter;
 }
@@ -158,12 +158,12 @@ interface ClientModule {
 /** What BullMQ's classes have in common. */
 interface Openable {
   waitUntilReady(): Promise<unknown>;
-  /** With force, a worker waits for no jobs. */
+  /** With `force`, a worker does not wait for its jobs. */
   close(force?: boolean): Promise<unknown>;
   getBackend(): Pick<IQueueBackend, 'close'>;
 }
 
-/** How long a broker may be away until its connections are cut at the end. */
+/** While closing: how long a broker may be unreachable before its connections are cut. */
 const AWAY_MS = 2_000;
 const LOOK_EVERY_MS = 100;
 
@@ -171,9 +171,9 @@ const heardPools = new WeakSet<Pool>();
 const heardClients = new WeakSet<Client>();
 
 /**
- * A backend whose connections may be cut. On PostgreSQL, BullMQ takes one out of its pool without listening to its
- * loss, and listens to that of the connection for channels a moment too late: either would end the process. What was
- * under way rejects all the same.
+ * Wraps a backend so that its connections can be cut. On PostgreSQL, BullMQ checks out a pool client without an `error`
+ * listener, and adds the one of its LISTEN client too late; without this wrapper, a cut would end the process. Pending
+ * requests still reject.
  */
 export function outlivingCuts<Factory extends BackendFactory<IQueueBackend, unknown> | undefined>(
   factory: Factory,
@@ -209,7 +209,7 @@ function watchPool(pool: Pool): void {
   });
 }
 
-/** What was not ready once never is, for BullMQ: it is closed, and forgotten by those who would use it again. */
+/** BullMQ never recovers an object that failed to become ready: close it, and let its owner forget it. */
 export function dropUnready(opened: Openable, forget: () => void): void {
   opened.waitUntilReady().catch(() => {
     forget();
@@ -217,14 +217,14 @@ export function dropUnready(opened: Openable, forget: () => void): void {
   });
 }
 
-/** Closes what is of no use; nobody waits for it, and nobody needs to know how it went. */
+/** Closes an unusable object in the background and ignores the result. */
 export function close(opened: Openable): void {
   opened.close().catch(() => {});
 }
 
 /**
- * Closes in good order, however long the jobs of a worker take. Where the broker is away, that would last until it is
- * back: then the connections are cut, and what was not told is found by others when leases have ended.
+ * Closes in order, and waits for the jobs of a worker. If the broker is unreachable, the connections are cut instead,
+ * because BullMQ would wait for the broker. Other workers then find the unfinished jobs when the leases end.
  */
 export async function closeOrCut(opened: Openable, looking: Looking = {}): Promise<void> {
   const { asked = 'before' } = looking;
@@ -234,11 +234,11 @@ export async function closeOrCut(opened: Openable, looking: Looking = {}): Promi
   await Promise.race([closing, cutWhenAway(opened, closed.signal, { asks: asked !== 'never' })]);
 }
 
-/** When a broker is asked whether it is there. */
+/** When to check whether the broker answers. */
 interface Looking {
   /**
-   * `while`: of a worker, which takes no more jobs from the moment at which it closes; `never`: where a connection
-   * waits for news, and answers nothing until they come.
+   * `while`: for a worker, which must stop taking jobs as soon as it closes. `never`: for a connection that waits for
+   * events, and answers no requests meanwhile.
    */
   readonly asked?: 'before' | 'while' | 'never';
 }
@@ -249,27 +249,27 @@ async function cutWhenAway(opened: Openable, closed: AbortSignal, asking: Asking
   if (!closed.aborted) await cut(opened);
 }
 
-/** Closes without a word to the broker. */
+/** Closes without a message to the broker. */
 export async function cut(opened: Openable): Promise<void> {
   const cutting = opened.getBackend().close(true);
-  // So that it asks for nothing more; by itself, it would first tell the broker that it goes.
+  // Stops further requests. Called first, `close` would send the broker a message.
   opened.close(true).catch(() => {});
   await withinLimits(cutting, LIMITS).catch(() => {});
 }
 
-/** A client of Redis as far as it is asked how it is; a pool of PostgreSQL has no state. */
+/** The part of a Redis client that shows its state; a PostgreSQL pool has no state. */
 interface Connected {
   readonly status?: string;
-  /** What BullMQ asks of every kind of client. */
+  /** A method that BullMQ's Redis clients of every kind have. */
   get?(key: string): Promise<unknown>;
 }
 
-/** Whether it is more than looked at. */
+/** Whether to send a request, in addition to reading the state. */
 interface Asking {
   readonly asks: boolean;
 }
 
-/** Whether the broker can be told something, perhaps after a moment. */
+/** Whether the broker is reachable, perhaps after a short wait. */
 async function isThere(opened: Openable, { asks }: Asking): Promise<boolean> {
   const { client } = opened.getBackend() as { readonly client?: Promise<Connected> };
   let known: Connected | undefined;
@@ -288,7 +288,7 @@ async function isThere(opened: Openable, { asks }: Asking): Promise<boolean> {
   return !asks || (await answers(known)) || answers(known);
 }
 
-/** A connection may stay while nobody answers any more. A failure is an answer: what is asked then fails, too. */
+/** A connection may stay open while the broker is silent. An error counts as an answer: closing then fails, too. */
 async function answers(known: Connected | undefined): Promise<boolean> {
   if (known?.status === 'wait') return true;
   const asked = known?.get?.('toolwright');
@@ -304,9 +304,9 @@ async function answers(known: Connected | undefined): Promise<boolean> {
 
 const LIMITS = { signal: undefined, timeoutMs: AWAY_MS };
 
-/** What clients of one Redis and of a cluster are when they are connected, and those that connect when they are used. */
+/** States of a connected client, of a connected cluster, and of a client that connects on first use. */
 function isLive(known: Connected | undefined): boolean {
   const { status } = known ?? {};
-  // A pool of PostgreSQL has no state: it connects anew for what it is asked, or rejects.
+  // A PostgreSQL pool has no state: it connects again on request, or rejects.
   return status === undefined || status === 'ready' || status === 'connect' || status === 'wait';
 }

@@ -10,67 +10,67 @@ import { withinLimits } from '../../core/kernel/async.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 import { jobOf, type StorableJob, storableJob } from '../../run/jobs/stored-job.js';
 
-/** Which queue, and for how long a silent worker holds its jobs. */
+/** The name of the queue, and how long a silent worker holds its jobs. */
 interface QueuePlace {
   readonly name: string;
   readonly heartbeatSeconds: number;
 }
 
-/** What pg-boss keeps of a job. */
+/** The data that pg-boss stores for a job. */
 interface Payload {
   readonly job: StorableJob;
   readonly attempts: number;
-  /** Attempts that have failed. What pg-boss counts are beginnings. */
+  /** Failed attempts. pg-boss itself counts started attempts. */
   readonly failed?: number;
-  /** Beginnings that pg-boss no longer counts, since the job was last given back. */
+  /** Started attempts before the job was last returned to the queue; pg-boss no longer counts them. */
   readonly begun?: number;
 }
 
-/** Of a dead one; without `error` where pg-boss itself gave it up. */
+/** Data of a dead job; without `error` if pg-boss itself gave the job up. */
 interface DeadPayload extends Payload {
   readonly error?: string;
   readonly made?: number;
 }
 
-/** A job that this process has, and which of the job's beginnings it is. */
+/** A job that this process holds, with the attempt that it is. */
 export interface TakenJob
   extends Pick<
     JobWithMetadata,
     'id' | 'priority' | 'retryCount' | 'retryLimit' | 'retryDelay' | 'retryBackoff'
   > {
-  /** By the name that pg-boss has of it. */
+  /** The queue's name in pg-boss. */
   readonly queue: string;
   readonly job: Job;
   readonly attempts: number;
-  /** Attempts that have failed before. */
+  /** Earlier failed attempts. */
   readonly failed: number;
-  /** Beginnings before this one. */
+  /** Earlier started attempts. */
   readonly begun: number;
 }
 
-/** A job that its worker returns, and for how many milliseconds no worker gets it. */
+/** A job that its worker returns, and the delay in milliseconds before any worker gets it. */
 export interface ReturnedJob {
   readonly taken: TakenJob;
   readonly delay: number;
 }
 
-/** What commands give, of which pg-boss declares nothing. */
+/** The result of a pg-boss command; pg-boss does not declare its type. */
 interface CommandOutcome {
   readonly affected: number;
-  /** Ids of the jobs that were still as the command wanted them. */
+  /** Ids of the jobs that the command changed. */
   readonly settled?: readonly string[];
 }
 
 const DAY = 86_400;
-/** pg-boss lets none run for longer than a day, however often it is heard of. */
+/** pg-boss allows less than a day per attempt, whatever the heartbeat. */
 const EXPIRE_SECONDS = DAY - 1;
 const KEEP_SECONDS = 30 * DAY;
-/** What a dead job of the queue is among its own: its copy is the dead one. */
+/** States of a dead job in its own queue. The dead-letter queue has a copy of it. */
 const ENDED: ReadonlySet<string> = new Set(['completed', 'failed']);
-/** How many workers may die of a job before it counts as dead: it may be what they die of. */
+/** A job counts as dead after more worker crashes than this: the job itself may cause them. */
 const MOST_DEATHS = 10;
 
-/** A queue of pg-boss, those of tools, and the one that keeps the dead jobs of all, in the words of the engine. */
+/** The engine's queue in pg-boss, the queues of tools, and the dead-letter queue that they share. */
 export class BossQueue {
   readonly #boss: PgBoss;
   readonly #place: QueuePlace;
@@ -90,7 +90,7 @@ export class BossQueue {
     return this.#boss.getDb();
   }
 
-  /** Starts pg-boss and makes the queues, once; a failure is no answer for ever. */
+  /** Starts pg-boss and creates the queues, once; after a failure, the next call tries again. */
   ready(): Promise<void> {
     this.#ready ??= this.#prepare().catch((error) => {
       this.#ready = undefined;
@@ -113,13 +113,13 @@ export class BossQueue {
       expireInSeconds: EXPIRE_SECONDS,
     };
     await this.#boss.createQueue(name, { ...options, deadLetter: this.#deadName });
-    // One that was made before, perhaps without a heartbeat, which pg-boss has off by default.
+    // The queue may have existed before without a heartbeat, which is pg-boss's default.
     const known = await this.#boss.getQueue(name);
     if (known?.heartbeatSeconds !== heartbeatSeconds || known.deadLetter !== this.#deadName)
       await this.#boss.updateQueue(name, { ...options, deadLetter: this.#deadName });
   }
 
-  /** The name that pg-boss has of the queue of a tool, or of that of the engine; the queue is made when it is first named. */
+  /** The name in pg-boss of a tool's queue or of the engine's own; creates a tool's queue on first use. */
   async nameOf(queue: string | undefined): Promise<string> {
     await this.ready();
     if (queue === undefined) return this.#place.name;
@@ -133,7 +133,7 @@ export class BossQueue {
     return name;
   }
 
-  /** The names that pg-boss has of the queue of the engine and of those of tools. */
+  /** The names in pg-boss of the engine's queue and of the tools' queues. */
   async #names(): Promise<readonly string[]> {
     await this.ready();
     const { name: own } = this.#place;
@@ -141,7 +141,7 @@ export class BossQueue {
     return all.map(({ name }) => name).filter((name) => name === own || name.startsWith(`${own}/`));
   }
 
-  /** Whether it is new. */
+  /** Resolves with false if the job exists already. */
   async send(job: Job, options: JobOptions, within: { readonly db?: Db } = {}): Promise<boolean> {
     const name = await this.nameOf(options.queue);
     const { attempts = 1, backoff, priority = 0, delay = 0 } = options;
@@ -168,7 +168,7 @@ export class BossQueue {
     });
   }
 
-  /** Those of the jobs that are still this process's, by id. */
+  /** Ids of the jobs that this process still holds. */
   async touch(queue: string, jobs: readonly TakenJob[]): Promise<ReadonlySet<string>> {
     const outcome = await this.#boss.touch(queue, jobs.map(attemptOf));
     const { settled } = outcome as CommandOutcome;
@@ -179,7 +179,7 @@ export class BossQueue {
     await this.#boss.complete(queue, jobs.map(attemptOf));
   }
 
-  /** Completes a job in one transaction with what is written to the same database. */
+  /** Completes a job in one transaction with writes to the same database. */
   async commit(job: TakenJob, write: (transaction: SqlTransaction) => Promise<void>): Promise<void> {
     if (this.database.beginTransaction === undefined)
       throw new Error('The database of this pg-boss cannot begin transactions.');
@@ -189,14 +189,14 @@ export class BossQueue {
     });
   }
 
-  /** Fails where the job is another worker's by now. */
+  /** Throws if another worker has taken the job. */
   async #completeIn(db: Db, job: TakenJob): Promise<void> {
     const outcome = await this.#boss.complete(job.queue, [attemptOf(job)], null, { db });
     if ((outcome as CommandOutcome).affected !== 1)
       throw new Error(`The job '${job.job.id}' is another worker's by now.`);
   }
 
-  /** One after the other where the database, which the application has made, knows no transactions. */
+  /** Without a transaction if the application's database object cannot begin any. */
   async #transact<Value>(work: (db: Db) => Promise<Value>): Promise<Value> {
     const transaction = await this.database.beginTransaction?.();
     if (transaction === undefined) return work(this.database);
@@ -210,7 +210,7 @@ export class BossQueue {
     }
   }
 
-  /** The attempt has failed: the job waits for its next one, unless it is another worker's by now. */
+  /** Records a failed attempt; the job waits for its next one. Changes nothing if another worker has taken the job. */
   async retry(taken: TakenJob, message: string): Promise<void> {
     const { id, queue, failed } = taken;
     await this.#transact(async (db) => {
@@ -221,9 +221,9 @@ export class BossQueue {
   }
 
   /**
-   * The attempts count for nothing: the jobs wait for others, without the pause after a failure, behind those that wait
-   * already. Two statements for any number of jobs: there may be thousands of a tool that a worker lacks. Those that are
-   * another worker's by now are left as they are.
+   * Returns jobs to the end of the queue. The attempts do not count as failures, and there is no backoff. Takes two
+   * statements for any number of jobs, because a worker may lack a tool that thousands of jobs need. Jobs that another
+   * worker has taken are left as they are.
    */
   async giveBack(queue: string, returned: readonly ReturnedJob[]): Promise<void> {
     await this.#transact(async (db) => {
@@ -244,7 +244,7 @@ export class BossQueue {
     });
   }
 
-  /** The last attempt has failed: the job is kept among the dead ones, unless it is another worker's by now. */
+  /** Records the last failed attempt: the job moves to the dead ones, unless another worker has taken it. */
   async bury(taken: TakenJob, error: string): Promise<void> {
     const { id, begun } = taken;
     const data: DeadPayload = { ...payloadOf(taken), error, made: begun + 1 };
@@ -254,7 +254,7 @@ export class BossQueue {
     });
   }
 
-  /** Whether it waited or ran. */
+  /** Resolves with true if the job was waiting or running. */
   async cancel(jobId: string): Promise<boolean> {
     const cancelled = (await this.#names()).map((name) => this.#boss.cancel(name, uuidOf(jobId)));
     const outcomes = await Promise.all(cancelled);
@@ -272,12 +272,12 @@ export class BossQueue {
     return latest.slice(0, limit).map(deadJob);
   }
 
-  /** Sends a dead job anew; false where it is not dead, or is revived by somebody else. */
+  /** Sends a dead job again; false if it is not dead, or if another process was faster. */
   async revive(job: Job, options: JobOptions): Promise<boolean> {
     await this.ready();
     const copies = await this.#copiesOf(job.id);
     if (copies.length === 0) return false;
-    // Before the transaction, which may hold the only connection: the queue may have to be made.
+    // Before the transaction, which may hold the only connection: creating the queue needs a connection.
     const names = [...(await this.#names()), await this.nameOf(options.queue)];
     return this.#transact(async (db) => {
       const ids = copies.map(({ id }) => id);
@@ -289,13 +289,13 @@ export class BossQueue {
   }
 
   async #deadOf(jobId: string, queues: readonly string[]): Promise<readonly DeadJob[]> {
-    // By its id, which is quick; what pg-boss gave up is looked for among all dead ones only where there is such a job.
+    // Looking a job up by its id is fast. All dead jobs are searched, which is slow, only if that finds the job.
     const found = await Promise.all(queues.map((name) => this.#boss.findJobs(name, { id: uuidOf(jobId) })));
     if (!found.flat().some(({ state }) => ENDED.has(state))) return [];
     return (await this.#copiesOf(jobId)).map(deadJob).slice(0, 1);
   }
 
-  /** What the queue of dead jobs has of one: under its own id, or under another where pg-boss put it there. */
+  /** Copies of a job in the dead-letter queue. A copy that pg-boss put there has another id. */
   async #copiesOf(jobId: string): Promise<readonly JobWithMetadata<DeadPayload>[]> {
     return this.#boss.findJobs<DeadPayload>(this.#deadName, { data: { job: { id: jobId } } });
   }
@@ -305,7 +305,7 @@ export class BossQueue {
     await this.#boss.stop({ graceful: false });
   }
 
-  /** Whether the database says anything, be it an error, or nothing was asked of it yet. */
+  /** Whether the database responds, even with an error. True if no request was sent yet. */
   async answers(withinMs: number): Promise<boolean> {
     if (this.#ready === undefined) return true;
     const asked = this.database.executeSql('SELECT 1').then(
@@ -346,7 +346,7 @@ function messageIn(output: unknown): string {
   return message ?? value?.message ?? 'its workers died';
 }
 
-/** pg-boss wants UUIDs: the same one for the same id, of version 8, which is for what one makes up. */
+/** pg-boss needs UUIDs: derives a UUID of version 8 (custom) from the id, always the same. */
 function uuidOf(jobId: string): string {
   const hex = nodeCrypto().createHash('sha256').update(jobId).digest('hex');
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);

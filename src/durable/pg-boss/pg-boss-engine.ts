@@ -35,7 +35,7 @@ import { EngineTrouble } from '../../run/jobs/engine-trouble.js';
 import { LOST_DELAY_MS, type RunEnd, RunningJobs } from '../../run/jobs/running-jobs.js';
 import { BossQueue, type ReturnedJob, type TakenJob } from './boss-queue.js';
 
-/** What travels between the engines of a queue. */
+/** A message between the engines of a queue. */
 type BossWord =
   | JobNews
   | { readonly type: 'cancel'; readonly jobId: string; readonly reason?: string }
@@ -44,16 +44,16 @@ type BossWord =
 type ListenHandle = Awaited<ReturnType<NonNullable<Db['listen']>>>;
 type Listener = (word: BossWord) => void;
 
-/** PostgreSQL takes less than 8,000 bytes. */
+/** A NOTIFY payload must be shorter than 8,000 bytes. */
 const PART_LENGTH = 7800;
 
-/** Tells all engines of a queue, by NOTIFY; words that are too long for that go in parts. */
+/** Sends messages to all engines of a queue with NOTIFY; long messages are split into parts. */
 class BossNews {
   readonly #queue: BossQueue;
   readonly #channel: string;
   readonly #onError: (error: unknown) => void;
   readonly #listeners = new Set<{ readonly receive: Listener }>();
-  /** The word that is arriving. */
+  /** The message whose parts are arriving. */
   #arriving: { readonly id: string; readonly parts: string[] } | undefined;
   #listening: Promise<ListenHandle> | undefined;
   #waking: Promise<void> | undefined;
@@ -78,14 +78,14 @@ class BossNews {
       const part = text.slice(index * PART_LENGTH, (index + 1) * PART_LENGTH);
       return `${id}/${index}/${count}/${part}`;
     });
-    // One statement is one transaction, whose notifications arrive together and in order.
+    // One statement is one transaction: its notifications arrive together and in order.
     await this.#queue.database.executeSql('SELECT pg_notify($1, part) FROM unnest($2::text[]) AS part', [
       this.#channel,
       parts,
     ]);
   }
 
-  /** Tells workers that there is something to do, once for all that is enqueued in a moment. */
+  /** Wakes workers, with one message for all jobs that are enqueued at about the same time. */
   wake(): void {
     this.#isCalled = true;
     this.#waking ??= this.#wakeAll().finally(() => {
@@ -133,7 +133,7 @@ class BossNews {
     );
   }
 
-  /** Notifications of one transaction come one after the other: what is not whole by then, a lost connection cut. */
+  /** Parts of one message arrive without others in between. An incomplete message means a lost connection. */
   #receive(payload: string): void {
     const [, id = '', index = '0', count = '1', part = ''] =
       /^([^/]*)\/(\d+)\/(\d+)\/(.*)$/s.exec(payload) ?? [];
@@ -149,7 +149,7 @@ class BossNews {
   }
 }
 
-/** As many bytes as characters, and none that a text of PostgreSQL cannot have. */
+/** JSON in ASCII: its length is its size in bytes, and it has no characters that PostgreSQL refuses. */
 function asciiJson(word: BossWord): string {
   return JSON.stringify(word).replace(
     /[^ -~]/g,
@@ -157,10 +157,10 @@ function asciiJson(word: BossWord): string {
   );
 }
 
-/** What a worker works with. */
+/** Dependencies of a worker. */
 interface BossWork {
   readonly queue: BossQueue;
-  /** The only queue that jobs are taken from, by the name that pg-boss has of it. */
+  /** The name in pg-boss of the only queue that the worker takes jobs from. */
   readonly name: string;
   readonly running: RunningJobs;
   readonly concurrency: number;
@@ -169,20 +169,20 @@ interface BossWork {
   readonly onError: (error: unknown) => void;
 }
 
-/** How often a worker looks for jobs of which it heard nothing: delayed ones, and others whose word was lost. */
+/** How often a worker polls, for delayed jobs and for jobs whose notification was lost. */
 const LOOK_EVERY_MS = 500;
-/** After a database that did not answer. */
+/** The pause after a database error. */
 const RECOVER_MS = 1000;
 
 /**
- * Takes jobs of a queue of pg-boss as slots become free, several at once. pg-boss has workers of its own, which pause
- * after each batch, and for the transaction of a batch keep one open while tools work.
+ * Takes jobs from a pg-boss queue as slots become free. pg-boss has workers of its own, but they pause after each
+ * batch, and keep a transaction open while tools run.
  */
 class BossWorker implements JobWorker {
   readonly #work: BossWork;
   readonly #taken = new Set<TakenJob>();
   readonly #attempts = new Set<Promise<void>>();
-  /** Jobs on their way back to the queue. */
+  /** Jobs that are being returned to the queue. */
   readonly #leaving = new Set<Promise<void>>();
   readonly #heartbeat: NodeJS.Timeout;
   readonly #ended: Promise<void>;
@@ -201,7 +201,6 @@ class BossWorker implements JobWorker {
     this.#ended = this.#run();
   }
 
-  /** There may be something to do. */
   wake(): void {
     this.#isWoken = true;
     this.#rouse?.();
@@ -224,7 +223,7 @@ class BossWorker implements JobWorker {
       try {
         const taken = free > 0 ? await queue.take(name, free) : [];
         for (const job of taken) this.#start(job);
-        // There may be more than fitted: the next free slot looks again.
+        // If all slots were filled, there may be more jobs: look again without a pause.
         if (free === 0 || taken.length < free) await this.#pause(LOOK_EVERY_MS);
       } catch (error) {
         onError(error);
@@ -269,7 +268,7 @@ class BossWorker implements JobWorker {
     const giveBack = async ({ delay = 0 }: GiveBackOptions = {}) => {
       const returning = this.#returned.add({ taken, delay });
       if (delay === 0) await returning;
-      // The slot takes its next job meanwhile. A job that could not be returned comes again when its heartbeat has ended.
+      // Do not wait: the slot can take its next job. If this fails, the job comes back when its heartbeat ends.
       else this.#leave(returning);
       hasLeft = true;
     };
@@ -305,7 +304,7 @@ class BossWorker implements JobWorker {
     if (jobs.length === 0) return;
     try {
       const held = await queue.touch(name, jobs);
-      // One that has ended meanwhile is held no more either.
+      // A job that has ended meanwhile is not held either, so check that it is still taken.
       for (const taken of jobs) if (!held.has(taken.id) && this.#taken.has(taken)) running.lose(taken.job.id);
     } catch (error) {
       this.#work.onError(error);
@@ -313,7 +312,7 @@ class BossWorker implements JobWorker {
   }
 }
 
-/** Does the same with many jobs in one go: with those that come in the same turn of the event loop. */
+/** Collects the jobs of one turn of the event loop and handles them in one request. */
 class Batch<Entry> {
   readonly #work: (entries: readonly Entry[]) => Promise<void>;
   #open: { readonly entries: Entry[]; readonly done: Promise<void> } | undefined;
@@ -339,22 +338,22 @@ class Batch<Entry> {
 /** Options of {@link pgBossEngine}. */
 export interface PgBossEngineOptions {
   /**
-   * Where the database is: `'postgres://…'`, and the engine then has a pg-boss of its own; or a `PgBoss` that the
-   * application has, started or not, and stops itself.
+   * The database's address (`'postgres://…'`), for which the engine creates its own pg-boss. Or a `PgBoss` of the
+   * application, started or not, which the application itself stops.
    */
   readonly connection: string | PgBoss;
-  /** Of the pg-boss that the engine makes; default `pgboss`. */
+  /** Schema of the pg-boss that the engine creates; default `pgboss`. */
   readonly schema?: string;
   /**
    * Name of the queue; default `toolwright`. Jobs of tools with `background: { queue: 'mail' }` wait in `<queue>/mail`;
-   * `<queue>_dead` keeps the dead jobs of all these queues.
+   * `<queue>_dead` stores the dead jobs of all these queues.
    */
   readonly queue?: string;
-  /** Seconds after which a worker that died has lost its jobs; at least 10, default 30. */
+  /** Seconds until a crashed worker loses its jobs; at least 10, default 30. */
   readonly heartbeatSeconds?: number;
   /**
-   * The store is in the same database: what a job's end writes there commits in one transaction with the end of the
-   * job in the queue. A store elsewhere is refused (521). Default `false`.
+   * Set this if the store is in the same database: a job's result and its completion in the queue are then committed in
+   * one transaction. A store in another database is refused (521). Default `false`.
    */
   readonly transactional?: boolean;
   /** Receives each error of the engine, such as lost connections: once per cause and minute. */
@@ -392,11 +391,11 @@ const OPTIONS = optionTable<PgBossEngineOptions>('pgBossEngine', {
 });
 
 /**
- * Runs started work on pg-boss 12, in PostgreSQL. Jobs are fetched, kept alive and ended in batches, so that no
- * transaction stays open while a tool works; workers that die lose their jobs to others once `heartbeatSeconds` have
- * gone by and pg-boss has looked (`superviseIntervalSeconds`). Pauses of `backoff` are whole seconds.
+ * Runs background jobs on pg-boss 12, in PostgreSQL. Jobs are fetched, kept alive and completed in batches, and no
+ * transaction stays open while a tool runs. If a worker crashes, other workers take its jobs after `heartbeatSeconds`,
+ * at pg-boss's next check (`superviseIntervalSeconds`). `backoff` is rounded up to whole seconds.
  *
- * @throws InvalidOptionsError (521). What the database refuses, the first method that needs it rejects with.
+ * @throws InvalidOptionsError (521). Database errors reject the first method that needs the database.
  *
  * @example
  * ```ts
@@ -409,19 +408,19 @@ export function pgBossEngine(options: PgBossEngineOptions): JobEngine {
   return new PgBossEngine(options);
 }
 
-/** The database of a pg-boss that the engine has made: pg-boss declares only what all databases have. */
+/** The database of a pg-boss that the engine created. pg-boss does not declare `open` and `close`. */
 interface OwnDatabase extends Db {
   open(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Dead workers are looked for as often as that, in seconds. */
+/** How often pg-boss looks for crashed workers, in seconds. */
 const SUPERVISE_SECONDS = 5;
 
-/** How long a database may say nothing at the end, twice, until its connections are cut. */
+/** While closing: how long the database may be silent, twice, before its connections are cut. */
 const SILENT_MS = 2_000;
 
-/** How a pg-boss of the engine's own is made. */
+/** What the engine adds to a pg-boss of its own. */
 interface OwnBoss extends Pick<OwnConnections, 'stream'> {
   readonly onError: (error: unknown) => void;
 }
@@ -430,7 +429,7 @@ function bossOf(options: PgBossEngineOptions, { stream, onError }: OwnBoss): PgB
   const { connection, schema = 'pgboss' } = options;
   if (typeof connection !== 'string') return connection;
   const timing = { superviseIntervalSeconds: SUPERVISE_SECONDS, monitorIntervalSeconds: SUPERVISE_SECONDS };
-  // pg-boss hands on to `pg` what it does not know itself.
+  // pg-boss passes options that it does not use itself to `pg`.
   const own: object = { stream };
   const boss = new PgBoss({ ...own, connectionString: connection, schema, ...timing });
   boss.on('error', onError);
@@ -474,7 +473,7 @@ class PgBossEngine implements JobEngine {
   async check(): Promise<void> {
     const { stream } = this.#connections;
     if (typeof this.#options.connection !== 'string') return;
-    // Another pg-boss, which is never started: a start makes tables.
+    // A separate pg-boss that is never started, because starting creates tables.
     const database = bossOf(this.#options, { stream, onError: this.#onError }).getDb() as OwnDatabase;
     await database.open();
     try {
@@ -497,7 +496,7 @@ class PgBossEngine implements JobEngine {
     try {
       await this.#hearsWords;
     } catch (error) {
-      // The next worker may have a database that answers.
+      // The next worker tries again: the database may answer by then.
       this.#hearsWords = undefined;
       throw error;
     }
@@ -556,7 +555,7 @@ class PgBossEngine implements JobEngine {
     if (typeof this.#options.connection === 'string') await this.#queue.stop();
   }
 
-  /** What cannot be told a database that says nothing is found by others when heartbeats have ended. */
+  /** Cuts the connections if the database is silent. Other workers find the unfinished jobs when the heartbeats end. */
   async #cutWhenSilent({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     for (let silences = 0; silences < 2; ) {
       const isSilent = !(await this.#queue.answers(SILENT_MS));
@@ -570,7 +569,7 @@ class PgBossEngine implements JobEngine {
 
   #wake({ delay }: JobOptions): void {
     for (const worker of this.#workers) worker.wake();
-    // A worker elsewhere that does not hear of it looks again within a second.
+    // A worker in another process that misses the notification polls within a second.
     if (!delay) this.#news.wake();
   }
 

@@ -30,16 +30,16 @@ const FIRST_LISTENING_PAUSE_MS = 50;
 
 const LONGEST_LISTENING_PAUSE_MS = 5_000;
 
-/** Who listens. */
+/** A subscriber of a channel. */
 interface Hearer {
   readonly receive: (payload: string) => void;
-  /** There was no connection, and is one again: something may not have been heard. */
+  /** Called after the connection was (re-)established: notifications may have been lost before. */
   readonly miss: () => void;
 }
 
 /**
- * Hears what processes tell each other over a channel of the database (`LISTEN`), over a connection of its own, as
- * long as anybody listens. What is told while there is no connection is lost: whoever listens is told so.
+ * Receives the notifications of a channel (`LISTEN`) over a dedicated connection, while there are subscribers.
+ * Notifications are lost while there is no connection; `miss` reports that to the subscribers.
  */
 export class Listener {
   readonly #database: { connect(): Promise<PostgresClient> };
@@ -86,7 +86,7 @@ export class Listener {
       client.on('error', lose);
       await client.query({ text: `LISTEN "${this.#channel}"` });
       this.#pauseMs = FIRST_LISTENING_PAUSE_MS;
-      // Those who began to listen before this moment, too.
+      // Also for subscribers that were added before the connection was ready.
       for (const { miss } of [...this.#listeners]) miss();
       return client;
     } catch {
@@ -95,11 +95,10 @@ export class Listener {
     }
   }
 
-  /** The connection was lost, or there was none. */
   #reconnect(): void {
     this.#connection = undefined;
     if (this.#isClosed || this.#listeners.size === 0) return;
-    // The process stays, as it does with a connection.
+    // The timer keeps the process alive, as a connection does.
     this.#timer = setTimeout(() => {
       this.#connection ??= this.#connect();
     }, this.#pauseMs);
@@ -110,7 +109,7 @@ export class Listener {
     clearTimeout(this.#timer);
     const connection = this.#connection;
     this.#connection = undefined;
-    // A connection that listens must not go back to the pool.
+    // A listening connection must not return to the pool.
     (await connection)?.release(true);
   }
 }
@@ -143,7 +142,7 @@ const TABLES = tables({
     PRIMARY KEY (conversation_id, seq)
   );`);
 
-/** What tables of version 1 to 9 lack; what is kept already is looked through. */
+/** Columns that versions 1 to 9 lack. Fills them for stored runs. */
 const SINCE_VERSION_9 = `
     ALTER TABLE IF EXISTS :fleet_conversations ADD COLUMN IF NOT EXISTS owner text;
     ALTER TABLE :runs ADD COLUMN IF NOT EXISTS expires_at bigint, ADD COLUMN IF NOT EXISTS turn_of text;
@@ -163,15 +162,15 @@ const SINCE_VERSION_9 = `
       END LOOP;
     END $body$;`;
 
-/** Of the tables as they are now. Each version that was made has its row. */
+/** Version of the current tables. The table `migrations` has a row for each applied version. */
 const LATEST = 10;
 
-/** No limit: an index of a large table takes its time. */
+/** No time-outs: creating an index on a large table takes time. */
 const UNHURRIED = 'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0';
 
 /**
- * Brings the tables of a schema up to date. Of several processes that do so at the same moment one does the work, and
- * the others wait for it.
+ * Brings the tables of a schema up to date. If several processes do so at the same time, one does the work and the
+ * others wait for it.
  *
  * @throws Error for tables that a newer version of this package made.
  */
@@ -193,9 +192,9 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
 }
 
 /**
- * Looks whether the tables of a schema are those of this version.
+ * Checks that the tables of a schema have the current version.
  *
- * @throws Error that says what to do where they are not.
+ * @throws Error that says what to do if they have not.
  */
 export async function checkTables(pool: PostgresPool, schema: string): Promise<void> {
   const version = await keptVersion(pool, schema);
@@ -218,7 +217,7 @@ async function hasSchema(database: Pick<PostgresPool, 'query'>, schema: string):
 }
 
 async function migrateAlone(client: PostgresClient, schema: string): Promise<void> {
-  // Not IF NOT EXISTS: that needs the right to make schemas also where there is nothing to make.
+  // Not IF NOT EXISTS: that needs the right to create schemas even if the schema exists.
   const isThere = await hasSchema(client, schema);
   if (!isThere) await client.query({ text: `CREATE SCHEMA ${schema}` });
   const version = isThere ? await keptVersion(client, schema) : 0;
@@ -227,7 +226,7 @@ async function migrateAlone(client: PostgresClient, schema: string): Promise<voi
     await client.query({
       text: `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())`,
     });
-  // What is there although no version made it is somebody else's.
+  // Without a migrated version, tables of these names belong to another application: fail rather than use them.
   const text = version > 0 ? SINCE_VERSION_9 + TABLES : TABLES.replaceAll(' IF NOT EXISTS', '');
   await client.query({ text: text.replace(/(?<!:):([a-z_]+)/g, `${schema}.$1`) });
   await client.query({
@@ -244,7 +243,7 @@ function isLatest(version: number, schema: string): boolean {
   return version === LATEST;
 }
 
-/** 0 where there are no tables yet. Asks in a way that fails in no transaction. */
+/** 0 if there are no tables yet. Never fails a transaction, as a query of a missing table would. */
 async function keptVersion(database: Pick<PostgresPool, 'query'>, schema: string): Promise<number> {
   const table = `${schema}.migrations`;
   const { rows } = await database.query({ text: 'SELECT to_regclass($1) AS found', values: [table] });
@@ -259,23 +258,23 @@ async function inTransaction(client: PostgresClient, work: () => Promise<void>):
     await work();
     await client.query({ text: 'COMMIT' });
   } catch (error) {
-    // The connection may be lost; what was thrown first is what matters.
+    // The connection may be lost; the first error matters.
     await client.query({ text: 'ROLLBACK' }).catch(() => {});
     throw error;
   }
 }
 
-/** What the stores ask of `pg`'s `Pool`. */
+/** The methods of `pg`'s `Pool` that the stores use. */
 export interface PostgresPool {
   query(query: PostgresQuery): Promise<PostgresRows>;
   connect(): Promise<PostgresClient>;
 }
 
-/** A pool of a store's own: what is asked of `pg`'s, whose types a user of other stores does not have. */
+/** A pool that the store owns. The `pg` types are not used here: users of other stores do not install them. */
 interface OwnPool extends PostgresPool {
   readonly ending: boolean;
   end(): Promise<void>;
-  /** Ends its connections, whatever they do. */
+  /** Closes its connections immediately. */
   cut(): void;
 }
 
@@ -285,7 +284,7 @@ export interface PostgresClient {
   /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
   on(event: 'notification', listener: (told: PostgresNotification) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
-  /** Gives the connection back, or closes it where it is of no more use. */
+  /** Returns the connection to the pool; closes it if `isBroken`. */
   release(isBroken?: boolean): void;
 }
 
@@ -298,14 +297,14 @@ interface PostgresNotification {
 /** A statement with its values, as `pg` takes it. */
 export interface PostgresQuery {
   readonly text: string;
-  /** Under which the server keeps the statement for the connection. */
+  /** The name under which the server caches the prepared statement, per connection. */
   readonly name?: string;
   readonly values?: unknown[];
-  /** Milliseconds until the client gives the answer up. */
+  /** Milliseconds until the client stops waiting for the result. */
   readonly query_timeout?: number;
 }
 
-/** What a statement gives. */
+/** The result of a statement. */
 export interface PostgresRows {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly rowCount: number | null;
@@ -313,7 +312,7 @@ export interface PostgresRows {
 
 const LONGEST_CONNECT_MS = 10_000;
 
-/** A pool of a store's own. */
+/** Opens a pool that the store owns. */
 export function openPool(connectionString: string | undefined, statementTimeoutMs: number): OwnPool {
   const connections = new OwnConnections();
   const pool = new pg.Pool({
@@ -323,10 +322,10 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
     connectionTimeoutMillis: Math.min(statementTimeoutMs, LONGEST_CONNECT_MS),
     keepAlive: true,
     application_name: 'toolwright',
-    // A store that is never closed does not keep the process alive.
+    // An unclosed store does not keep the process alive.
     allowExitOnIdle: true,
   });
-  // A connection that is lost while it is idle; the next statement gets another.
+  // An idle connection was lost; the next statement gets another one.
   pool.on('error', () => {});
   return Object.assign(pool, { cut: () => connections.cut() }) as unknown as OwnPool;
 }
@@ -334,7 +333,7 @@ export function openPool(connectionString: string | undefined, statementTimeoutM
 const watchedClients = new WeakSet<PostgresClient>();
 const watchedPools = new WeakSet<PostgresPool>();
 
-/** A dedicated connection. Its statements report its loss; an `error` event without a listener would end the process. */
+/** Checks out a connection. Statements report its loss; an `error` event without a listener would end the process. */
 export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> {
   watchPool(pool);
   const client = await pool.connect();
@@ -342,7 +341,7 @@ export async function connectionOf(pool: PostgresPool): Promise<PostgresClient> 
   return client;
 }
 
-/** It may be lost before whoever asked for it has it: the server's last words may come with those that make it ready. */
+/** Adds the `error` listener early: a connection can be lost before the caller of `connect` receives it. */
 function watchPool(pool: PostgresPool): void {
   const { on } = pool as { readonly on?: (event: 'acquire', listener: typeof watchClient) => void };
   if (on === undefined || watchedPools.has(pool)) return;
@@ -355,19 +354,19 @@ function watchClient(client: PostgresClient): void {
   watchedClients.add(client);
 }
 
-/** Classes of the server's own codes, and codes of Node: shut down, starting, no connection, no connection left. */
+/** Error codes of PostgreSQL and Node: shutting down, starting, no connection, too many connections. */
 const LOST_CODES = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH)$/;
-/** What `pg` itself says, without a code. */
+/** Messages of `pg` that come without a code. */
 const LOST_MESSAGES =
   /^(Connection terminated|Connection ended|Client has encountered a connection error|timeout exceeded when trying to connect)/;
 
-/** Whether another connection may do better. */
+/** Whether a retry on another connection may succeed. */
 export function isDatabaseConnectionLost(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   return typeof code === 'string' ? LOST_CODES.test(code) : LOST_MESSAGES.test(String(message));
 }
 
-/** The server's codes for too many connections and for starting, and what Node and `pg` report of no connection. */
+/** Errors before a statement was sent: too many connections, server starting, or no connection (Node and `pg`). */
 const NEVER_SENT = /^(53300|57P03|ECONNREFUSED|EHOSTUNREACH|timeout exceeded when trying to connect.*)$/;
 
 /** Whether a statement may have been executed although its connection was lost. */
@@ -376,42 +375,41 @@ export function mayHaveExecuted(error: unknown): boolean {
   return !NEVER_SENT.test(String(code ?? message));
 }
 
-/** Not let in, no such database, or what Node and TLS say of a connection that is not made. */
+/** Authentication failed, no such database, or errors of Node and TLS while connecting. */
 const NO_CONNECTION = /^(28...|3D...|E(?!RR_)[A-Z]{3,}|ERR_TLS\w*|[A-Z_]*CERT[A-Z_]*)$/;
 
-/** An error of the connection says to what, without what is secret; others are as they were. */
+/** Adds the server's address, without passwords, to the message of a connection error. */
 export function withPlace(error: unknown, place: string | undefined): unknown {
   if (place === undefined || typeof error !== 'object' || error === null) return error;
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   const told = ` (PostgreSQL at ${place})`;
-  // Several that waited for the same connection may receive the same error.
+  // Several callers that waited for the same connection may receive the same error object.
   if (typeof message !== 'string' || message.endsWith(told)) return error;
   if (isDatabaseConnectionLost(error) || (typeof code === 'string' && NO_CONNECTION.test(code)))
     Object.assign(error, { message: `${errorMessage(error)}${told}` });
   return error;
 }
 
-/** Where the stores of `toolwright/postgres` keep what they are given: `pool` or `connectionString`. */
+/** Connection options of the stores in `toolwright/postgres`; `pool` or `connectionString` is required. */
 export interface PostgresOptions {
-  /** A `Pool` of `pg`, which stays the application's: it is never ended here, and its own timeouts hold. */
+  /** A `Pool` of `pg`. The application owns it: the store never ends it, and the pool's own timeouts apply. */
   readonly pool?: PostgresPool;
-  /** `postgres://user:password@host:5432/database`: the store has a pool of its own and ends it with `close`. */
+  /** `postgres://user:password@host:5432/database`: the store opens its own pool, and `close` ends it. */
   readonly connectionString?: string;
-  /** The schema of all tables; it is made where it is missing. Default: `toolwright`. */
+  /** The schema of all tables; created if it is missing. Default: `toolwright`. */
   readonly schema?: string;
-  /** Milliseconds until a statement is given up; default: 10,000. */
+  /** Milliseconds until the store stops waiting for a statement; default: 10,000. */
   readonly statementTimeoutMs?: number;
-  /** Milliseconds for which a method tries again while there is no connection; default: 5,000. */
+  /** Milliseconds for which a method retries without a connection; default: 5,000. */
   readonly reconnectMs?: number;
 }
 
-/** Short enough for a statement's name, and the same with and without quotes. */
+/** Short enough for statement names, and the same with and without quotes. */
 const SCHEMA: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^[a-z_][a-z0-9_]{0,39}$/.test(value),
   fix: "'toolwright': up to 40 small letters, digits and underscores",
 };
 
-/** What each of them may be. */
 export const POSTGRES_RULES: RulesOf<PostgresOptions> = {
   pool: withMethods(['query', 'connect'], 'new pg.Pool({ … })'),
   connectionString: serverAddress('postgres', "'postgres://user@host:5432/database'"),
@@ -436,18 +434,18 @@ export function checkPostgresOptions(given: PostgresOptions, table: OptionTable)
   refuseOptions([{ where: table.of, option: 'pool', problem, fix }]);
 }
 
-/** By the server's clock, which is the same for all processes. */
+/** The server's clock, which all processes share. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** A statement that needs a lock waits only for the holders of that lock. */
+/** A transaction-level advisory lock: a statement waits only for holders of the same lock. */
 const LOCK = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
 
-/** How long the time-outs of the server may be in coming. */
+/** Tolerance for the server's own time-outs to arrive. */
 const LATE_MS = 5_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
-/** A database with our tables in it: it migrates them before they are first used, and outlives lost connections. */
+/** A database with our tables. Migrates them before first use, and reconnects after lost connections. */
 export class Database implements SqlDriver {
   readonly #schema: string;
   readonly #texts = new Map<string, string>();
@@ -471,7 +469,7 @@ export class Database implements SqlDriver {
     this.#place = connectionString === undefined ? undefined : placeIn(connectionString);
   }
 
-  /** Brings the tables up to date, once; another process may do so at the same time. */
+  /** Brings the tables up to date, once. Safe when several processes do so at the same time. */
   migrate(): Promise<void> {
     this.#ready ??= this.#insist(() => migrate(this.#pool, this.#schema)).then(
       () => {},
@@ -484,15 +482,15 @@ export class Database implements SqlDriver {
   }
 
   /**
-   * Whether the tables are those of this version; makes and changes nothing.
+   * Checks that the tables have the current version; changes nothing.
    *
-   * @throws Error that says what to do where they are not.
+   * @throws Error that says what to do if they have not.
    */
   check(): Promise<void> {
     return this.#insist(() => checkTables(this.#pool, this.#schema));
   }
 
-  /** Sent again where the connection was lost. */
+  /** Sends the statement again if the connection was lost. */
   readonly run: RunStatement = async (statement, values) => {
     await this.migrate();
     return this.#insist(async (isRepeated) => ({
@@ -510,7 +508,7 @@ export class Database implements SqlDriver {
     return (await transaction.query(this.#textOf(statement), values)) as Pick<Outcome, 'rows'>;
   }
 
-  /** Begun again where the connection was lost. */
+  /** Starts the transaction again if the connection was lost. */
   async transaction<Value>({ of, names }: Locks, work: () => Transaction<Value>): Promise<Value> {
     await this.migrate();
     return this.#insist(async () => {
@@ -518,7 +516,7 @@ export class Database implements SqlDriver {
       let isBroken = true;
       try {
         await client.query({ text: 'BEGIN' });
-        // In one order everywhere, so that no two wait for each other.
+        // The same order everywhere prevents deadlocks.
         for (const name of [...new Set(names)].sort())
           await client.query({ text: LOCK, values: [`toolwright ${of} ${this.#schema} ${name}`] });
         const begun = work();
@@ -528,7 +526,7 @@ export class Database implements SqlDriver {
         isBroken = false;
         return step.value;
       } finally {
-        // A connection whose transaction did not end well is not used again.
+        // A connection whose transaction failed is not reused.
         client.release(isBroken);
       }
     });
@@ -545,7 +543,6 @@ export class Database implements SqlDriver {
     });
   }
 
-  /** A connection for as long as it is needed. */
   async connect(): Promise<PostgresClient> {
     await this.migrate();
     try {
@@ -555,13 +552,13 @@ export class Database implements SqlDriver {
     }
   }
 
-  /** Ends the pool, unless it is the application's, and sends no more notifications. */
+  /** Ends the pool, unless the application owns it, and stops notifications. */
   async close(): Promise<void> {
     await this.#listener.close();
     if (this.#ownPool !== undefined && !this.#ownPool.ending) await this.#ownPool.end();
   }
 
-  /** Ends the connections of a pool of its own: all that is asked rejects. */
+  /** Closes the connections of the store's own pool immediately: all pending requests reject. */
   cut(): void {
     this.#ownPool?.cut();
   }
@@ -573,14 +570,14 @@ export class Database implements SqlDriver {
   ): Promise<Outcome> {
     const limit =
       this.#timeoutMs === Number.POSITIVE_INFINITY ? {} : { query_timeout: this.#timeoutMs + LATE_MS };
-    // The server keeps it for the connection, which several schemas may share.
+    // Prepared statements belong to the connection, which several schemas may share.
     const name = `${this.#schema}.${statement.name}`;
     const text = this.#textOf(statement);
     const { rows, rowCount } = await connection.query({ name, text, values: [...values], ...limit });
     return { rows, count: rowCount ?? 0, isRepeated: false };
   }
 
-  /** Steps are parts of one statement, in one round trip. */
+  /** Joins the steps into one statement, which takes one round trip. */
   #textOf({ name, steps, tells }: Statement): string {
     const known = this.#texts.get(name);
     if (known !== undefined) return known;

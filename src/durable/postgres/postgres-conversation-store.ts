@@ -11,7 +11,7 @@ import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } 
 
 /** Options of a {@link PostgresConversationStore}. */
 export interface PostgresConversationStoreOptions extends PostgresOptions {
-  /** Milliseconds after its last turn until a conversation is forgotten (a day); `Infinity`: never. */
+  /** Milliseconds after its last turn until a conversation expires (default: a day); `Infinity`: never. */
   readonly expiresAfterMs?: number;
 }
 
@@ -32,7 +32,7 @@ const SQL = statements('chat', {
       SELECT string_agg(messages, ',' ORDER BY seq) FROM :conversation_turns WHERE conversation_id = $1
     ) AS messages
     FROM :conversations WHERE id = $1 AND used_at > {now} - $2`,
-  // Of all others that expired a few at a time: each new conversation takes more away than it adds.
+  // Removes a few expired conversations per new one, and more than it adds.
   drop_expired: `
     DELETE FROM :conversations WHERE id = ANY(ARRAY(
       SELECT id FROM :conversations WHERE used_at <= {at} - $2
@@ -52,8 +52,8 @@ const SQL = statements('chat', {
 });
 
 /**
- * Keeps the conversations of assistants in PostgreSQL, for any number of processes on any number of machines. A turn
- * is one statement. They expire by the server's clock; how many there are is not limited.
+ * Stores the conversations of assistants in PostgreSQL, for any number of processes and machines. A turn is one
+ * statement. Conversations expire by the server's clock; their number is not limited.
  *
  * @example
  * ```ts
@@ -65,7 +65,7 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
   readonly #database: Database;
   readonly #expiresAfterMs: number;
 
-  /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
+  /** @throws InvalidOptionsError (521) for wrong options. Connection errors reject the first method. */
   constructor(options: PostgresConversationStoreOptions) {
     checkPostgresOptions(options, OPTIONS);
     const { expiresAfterMs = DAY, ...place } = options;
@@ -74,9 +74,9 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
   }
 
   /**
-   * Makes the tables, or brings them up to date. Several processes may do so at once.
+   * Creates the tables or brings them up to date. Safe when several processes do so at the same time.
    *
-   * @throws Error for tables that a newer version of this package made; what `pg` throws where it may not make them.
+   * @throws Error for tables that a newer version of this package made; the error of `pg` if it lacks the rights.
    */
   migrate(): Promise<void> {
     return this.#database.migrate();
@@ -103,12 +103,12 @@ export class PostgresConversationStore implements ConversationStore, AsyncDispos
         ? await this.#begin(turn, values)
         : await this.#database.run(SQL.add, [...values, after, this.#expiresAfterMs]);
     if (rows.length > 0 || !isRepeated) return rows.length > 0;
-    // Sent before, when the answer was lost.
+    // The turn may have been stored by an earlier attempt whose response was lost.
     const kept = await this.#database.run(SQL.has_turn, [conversationId, id]);
     return kept.rows.length > 0;
   }
 
-  /** Closes the connections, unless they are of a pool of the application. */
+  /** Ends the store's own pool. A pool of the application stays open. */
   close(): Promise<void> {
     return this.#database.close();
   }

@@ -9,20 +9,20 @@ import { checkPostgresOptions, Database, POSTGRES_RULES, type PostgresOptions } 
 
 const OPTIONS = optionTable<PostgresOptions>('PostgresRunStore', POSTGRES_RULES);
 
-/** How a {@link PostgresRunStore} is closed. */
+/** Options of {@link PostgresRunStore.close}. */
 export interface PostgresCloseOptions {
-  /** Milliseconds after which its connections are cut. Default: as long as its statements take. */
+  /** Milliseconds after which the connections are cut. Default: `close` waits for all statements. */
   readonly timeoutMs?: number;
 }
 
 const CLOSE_OPTIONS = optionTable<PostgresCloseOptions>('PostgresRunStore.close', { timeoutMs: PAUSE });
 
 /**
- * Keeps runs in PostgreSQL (13 or newer), for any number of processes on any number of machines. Leases end by the
- * server's clock. Its tables are made and brought up to date before it is first used, or by `migrate`.
+ * Stores runs in PostgreSQL (13 or newer), for any number of processes and machines. Leases end by the server's clock.
+ * The tables are created and brought up to date on first use, or by `migrate`.
  *
- * While there is no connection, methods try again for `reconnectMs`; each may be sent twice and takes effect once. What
- * else the server refuses is thrown as `pg` throws it.
+ * Without a connection, methods retry for `reconnectMs`. A statement may be sent twice, but takes effect once. Other
+ * errors are those of `pg`.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ const CLOSE_OPTIONS = optionTable<PostgresCloseOptions>('PostgresRunStore.close'
 export class PostgresRunStore extends SqlRunStore implements AsyncDisposable {
   readonly #database: Database;
 
-  /** @throws InvalidOptionsError (521) for wrong options. It connects later. */
+  /** @throws InvalidOptionsError (521) for wrong options. Connection errors reject the first method. */
   constructor(options: PostgresOptions) {
     checkPostgresOptions(options, OPTIONS);
     const database = new Database(options);
@@ -43,17 +43,17 @@ export class PostgresRunStore extends SqlRunStore implements AsyncDisposable {
   }
 
   /**
-   * Makes the tables, or brings them up to date. Several processes may do so at once.
+   * Creates the tables or brings them up to date. Safe when several processes do so at the same time.
    *
-   * @throws Error for tables that a newer version of this package made; what `pg` throws where it may not make them.
+   * @throws Error for tables that a newer version of this package made; the error of `pg` if it lacks the rights.
    */
   migrate(): Promise<void> {
     return this.#database.migrate();
   }
 
   /**
-   * Closes the connections, unless they are of a pool of the application. Any other method throws afterwards. With
-   * `timeoutMs`, connections that are still in use then are cut, whatever they do.
+   * Ends the store's own pool; a pool of the application stays open. All other methods throw afterwards. With
+   * `timeoutMs`, connections that are then still in use are cut.
    */
   async close(options: PostgresCloseOptions = {}): Promise<void> {
     checkOptions(options, CLOSE_OPTIONS);
@@ -65,7 +65,7 @@ export class PostgresRunStore extends SqlRunStore implements AsyncDisposable {
   }
 }
 
-/** By whatever name a database is reached. */
+/** Identifies the database server, whatever address was used to connect. */
 const PLACE = `
   SELECT concat(system_identifier, ' ', oid) AS place FROM pg_control_system(), pg_database
   WHERE datname = current_database()`;
@@ -75,7 +75,7 @@ const SQL = statements('job', { place: PLACE });
 /** The code of `insufficient_privilege`. */
 const NOT_ALLOWED = '42501';
 
-/** Jobs that can be completed in transactions of the application. */
+/** Jobs that can be completed in a transaction of the application. */
 class PostgresJobs extends SqlJobs {
   readonly #database: Database;
 
@@ -89,7 +89,7 @@ class PostgresJobs extends SqlJobs {
       const [own, other] = await Promise.all([this.#database.run(SQL.place, []), given.query(PLACE)]);
       return own.rows[0]?.place === (other.rows[0] as { readonly place?: unknown } | undefined)?.place;
     } catch (error) {
-      // The first commit that fails reports a role without that right.
+      // The role may not read this; if the databases differ, the first commit fails and reports it.
       if ((error as { readonly code?: unknown }).code === NOT_ALLOWED) return true;
       throw error;
     }

@@ -34,20 +34,20 @@ import {
 const CONVERSATIONS = ':fleet_conversations';
 const HELD = 'conversation_id = $1 AND claim = $2';
 const FREE = '(lease_end IS NULL OR lease_end <= {now})';
-/** Names of writes rise, so that a copy changes nothing, also when it comes after later writes. */
+/** The names of writes increase: a repeated write changes nothing, even if it arrives after later writes. */
 const IS_NEW = '(last_write IS NULL OR last_write < $3::uuid)';
 
-/** Numbers them up to the last one, which the step `done` has counted. */
+/** Numbers the events; the step `done` has increased `last_event` by their count. */
 const ADD_EVENTS = `
   INSERT INTO :fleet_events (conversation_id, number, event, kept_at)
   SELECT $1, {done.last_event} - $5::integer + place, value, {now} FROM {each $4} WHERE {done}`;
 
 /** The conversation of a job. */
 const JOB_OF = "(job::json -> 'scope' ->> 'conversationId')";
-/** Ids that turns of a conversation have; whether a run is one, its state says (`$3`). */
+/** Matches run ids of the form that turns of a conversation have. The state (`$3`) shows whether it is one. */
 const OF_TURNS = `run_id > $1 || '.' AND run_id < $1 || '/' AND rtrim(substr(run_id, length($1) + 2), '0123456789') = ''`;
 
-/** Removes what a conversation has in other tables, if it is held and no turn is open. */
+/** Removes the conversation's rows in other tables, if the claim holds and no turn is open. */
 const BESIDE = {
   done: `SELECT conversation_id, owner FROM ${CONVERSATIONS} WHERE ${HELD} AND turn IS NULL FOR NO KEY UPDATE`,
   results: `
@@ -60,11 +60,11 @@ const BESIDE = {
   budgets: 'DELETE FROM :budgets WHERE {done} AND key = $5',
   reservations: 'DELETE FROM :reservations WHERE {done} AND key IN ($5, $6)',
   schedules: 'DELETE FROM :schedules WHERE {done} AND conversation_id = $1',
-  // Turns of a new conversation of the same id would take them for their own.
+  // A new conversation with the same id would treat these jobs as its own.
   jobs: `DELETE FROM :jobs WHERE {done} AND ${JOB_OF} = $1`,
 };
 const OF_IT = 'WHERE {done} AND conversation_id = $1';
-/** Those that were hidden under an id (`$1`): their ids begin with "deleted", a UUID and spaces, 45 characters. */
+/** Hidden conversations of an id (`$1`): their ids begin with "deleted", a UUID and spaces, 45 characters. */
 const HIDDEN = `
   SELECT conversation_id FROM ${CONVERSATIONS}
   WHERE conversation_id > 'deleted ' AND conversation_id < 'deleted!' AND substr(conversation_id, 46) = $1
@@ -72,7 +72,7 @@ const HIDDEN = `
 const OF_HIDDEN = `WHERE {done} AND conversation_id IN (${HIDDEN})`;
 const TELLS_EVENTS = { about: 'events', value: 1, once: 'done' } as const;
 
-/** `$1` is the conversation and `$2` the claim, where a statement has them. */
+/** `$1` is the conversation and `$2` the claim, in statements that use them. */
 const SQL = statements('fleet', {
   enter: {
     steps: {
@@ -210,13 +210,13 @@ const SQL = statements('fleet', {
   },
 });
 
-/** PostgreSQL's code for two of the same key at the same moment. */
+/** PostgreSQL's `unique_violation`: two inserts of the same key at the same time. */
 const UNIQUE_VIOLATION = '23505';
 
-/** A length that no history reaches: nothing of it is cut. */
+/** Longer than any history: nothing is cut. */
 const UNCUT = 2 ** 30;
 
-/** The conversations of a store. Each method is one statement that changes something, at most. */
+/** The conversations of a store. Each method executes at most one statement that changes something. */
 export class SqlConversationLog implements ConversationLog {
   readonly #driver: SqlDriver;
   readonly #writes = new OrderedWrites();
@@ -241,11 +241,11 @@ export class SqlConversationLog implements ConversationLog {
     const { rows, isRepeated } = await this.#driver.run(SQL.enter, values);
     if (rows[0] !== undefined) return { position: Number(rows[0].position), isNew: true };
     const [known] = (await this.#driver.run(SQL.known, [id, key, owner, onlyOwner])).rows;
-    // Sent again because its answer was lost, it finds its own entry.
+    // A repeated statement finds the entry that its first execution added.
     return known && { position: Number(known.position), isNew: isRepeated };
   }
 
-  /** Names the version of the conversation that it has read: a copy that comes later finds another one. */
+  /** Names the version of the conversation that it has read: a repeated statement finds another version. */
   async hold({ conversationId, claim, leaseMs }: ConversationLease): Promise<HoldOutcome> {
     for (;;) {
       const [row] = (await this.#driver.run(SQL.read, [conversationId])).rows;
@@ -291,7 +291,7 @@ export class SqlConversationLog implements ConversationLog {
     return rows.map(({ number, event }) => ({ number: Number(number), event: JSON.parse(String(event)) }));
   }
 
-  /** Names the turn: a copy that comes later ends no other one. */
+  /** Names the turn, so that a repeated statement does not abort a later turn. */
   async askAbort(conversationId: string): Promise<boolean> {
     const [open] = (await this.#driver.run(SQL.open_turn, [conversationId])).rows;
     if (open === undefined) return false;
@@ -318,7 +318,7 @@ export class SqlConversationLog implements ConversationLog {
     return isDone(await this.#driver.run(SQL.erase_hidden, values));
   }
 
-  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  /** Conversations without an open turn, waiting entries, or activity in the last `ageMs`. */
   async idle(ageMs: number, limit: number): Promise<readonly string[]> {
     return (await this.#driver.run(SQL.idle, [wholeMs(ageMs), limit])).rows.map(idOf);
   }
@@ -329,7 +329,7 @@ export class SqlConversationLog implements ConversationLog {
     return removeOld(this.#driver.run, SQL.remove_events, [ageMs]);
   }
 
-  /** The row of a write; `undefined` where the hold was lost. Of one that was sent twice, the copy finds it still held. */
+  /** The row that a write returned; `undefined` if the lease was lost. After a repeat, checks the lease again. */
   #write(
     statement: Statement,
     { conversationId, claim }: ConversationHold,
@@ -343,7 +343,7 @@ export class SqlConversationLog implements ConversationLog {
   }
 }
 
-/** Sent again because its answer was lost, it finds nothing to do any more. */
+/** A repeated statement returns no rows, because its first execution did the work. */
 function isDone({ rows, isRepeated }: Outcome): boolean {
   return rows.length > 0 || isRepeated;
 }
@@ -372,13 +372,13 @@ function toJson(value: object): string {
 }
 
 /**
- * Writes of the same conversation one after another, under names that rise: what comes under a name that is not above
- * the last one is a copy, however late, of what was sent before.
+ * Runs the writes of a conversation one after another, under increasing names. A write whose name is not greater than
+ * the last one is a late repeat of an earlier write.
  */
 class OrderedWrites {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Carries a write out when those before it have ended, well or not. */
+  /** Runs a write after those before it have settled. */
   async add<Value>(conversationId: string, write: (name: string) => Promise<Value>): Promise<Value> {
     const before = this.#last.get(conversationId);
     const writing = before === undefined ? write(nextName()) : before.then(() => write(nextName()));
@@ -395,8 +395,8 @@ class OrderedWrites {
 let named = 0;
 
 /**
- * How the JSON of a standing approval names the conversation that it is for, or a turn of it, as a pattern: PostgreSQL's
- * functions for JSON refuse some texts.
+ * A pattern for the conversation of a standing approval, or for one of its turns, in JSON text. PostgreSQL's JSON
+ * functions refuse some texts.
  */
 function approvalMark(conversationId: string): string {
   const id = JSON.stringify(conversationId)
@@ -405,7 +405,7 @@ function approvalMark(conversationId: string): string {
   return `"scope":"(?:conversation","subject":"${id}|run","subject":"${id}\\.[0-9]+)"`;
 }
 
-/** A name that sorts after all that this process gave before; writes of one claim are of one process. */
+/** A name that sorts after all earlier names of this process. All writes of one claim come from one process. */
 function nextName(): string {
   named += 1;
   return `00000000-0000-0000-0000-${named.toString(16).padStart(12, '0')}`;

@@ -2,20 +2,20 @@ import type { ConversationNews } from '../../core/contract/conversation-log.js';
 import type { SqlTransaction } from '../../core/contract/job-engine.js';
 
 /**
- * A statement for every database, `$1` its first value. `:runs` is a table; `{now}` the time in milliseconds and `{at}`
- * the same, once for a statement, so that an index can be searched with it; `{each $1}` the rows `value` and `place`
- * of a list; `{version}` changes with every change of a row. With several steps, all of them or none are carried out,
- * each of which sees the tables as they were before: `{done}` is whether the step `done` returned a row, and
- * `{done.id}` a column of it. The rows of the first step, which has to return some, are those of the statement.
+ * A statement for every database; `$1` is its first value. `:runs` is a table, `{now}` the time in milliseconds, and
+ * `{at}` the same time as a constant of the statement, so that an index can be used. `{each $1}` are the rows `value`
+ * and `place` of a list. `{version}` changes with every change of a row. Several steps are atomic, and each step sees
+ * the tables as they were before: `{done}` is whether the step `done` returned a row, and `{done.id}` a column of it.
+ * The rows of the first step, which must return some, are those of the statement.
  */
 export interface Statement {
-  /** No two have the same. */
+  /** Unique. */
   readonly name: string;
   readonly steps: Readonly<Record<string, string>>;
   readonly tells: Tells | undefined;
 }
 
-/** News of a conversation, whose id is the value of this number, once the step of this name has returned a row. */
+/** Publishes news of the conversation whose id is value number `value`, if the step `once` returned a row. */
 interface Tells {
   readonly about: 'inbox' | 'events';
   readonly value: number;
@@ -27,7 +27,7 @@ interface Steps {
   readonly tells?: Tells;
 }
 
-/** Gives statements their names. */
+/** Names the statements of a topic. */
 export function statements<Key extends string>(
   prefix: string,
   texts: Readonly<Record<Key, string | Steps>>,
@@ -39,22 +39,22 @@ export function statements<Key extends string>(
   return Object.fromEntries(named) as Readonly<Record<Key, Statement>>;
 }
 
-/** A row; databases may give large numbers as text, and booleans as numbers. */
+/** A row; databases may return large numbers as text, and booleans as numbers. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What became of a statement. */
+/** The result of a statement. */
 export interface Outcome {
   readonly rows: readonly Row[];
-  /** Rows that it returned or, where it returns none, changed. */
+  /** Number of rows that it returned or, if it returns no rows, changed. */
   readonly count: number;
-  /** It was sent more than once: one before may have been carried out although its answer was lost. */
+  /** It was sent more than once: an earlier attempt may have been executed although its response was lost. */
   readonly isRepeated: boolean;
 }
 
-/** Carries a statement out. */
+/** Executes a statement. */
 export type RunStatement = (statement: Statement, values: readonly unknown[]) => Promise<Outcome>;
 
-/** Yields statements that are carried out as one, and gets what became of each; perhaps carried out twice as a whole. */
+/** Yields statements of one transaction and receives their results. It may be executed twice as a whole. */
 export type Transaction<Value> = Generator<
   readonly [statement: Statement, values: readonly unknown[]],
   Value,
@@ -67,23 +67,23 @@ export interface Locks {
   readonly names: readonly string[];
 }
 
-/** What the stores need of a database. */
+/** What the stores need from a database. */
 export interface SqlDriver {
-  /** Where the connection was lost, a statement may be carried out twice. */
+  /** After a lost connection, a statement may be executed twice. */
   readonly run: RunStatement;
-  /** The same in a transaction of the application. Absent: completions of jobs do not take part in one. */
+  /** Executes a statement in a transaction of the application. Absent: completions of jobs cannot join one. */
   runIn?(
     transaction: SqlTransaction,
     statement: Statement,
     values: readonly unknown[],
   ): Promise<Pick<Outcome, 'rows'>>;
-  /** Of transactions that need the same lock, one after the other is carried out. */
+  /** Transactions that need the same lock run one after another. */
   transaction<Value>(locks: Locks, work: () => Transaction<Value>): Promise<Value>;
-  /** Reports what statements with `tells` published, here and in other processes; returns a function that ends that. */
+  /** Reports what statements with `tells` published, in all processes; returns a function that stops it. */
   watch(listener: (news: ConversationNews) => void): () => void;
 }
 
-/** How a database says it. */
+/** The SQL of a database where databases differ. */
 export interface Dialect {
   readonly table: (name: string) => string;
   readonly now: string;
@@ -99,7 +99,7 @@ const TABLE = /(?<!:):([a-z_]+)/g;
 const LIST = /\{each (\$\d+)\}/g;
 const TOKEN = /\{(\w+)(?:\.(\w+))?\}/g;
 
-/** Writes a step as a database has it. */
+/** Translates a step to the SQL of a database. */
 export function writeStep(text: string, dialect: Dialect): string {
   const { table, now, nowOnce, version, each, step } = dialect;
   return text
@@ -111,7 +111,7 @@ export function writeStep(text: string, dialect: Dialect): string {
     );
 }
 
-/** What is listed, the latest change first and of one moment by their ids. */
+/** A table that is listed with the latest change first; rows of the same time are sorted by id. */
 interface PagedTable {
   readonly table: string;
   readonly columns: string;
@@ -119,7 +119,7 @@ interface PagedTable {
   readonly where: string;
 }
 
-/** Those behind a place, `$1` and `$2`: of its moment the ones with later ids, and then all before, each out of an index. */
+/** The page after (`$1`, `$2`): rows of the same time with greater ids, then all earlier rows. Both use an index. */
 export function pageBehind({ table, columns, id, where }: PagedTable): string {
   const order = `ORDER BY changed_at DESC, ${id} LIMIT $3`;
   return `
@@ -132,10 +132,10 @@ export function pageBehind({ table, columns, id, where }: PagedTable): string {
     ${order}`;
 }
 
-/** How many rows are removed at once: others wait no longer than for these. */
+/** How many rows are removed at once, so that other statements do not wait long. */
 const BATCH = 5_000;
 
-/** Removes what is older, by a statement of the age in milliseconds, the most rows and other values, until all is removed. */
+/** Removes old rows in batches. The statement's values are the age in milliseconds, the batch size, and others. */
 export async function removeOld(
   run: RunStatement,
   statement: Statement,
@@ -148,7 +148,7 @@ export async function removeOld(
   }
 }
 
-/** A duration that databases keep as a whole number. */
+/** Rounds a duration, because databases store whole numbers. */
 export function wholeMs(ms: number): number {
   return Math.ceil(Math.min(ms, 2 ** 52));
 }

@@ -38,10 +38,10 @@ const COMPLETE = `
   UPDATE :jobs SET status = 'completed', result = $2, completed_by = $3::uuid, changed_at = {now}
   WHERE job_id = $1 AND ${OPEN} RETURNING job_id`;
 
-/** A value of each of the writes that are sent together, which are lists in JSON. */
+/** A value of each of the writes that are sent together, as lists in JSON. */
 const given = (index: number) => `(value::json ->> ${index})`;
 
-/** The jobs of writes, if they have no result yet. In one order everywhere, so that no two processes wait for each other. */
+/** The jobs of the writes that have no result yet. Locked in the same order everywhere, which prevents deadlocks. */
 const MINE = `
   WITH mine AS MATERIALIZED (
     SELECT job_id FROM :jobs WHERE job_id IN (SELECT ${given(0)} FROM {each $1}) AND ${OPEN}
@@ -49,7 +49,7 @@ const MINE = `
   )`;
 const OF_MINE = `FROM {each $1} WHERE job_id = ${given(0)} AND job_id IN (SELECT job_id FROM mine) AND ${OPEN}`;
 
-/** Writes have names, by which one that is sent twice finds itself. */
+/** Each write has a name, by which a repeated write recognizes itself. */
 const SQL = statements('job', {
   add: `
     INSERT INTO :jobs (job_id, job, options, status, added_by, added_at, changed_at)
@@ -68,7 +68,7 @@ const SQL = statements('job', {
     SET status = 'completed', result = ${given(1)}, completed_by = ${given(2)}::uuid, changed_at = {now}
     ${OF_MINE} RETURNING completed_by AS name`,
   complete_in: COMPLETE,
-  // The entry of a conversation, `$4` to `$6`, comes with the first result; one of the same key is there already.
+  // Adds the conversation's entry (`$4` to `$6`) with the first result. An entry with the same key may exist already.
   complete_telling: {
     steps: {
       done: COMPLETE,
@@ -94,7 +94,7 @@ const SQL = statements('job', {
     )`,
 });
 
-/** The started work of a store. Writes that come while others are on their way are sent together. */
+/** The background jobs of a store. Writes that arrive while others are being sent are sent together. */
 export class SqlJobs implements JobStore {
   readonly #driver: SqlDriver;
   readonly #adding: GroupedWrites;
@@ -189,13 +189,13 @@ function storedJob(row: Row): StoredJob {
   };
 }
 
-/** What became of one of several writes. */
+/** The result of one of several writes. */
 interface WriteOutcome {
   readonly isDone: boolean;
   readonly isRepeated: boolean;
 }
 
-/** A write that waits for its turn. */
+/** A waiting write. */
 interface Write {
   /** Returned by the statement if the write took effect. */
   readonly name: string;
@@ -204,10 +204,10 @@ interface Write {
   readonly reject: (error: unknown) => void;
 }
 
-/** So many are sent together. */
+/** The most writes that are sent together. */
 const MOST_TOGETHER = 100;
 
-/** Sends writes by one statement: the first at once, and those that come meanwhile together. */
+/** Groups writes into statements: sends the first one immediately, and collects those that arrive meanwhile. */
 class GroupedWrites {
   readonly #driver: SqlDriver;
   readonly #statement: Statement;
@@ -234,7 +234,7 @@ class GroupedWrites {
         await this.#send(writes);
       } catch (error) {
         if (writes.length === 1) writes[0]?.reject(error);
-        // It may be the fault of one of them.
+        // One write may have caused the error: send each separately.
         else await Promise.all(writes.map((write) => this.#send([write], true).catch(write.reject)));
       }
     }

@@ -79,7 +79,7 @@ import {
 } from './driver.js';
 import { SqlJobs } from './jobs.js';
 
-/** Owners may be long, and an index has no room for that. */
+/** An owner may be too long for an index, so the index has its digest. */
 const ofSubject = (subject: string) => `md5(subject) = md5(${subject}) AND subject = ${subject}`;
 
 const LISTED = 'SELECT schedule, due_at FROM :schedules';
@@ -106,7 +106,7 @@ const SCHEDULE_SQL = statements('schedule', {
   end: 'DELETE FROM :schedules WHERE id = $1 AND due_at = $2',
 });
 
-/** The schedules of a store; they are due by the database's clock. */
+/** The schedules of a store; the database's clock decides when they are due. */
 class SqlSchedules implements ScheduleStore {
   readonly #driver: SqlDriver;
 
@@ -123,7 +123,7 @@ class SqlSchedules implements ScheduleStore {
     const subject = subjectOf(schedule);
     const limit = Number.isFinite(most) ? most : null;
     const values = [id, conversationId, subject, Math.ceil(dueAt), JSON.stringify(schedule), limit];
-    // Two that are added at the same moment would not see each other.
+    // Two concurrent inserts would not see each other without a lock.
     const locks = { of: 'schedules', names: [subject] };
     return this.#driver.transaction(locks, function* (): Transaction<boolean> {
       if ((yield [SCHEDULE_SQL.find, [id]]).rows.length > 0) return true;
@@ -176,7 +176,7 @@ const sums = (table: string, prefix: string): string =>
     .join(', ');
 
 const BUDGET_SQL = statements('budget', {
-  // Both sums are of one moment: what is settled between two statements would be in neither of them.
+  // Reads both sums in one statement; otherwise a reservation settled in between would be in neither.
   balance: `
     WITH place AS MATERIALIZED (
       SELECT $1::text AS key, now - CASE WHEN $2::bigint = 0 THEN now ELSE now % $2::bigint END AS began_at,
@@ -196,7 +196,7 @@ const BUDGET_SQL = statements('budget', {
   renew: 'UPDATE :reservations SET lease_end = {now} + $2::bigint WHERE id = $1',
   settle: {
     steps: {
-      // Of two who settle it at the same moment, the second finds nothing.
+      // If two processes settle a reservation at the same time, the second finds no row.
       found: `
         SELECT id FROM :reservations WHERE id = $1 ORDER BY key, began_at, window_ms LIMIT 1 FOR UPDATE`,
       spent: `
@@ -216,7 +216,7 @@ const BUDGET_SQL = statements('budget', {
     )`,
 });
 
-/** The budgets of a store. Windows and leases are by the database's clock. */
+/** The budgets of a store. Windows and leases use the database's clock. */
 class SqlBudgets implements BudgetLedger {
   readonly #driver: SqlDriver;
 
@@ -251,7 +251,7 @@ class SqlBudgets implements BudgetLedger {
 
   async settle(id: string, spent: BudgetAmounts): Promise<boolean> {
     const { rows, isRepeated } = await this.#driver.run(BUDGET_SQL.settle, [id, ...valuesOf(spent)]);
-    // Sent again because its answer was lost, it finds nothing more to settle.
+    // A repeated statement finds nothing left to settle.
     return rows.length > 0 || isRepeated;
   }
 
@@ -288,7 +288,7 @@ const CACHE = statements('result', {
   forget: 'DELETE FROM :results WHERE key = $1 OR ends_at <= {at}',
 });
 
-/** The results that a store keeps for a while; they run out by the database's clock. */
+/** The cached results of a store; they expire by the database's clock. */
 class SqlCache implements ResultCache {
   readonly #driver: SqlDriver;
 
@@ -324,7 +324,7 @@ const RESULTS = statements('kept_result', {
     )`,
 });
 
-/** How many are forgotten with each that is kept. */
+/** How many expired entries are removed with each new one. */
 const FEW = 1_000;
 
 /** The large results of a store. */
@@ -337,7 +337,7 @@ class SqlResults implements ResultStore {
 
   async keepResult({ handle, runId, owner, text, lifeMs }: KeptResult): Promise<void> {
     await this.#driver.run(RESULTS.remove, [0, FEW]);
-    // As JSON: databases have no text with half a character in it, or with a NUL.
+    // As JSON, because databases refuse lone surrogates and NUL in text.
     const values = [runId, handle, owner ?? null, JSON.stringify(text), wholeMs(lifeMs)];
     await this.#driver.run(RESULTS.keep, values);
   }
@@ -410,7 +410,7 @@ const SUMMARY = 'run_id, status, generation, lease_end, created_at, changed_at';
 const FREED = 'claim = NULL, lease_end = NULL, ended_claim = $2';
 const HELD = 'run_id = $1 AND claim = $2';
 
-/** The run of the turn that the conversation has open whose id it may have, by its key; an open turn is the last one. */
+/** The run id of the conversation's open turn, found by key; an open turn is always the last turn. */
 const OPEN_TURN = `coalesce((
   SELECT conversation_id || '.' || turns FROM :fleet_conversations
   WHERE conversation_id = substr(run_id, 1, length(rtrim(run_id, '0123456789')) - 1) AND turn IS NOT NULL
@@ -419,9 +419,9 @@ const OPEN_TURN = `coalesce((
 const pageStatement = (where: string) =>
   pageBehind({ table: ':runs', columns: SUMMARY, id: 'run_id', where });
 
-/** `$1` is the run and `$2` the claim, where a statement has them. */
+/** `$1` is the run and `$2` the claim, in statements that use them. */
 const SQL = statements('run', {
-  // A copy changes nothing: what is kept is what it brings.
+  // A repeated statement changes nothing, because the stored state equals its own.
   save: `
     INSERT INTO :runs AS kept (run_id, status, revision, state, created_at, changed_at, expires_at, turn_of)
     SELECT $1, 'suspended', $2::integer, $3, at.now, at.now, $4::bigint, $5 FROM (SELECT {now} AS now) AS at WHERE true
@@ -437,7 +437,7 @@ const SQL = statements('run', {
     WHERE run_id = $1 AND status = 'suspended' AND revision = $2::integer AND state = $3 AND ${FREE}`,
   load: "SELECT state FROM :runs WHERE run_id = $1 AND status = 'suspended'",
   claimable: `SELECT {version} AS version, claim, status, NOT ${FREE} AS is_held FROM :runs WHERE run_id = $1`,
-  // As it was read: a copy that comes later finds another version of the row.
+  // Names the version that was read: a repeated statement finds another version.
   hold: `
     UPDATE :runs SET claim = $2, lease_end = {now} + $3::bigint, generation = generation + 1
     WHERE run_id = $1 AND {version} = $4 RETURNING state`,
@@ -461,7 +461,7 @@ const SQL = statements('run', {
   append: `
     INSERT INTO :run_entries (run_id, write_id, entries) SELECT run_id, $3, $4 FROM :runs WHERE ${HELD} FOR NO KEY UPDATE
     ON CONFLICT DO NOTHING RETURNING run_id`,
-  // Leaves its name, '$5', among the entries, by which a copy knows that it is one.
+  // Adds its name, `$5`, to the entries, so that a repeated statement recognizes itself.
   keep: {
     steps: {
       done: `
@@ -484,7 +484,7 @@ const SQL = statements('run', {
   },
   has_held: 'SELECT run_id FROM :runs WHERE run_id = $1 AND (claim = $2 OR ended_claim = $2)',
   is_kept: 'SELECT run_id FROM :runs WHERE run_id = $1',
-  // One of the '$1' that were lost first: those who look at the same moment take different ones.
+  // A random choice from the `$1` oldest lost runs, so that concurrent processes take different runs.
   lost: `
     SELECT run_id, version FROM (
       SELECT run_id, {version} AS version FROM :runs
@@ -513,10 +513,10 @@ const SQL = statements('run', {
 
 const MOST_UNSURE = 10_000;
 
-/** Of how many lost runs one is taken where others are always quicker. */
+/** The largest number of lost runs to choose from, when other processes keep taking the chosen ones. */
 const MOST_LOOKED_AT = 64;
 
-/** The runs of a database, and all else that a store keeps. A store adds how its database is opened and closed. */
+/** Runs in a SQL database, with everything else that a store contains. Subclasses open and close the database. */
 export class SqlRunStore
   implements
     CheckpointStore,
@@ -528,24 +528,24 @@ export class SqlRunStore
     StoreWithResults,
     StoreWithRetention
 {
-  /** The started work that it keeps. */
+  /** Background jobs. */
   readonly jobs: JobStore;
-  /** What its budgets have spent. */
+  /** What budgets have spent. */
   readonly budgets: BudgetLedger;
-  /** The results that it keeps for a while. */
+  /** Cached results. */
   readonly cache: ResultCache;
-  /** The approvals that stand for later calls, too. */
+  /** Approvals that stand for later calls. */
   readonly approvals: ApprovalStore;
-  /** The prompts that enter its conversations when their time has come. */
+  /** Prompts that enter conversations at a scheduled time. */
   readonly schedules: ScheduleStore;
-  /** The large results that it keeps, in the same database. */
+  /** Large results, in the same database. */
   readonly results: ResultStore;
-  /** The conversations that it keeps, in the same database. */
+  /** Conversations, in the same database. */
   readonly conversations: ConversationLog;
   readonly #driver: SqlDriver;
-  /** Names of writes whose answer may be lost: the same entries given again are the same write. */
+  /** Names of writes: the same entries passed again are the same write, sent again because its response was lost. */
   readonly #writes = new WeakMap<readonly RunEntry[], string>();
-  /** Claims of which a statement failed although it may have been carried out. */
+  /** Claims with a failed statement that may have been executed. */
   readonly #unsure = new Set<string>();
 
   protected constructor(
@@ -562,7 +562,7 @@ export class SqlRunStore
     this.conversations = new SqlConversationLog(driver);
   }
 
-  /** Rejects with `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
+  /** Rejects with `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state is newer. */
   async save(state: RunState): Promise<void> {
     const { runId, revision } = state;
     const { expiresAt, turnOf } = expiryOf(state);
@@ -599,11 +599,11 @@ export class SqlRunStore
   async remove(claim: RunClaim): Promise<boolean> {
     const outcome = await this.#send(SQL.remove, claim);
     if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
-    // Nobody else removes what is claimed.
+    // Only the claim's holder removes a claimed run.
     return !hasRows(await this.#driver.run(SQL.is_kept, [claim.runId]));
   }
 
-  /** Rejects with `RunClaimed` (517) where a run of this id is kept. */
+  /** Rejects with `RunClaimed` (517) if a run with this id exists. */
   async begin(lease: RunLease, checkpoint: RunCheckpoint): Promise<void> {
     const values = [checkpoint.revision, JSON.stringify(checkpoint), wholeMs(lease.leaseMs)];
     if (!(await this.#finish(SQL.begin, lease, ...values))) throw refusedBegin(lease.runId);
@@ -647,7 +647,7 @@ export class SqlRunStore
     return { ...summaryOf(row), state, entries: writes.flat() };
   }
 
-  /** Rejects with `InvalidOptions` (521) for a query that is not one. */
+  /** Rejects with `InvalidOptions` (521) for a wrong query. */
   async list(query: RunQuery = {}): Promise<RunPage> {
     const { status, after, limit } = readQuery(query);
     const place = [after?.changedAt ?? Number.MAX_SAFE_INTEGER, after?.id ?? '', limit + 1];
@@ -666,8 +666,8 @@ export class SqlRunStore
   }
 
   /**
-   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
-   * milliseconds ago: nobody will answer them any more. Gives their number.
+   * Removes unclaimed runs that were suspended, or ended, at least `ageMs` milliseconds ago; running runs stay. Returns
+   * their number.
    *
    * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
    */
@@ -677,8 +677,8 @@ export class SqlRunStore
   }
 
   /**
-   * Removes what is not needed any more, by age; returns how much that was. Never removes runs that wait or are under
-   * way, unfinished jobs, or conversations with an open turn.
+   * Removes old data by age; returns how much was removed. Never removes waiting or running runs, unfinished jobs, or
+   * conversations with an open turn.
    *
    * @example
    * ```ts
@@ -700,12 +700,12 @@ export class SqlRunStore
     });
   }
 
-  /** Those that have ended, or are of another status. */
+  /** Removes old runs that have ended or have the given status. */
   #removeOld(ageMs: number, alsoStatus: RunStatus): Promise<number> {
     return removeOld(this.#driver.run, SQL.remove_old, [ageMs, alsoStatus]);
   }
 
-  /** Claims a run as it was read, unless that refuses it: a copy that comes later finds another one. */
+  /** Claims a run in the version that was read, unless `refuse` objects. A repeated statement finds another version. */
   async #hold<Refusal extends 'taken' | 'lost' | 'missing'>(
     lease: RunLease,
     refuse: (row: Row) => Refusal | undefined,
@@ -722,7 +722,7 @@ export class SqlRunStore
     }
   }
 
-  /** Sends what somebody does who claimed a run. */
+  /** Sends a statement of the holder of a claim. */
   async #send(
     statement: Statement,
     { runId, claim }: RunClaim,
@@ -741,20 +741,20 @@ export class SqlRunStore
     }
   }
 
-  /** The same where the statement can be carried out once only: sent again, it finds that it was. */
+  /** Like `#send`, for statements that take effect once: a repeated one checks that its first execution succeeded. */
   async #finish(statement: Statement, claim: RunClaim, ...values: readonly unknown[]): Promise<boolean> {
     const outcome = await this.#send(statement, claim, ...values);
     if (hasRows(outcome) || !outcome.isRepeated) return hasRows(outcome);
     return hasRows(await this.#driver.run(SQL.has_held, [claim.runId, claim.claim]));
   }
 
-  /** Entries of who had the run before are there by now: this is a statement of its own, after the claim. */
+  /** A separate statement after the claim, so that it includes the last entries of the previous holder. */
   async #taken(runId: string): Promise<TakenRun> {
     const run = await this.read(runId);
     return run === undefined ? { status: 'missing' } : { status: 'claimed', run };
   }
 
-  /** A run with a damaged state does not stay claimed. */
+  /** Releases the claim if the run's state is damaged. */
   async #readable(claim: RunClaim, state: string): Promise<RunState> {
     try {
       return JSON.parse(state) as RunState;
@@ -771,7 +771,7 @@ export class SqlRunStore
   }
 }
 
-/** A run that is claimed, and its state as it stands. */
+/** A claimed run, with its state as it is stored. */
 interface HeldState {
   readonly status: 'claimed';
   readonly state: string;

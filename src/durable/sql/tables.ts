@@ -3,11 +3,11 @@ const AMOUNTS = ['tokens', 'cost', 'calls', 'steps', 'time_ms']
   .join(', ');
 
 /**
- * The tables of this version, where they are missing. Times are milliseconds since 1970, costs in billionths. Databases
- * have in common what is not in braces: `{id}` is a column that sorts by its bytes, `{sequence}` one that rises with
- * every row, `{key}` how another key of such a table is declared, `{ofRun}` that a row goes with its run, `{ofWrite}` that
- * a run has one row of each write, `{byKey}` that rows are kept in the order of their key, and `{digest}` what an index
- * has of the text `subject`, which may be long.
+ * The tables of this version, created if they are missing. Times are milliseconds since 1970, costs in billionths.
+ * Databases differ in what is in braces: `{id}` is a column that sorts by its bytes, `{sequence}` a column that
+ * increases with every row, `{key}` another key of such a table, `{ofRun}` a reference that deletes a row with its run,
+ * `{ofWrite}` the uniqueness of a write in a run, `{byKey}` storage in the order of the key, and `{digest}` an
+ * indexable digest of the text `subject`, which may be long.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS :runs (
@@ -148,12 +148,12 @@ const TABLES = `
   CREATE INDEX IF NOT EXISTS schedules_of_subject ON :schedules ({digest});
   CREATE INDEX IF NOT EXISTS schedules_of_conversation ON :schedules (conversation_id, due_at);`;
 
-/** What a database calls what databases do not have in common. */
+/** The SQL of a database for the parts in braces. */
 type TableTypes = Readonly<
   Record<'id' | 'sequence' | 'key' | 'ofRun' | 'ofWrite' | 'byKey' | 'digest', string>
 >;
 
-/** The tables as a database has them, but for their names: `:runs`. */
+/** The tables in the SQL of a database; names are still in the form `:runs`. */
 export function tables(types: TableTypes): string {
   return TABLES.replace(/\{(\w+)\}/g, (_, name: keyof TableTypes) => types[name]);
 }

@@ -20,7 +20,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { checkAge, hiddenId, idBeforeHiding } from '../../core/errors/store-checks.js';
 import { ownerText } from '../../core/kernel/json.js';
 
-/** Kept as JSON: what is given out must not change what is kept. */
+/** Stored as JSON, so that callers cannot change it through returned objects. */
 interface KeptEntry {
   readonly position: number;
   readonly key: string;
@@ -35,7 +35,7 @@ interface KeptEvent {
   readonly keptAt: number;
 }
 
-/** One conversation, and who holds it. */
+/** A conversation and the holder of its lease. */
 interface Row {
   conversationId: string;
   /** Canonical JSON. */
@@ -54,9 +54,9 @@ interface Row {
   held: { readonly claim: string; leaseEnd: number } | undefined;
 }
 
-/** What a store keeps of a conversation beside it. */
+/** What a store has of a conversation outside this log. */
 interface BesideConversations {
-  /** Something of it goes on without it, or comes later. */
+  /** Whether background work or a schedule of the conversation is pending. */
   isAwaited(conversationId: string): boolean;
   remove(conversation: Pick<Row, 'conversationId' | 'owner'>): void;
 }
@@ -148,7 +148,7 @@ export class MemoryConversationLog implements ConversationLog {
 
   events({ conversationId, after, limit }: EventQuery): readonly LoggedEvent[] {
     const events = this.#rows.get(conversationId)?.events ?? [];
-    // Numbers have no gaps, so that the first one says where the others are.
+    // Numbers have no gaps, so the first number gives the positions of the others.
     const from = Math.max(0, after + 1 - (events[0]?.number ?? 1));
     return events.slice(from, from + limit).map(({ number, json }) => ({ number, event: JSON.parse(json) }));
   }
@@ -169,7 +169,7 @@ export class MemoryConversationLog implements ConversationLog {
       .map(({ conversationId }) => conversationId);
   }
 
-  /** Whether a run is that of an open turn, which is the last one of its conversation. */
+  /** Whether a run is an open turn, which is always the last turn of its conversation. */
   isOpenTurn(runId: string): boolean {
     const row = this.#rows.get(runId.slice(0, runId.lastIndexOf('.')));
     return row?.turn !== undefined && runId === `${row.conversationId}.${row.turns}`;
@@ -210,7 +210,7 @@ export class MemoryConversationLog implements ConversationLog {
     return hidden.length > 0;
   }
 
-  /** Conversations in which nothing is open or waits, and nothing has happened for so long. */
+  /** Conversations without an open turn, waiting entries, or activity in the last `ageMs`. */
   idle(ageMs: number, limit: number): readonly string[] {
     const before = this.#now() - ageMs;
     const isIdle = (row: Row): boolean =>
@@ -261,7 +261,7 @@ export class MemoryConversationLog implements ConversationLog {
     return row;
   }
 
-  /** Something entered that its holder, or the next one, has to look at. */
+  /** Marks a conversation whose holder, or the next one, has something to process. */
   #change(row: Row): void {
     row.revision += 1;
     row.isDue = true;

@@ -85,7 +85,7 @@ import { plainJson } from '../../core/kernel/json.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { MemoryConversationLog } from './memory-conversation-log.js';
 
-/** The schedules of a process. They are gone with it, as its runs are. */
+/** Schedules in memory; they end with the process, as its runs do. */
 class MemorySchedules implements ScheduleStore {
   readonly #now: () => number;
   readonly #kept = new Map<string, Schedule>();
@@ -148,7 +148,7 @@ class MemorySchedules implements ScheduleStore {
   }
 }
 
-/** What is JSON stands as text: what is given out must not change what is kept. */
+/** Stored as JSON, so that callers cannot change it through returned objects. */
 interface HeldJob {
   readonly id: string;
   readonly job: string;
@@ -160,11 +160,11 @@ interface HeldJob {
   result?: string;
 }
 
-/** The started work of a store in memory. */
+/** The background jobs of a store in memory. */
 class MemoryJobs implements JobStore {
   readonly #now: () => number;
   readonly #conversations: ConversationLog;
-  /** In the order of their last change, the earliest first. */
+  /** Sorted by their last change, the earliest first. */
   readonly #jobs = new Map<string, HeldJob>();
 
   constructor(now: () => number, conversations: ConversationLog) {
@@ -351,14 +351,14 @@ class MemoryBudgets implements BudgetLedger {
   }
 }
 
-/** A result, until when it is kept, and whose it is. */
+/** A result with its expiry and its owner. */
 interface HeldResult {
   readonly owner: string | undefined;
   readonly text: string;
   readonly end: number;
 }
 
-/** The large results of a store in memory. They are gone with the process, as its runs are. */
+/** Large results in memory; they end with the process, as its runs do. */
 class MemoryResults implements ResultStore {
   readonly #results = new Map<string, HeldResult>();
   readonly #now: () => number;
@@ -378,7 +378,7 @@ class MemoryResults implements ResultStore {
     return held.text;
   }
 
-  /** Forgets those of some runs of an owner. */
+  /** Removes the results of the selected runs. */
   removeOf(isMeant: (runId: string, owner: string | undefined) => boolean): void {
     for (const [place, { owner }] of this.#results) {
       const [runId] = JSON.parse(place) as [string];
@@ -394,7 +394,7 @@ class MemoryResults implements ResultStore {
   }
 }
 
-/** No text of one key is that of another. */
+/** A map key; different result keys never give the same text. */
 function placeOf({ runId, handle }: ResultKey): string {
   return JSON.stringify([runId, handle]);
 }
@@ -439,7 +439,7 @@ class MemoryApprovals implements ApprovalStore {
     for (const [id, approval] of this.#kept) if (isMeant(approval)) this.#kept.delete(id);
   }
 
-  /** What has expired is forgotten on the way. */
+  /** Returns a standing approval; removes it if it has expired. */
   #standing(id: string): StandingApproval | undefined {
     const found = this.#kept.get(id);
     if (found?.expiresAt === undefined || found.expiresAt > this.#now()) return found;
@@ -448,15 +448,15 @@ class MemoryApprovals implements ApprovalStore {
   }
 }
 
-/** The clock of a {@link MemoryRunStore}. */
+/** Options of a {@link MemoryRunStore}. */
 export interface MemoryRunStoreOptions {
-  /** Milliseconds since any moment; default: `Date.now`. A seam for tests. */
+  /** Milliseconds since any fixed time; default: `Date.now`. For tests. */
   readonly now?: () => number;
 }
 
 const OPTIONS = optionTable<MemoryRunStoreOptions>('MemoryRunStore', { now: FUNCTION });
 
-/** One run; what is JSON stands as text: what is given out must not change what is kept. */
+/** A run, stored as JSON, so that callers cannot change it through returned objects. */
 interface HeldRun {
   readonly runId: string;
   readonly createdAt: number;
@@ -472,8 +472,8 @@ interface HeldRun {
 }
 
 /**
- * Keeps runs in this process, as long as it lives: for tests, and for a single process whose runs need not outlive
- * it. `SqliteRunStore` keeps them for good.
+ * Stores runs in the memory of this process: for tests, and for a single process whose runs need not survive it. Use
+ * `SqliteRunStore` for permanent storage.
  *
  * @example
  * ```ts
@@ -493,19 +493,19 @@ export class MemoryRunStore
     StoreWithResults,
     StoreWithRetention
 {
-  /** The started work that it keeps. */
+  /** Background jobs. */
   readonly jobs: JobStore;
-  /** What its budgets have spent. */
+  /** What budgets have spent. */
   readonly budgets: BudgetLedger;
-  /** The results that it keeps for a while. */
+  /** Cached results. */
   readonly cache: ResultCache;
-  /** The approvals that stand for later calls, too. */
+  /** Approvals that stand for later calls. */
   readonly approvals: ApprovalStore;
-  /** The prompts that enter its conversations when their time has come. */
+  /** Prompts that enter conversations at a scheduled time. */
   readonly schedules: ScheduleStore;
-  /** The large results that it keeps. */
+  /** Large results. */
   readonly results: ResultStore;
-  /** The conversations that it keeps. */
+  /** Conversations. */
   readonly conversations: ConversationLog;
   readonly #conversations: MemoryConversationLog;
   readonly #approvals: MemoryApprovals;
@@ -537,7 +537,7 @@ export class MemoryRunStore
     this.jobs = this.#jobs;
   }
 
-  /** Throws `RunClaimed` (517) where the run is claimed, under way or over, or where what is kept is newer. */
+  /** Throws `RunClaimed` (517) if the run is claimed, running or ended, or if the stored state is newer. */
   save(state: RunState): void {
     const { runId, revision } = state;
     const kept = this.#runs.get(runId);
@@ -584,7 +584,7 @@ export class MemoryRunStore
     return this.#write(claim, () => this.#runs.delete(claim.runId));
   }
 
-  /** Throws `RunClaimed` (517) where a run of this id is kept. */
+  /** Throws `RunClaimed` (517) if a run with this id exists. */
   begin(lease: RunLease, checkpoint: RunCheckpoint): void {
     const { runId } = lease;
     if (this.#runs.has(runId)) throw refusedBegin(runId);
@@ -634,7 +634,7 @@ export class MemoryRunStore
     return kept && keptRun(kept);
   }
 
-  /** Throws `InvalidOptions` (521) for a query that is wrong. */
+  /** Throws `InvalidOptions` (521) for a wrong query. */
   list(query: RunQuery = {}): RunPage {
     const { status, after, limit } = readQuery(query);
     const place = after && { ...after, runId: after.id };
@@ -660,7 +660,7 @@ export class MemoryRunStore
       .map(({ runId, turnOf }) => ({ runId, ...(turnOf === null ? {} : { conversationId: turnOf }) }));
   }
 
-  /** Removes what is not needed any more, by age; the example of `PostgresRunStore` holds here, too. */
+  /** Removes old data by age, as `PostgresRunStore.retention` does; see its example. */
   retention(ages: RetentionAges): Promise<RetentionReport> {
     return applyRetention(ages, {
       runs: (age) => this.#removeOld(age, (status) => status === 'ended'),
@@ -671,8 +671,8 @@ export class MemoryRunStore
   }
 
   /**
-   * Forgets the runs that nobody claims, that are not under way and that were suspended, or ended, so many
-   * milliseconds ago: nobody will answer them any more. Gives their number.
+   * Removes unclaimed runs that were suspended, or ended, at least `ageMs` milliseconds ago; running runs stay. Returns
+   * their number.
    *
    * @deprecated Removes runs that wait for an answer, too; `retention({ runs: ageMs })` does not.
    */
@@ -698,7 +698,7 @@ export class MemoryRunStore
     return this.#schedules.listSchedules({ conversationId, limit: Number.POSITIVE_INFINITY });
   }
 
-  /** What is kept of a conversation beside it. */
+  /** Removes what the store has of a conversation outside the conversation log. */
   #removeOf(conversationId: string, owner: string | undefined): void {
     const mark = turnMark(conversationId);
     const ids = new Set<string>();
@@ -724,7 +724,7 @@ export class MemoryRunStore
     return { runId, status: 'running', revision: 0, generation: 0, ...times, ...nothing };
   }
 
-  /** In place of what was kept of the run; not at all where it is no JSON. */
+  /** Replaces the stored run. Changes nothing if the state cannot be written as JSON. */
   #put(
     run: HeldRun,
     { status, state }: { readonly status: RunStatus; readonly state: RunState | RunCheckpoint },
@@ -752,7 +752,7 @@ export class MemoryRunStore
     return leaseEnd === undefined || leaseEnd <= this.#now();
   }
 
-  /** Changes a run on behalf of who claimed it; false where that claim no longer holds. */
+  /** Changes a run for the holder of a claim; false if the claim no longer holds. */
   #write({ runId, claim }: RunClaim, change: (run: HeldRun) => unknown): boolean {
     const kept = this.#runs.get(runId);
     if (kept === undefined || kept.claim !== claim) return false;
@@ -761,7 +761,7 @@ export class MemoryRunStore
   }
 }
 
-/** Whether an id is one that turns of a conversation have. */
+/** Whether a run id has the form of a turn of the conversation. */
 function isTurnOf(runId: string, conversationId: string): boolean {
   const start = `${conversationId}.`;
   return runId.startsWith(start) && /^\d+$/.test(runId.slice(start.length));
@@ -789,17 +789,17 @@ function keptRun(run: HeldRun): KeptRun {
   };
 }
 
-/** The order of a list: the latest change first; of the same moment, by their ids. */
+/** Sorts the latest change first; runs of the same time by id. */
 function latestFirst(one: ListPlace, other: ListPlace): number {
   return other.changedAt - one.changedAt || (one.runId < other.runId ? -1 : Number(one.runId > other.runId));
 }
 
 type ListPlace = Pick<HeldRun, 'changedAt' | 'runId'>;
 
-/** So many are kept at most; of more, the oldest are forgotten. */
+/** The most entries; the oldest are removed first. */
 const MOST = 10_000;
 
-/** The results that a store in memory keeps. */
+/** The cached results of a store in memory. */
 class MemoryCache implements ResultCache {
   readonly #kept = new Map<string, { readonly result: string; readonly end: number }>();
   readonly #now: () => number;

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 import { FILLED_TEXT, required } from '../../core/kernel/options.js';
 
-/** SQLite's own numbers: for a file that is locked elsewhere, and for a path at which it cannot use or make one. */
+/** SQLite's error codes: a file that another process has locked, and a path that cannot be opened or created. */
 const SQLITE_BUSY = 5;
 const WRONG_PATH: ReadonlySet<number> = new Set([8, 14, 26]);
 
@@ -11,20 +11,20 @@ const PAUSE_MS = 5;
 
 /** Where a database is, and how long a statement waits for another process to finish writing. */
 interface DatabasePlace {
-  /** Whose `path` it is. */
+  /** The class whose option `path` it is. */
   readonly of: string;
   readonly path: string;
   readonly busyTimeoutMs: number;
 }
 
-/** Without a path, SQLite would keep everything in a file that it deletes in the end. */
+/** Without a path, SQLite would use a temporary file and delete it at the end. */
 export const DATABASE_PATH = required({ ...FILLED_TEXT, fix: "'runs.sqlite', or ':memory:'" });
 
 /**
- * Opens an SQLite file so that several processes can use it at the same time; makes it where it is missing.
+ * Opens an SQLite file so that several processes can use it at the same time; creates it if it is missing.
  *
- * @throws InvalidOptionsError (521) where the path is wrong; Error that names the path where the file is locked, or
- *   cannot be opened for another reason.
+ * @throws InvalidOptionsError (521) if the path is wrong; Error that names the path if the file is locked or cannot be
+ * opened for another reason.
  */
 export function openDatabase({ of, path, busyTimeoutMs }: DatabasePlace): DatabaseSync {
   const Database = loadDatabaseClass();
@@ -45,9 +45,9 @@ export function openDatabase({ of, path, busyTimeoutMs }: DatabasePlace): Databa
 }
 
 /**
- * Looks into an SQLite file that is there, and changes nothing in it.
+ * Reads from an existing SQLite file and changes nothing.
  *
- * @throws Error that names the path where the file cannot be read.
+ * @throws Error that names the path if the file cannot be read.
  */
 export function readDatabase<Found>(path: string, look: (database: DatabaseSync) => Found): Found {
   const Database = loadDatabaseClass();
@@ -63,8 +63,8 @@ export function readDatabase<Found>(path: string, look: (database: DatabaseSync)
 }
 
 /**
- * Makes the file where it is missing, for its owner alone: it holds conversations. The files that SQLite puts
- * beside it get the same rights. One that is there keeps its own.
+ * Creates a missing file with access for its owner only, because it contains conversations. SQLite gives the same
+ * rights to the files that it creates beside it. An existing file keeps its rights.
  */
 function makePrivate(path: string): void {
   const file = path.startsWith('file:') ? fileOfUri(path) : path;
@@ -72,11 +72,11 @@ function makePrivate(path: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch {
-    // It exists, or cannot be made: SQLite will report that.
+    // It exists or cannot be created: SQLite will report that.
   }
 }
 
-/** The file that SQLite makes for an address; none where it makes none (https://www.sqlite.org/uri.html). */
+/** The file of an SQLite URI; undefined if it has no file (https://www.sqlite.org/uri.html). */
 function fileOfUri(uri: string): string | undefined {
   const [, path = '', query = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)(?:\?([^#]*))?/.exec(uri) ?? [];
   const mode = new URLSearchParams(query).get('mode') ?? 'rwc';
@@ -89,7 +89,7 @@ function fileOfUri(uri: string): string | undefined {
   }
 }
 
-/** Runs several statements as one: all or none of them, without others in between. */
+/** Runs several statements atomically, in one transaction. */
 export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outcome): Outcome {
   database.exec('BEGIN IMMEDIATE');
   let outcome: Outcome;
@@ -103,14 +103,14 @@ export function inTransaction<Outcome>(database: DatabaseSync, work: () => Outco
   return outcome;
 }
 
-/** SQLite may have rolled back already, as it does on a full disk; what was thrown first is what matters. */
+/** SQLite may have rolled back already, for example because the disk is full; the first error matters. */
 function rollBack(database: DatabaseSync): void {
   try {
     database.exec('ROLLBACK');
   } catch {}
 }
 
-/** Loaded here and not with the module: Node 22 warns that it is experimental, and other stores do without it. */
+/** Loaded on demand: Node 22 prints a warning when `node:sqlite` is loaded, and other stores do not need it. */
 function loadDatabaseClass(): typeof DatabaseSync {
   const module: typeof import('node:sqlite') | undefined = process.getBuiltinModule('node:sqlite');
   if (module === undefined) throw new Error('This Node has no node:sqlite (22.13 and newer have it).');
@@ -118,8 +118,8 @@ function loadDatabaseClass(): typeof DatabaseSync {
 }
 
 /**
- * Readers and a writer do not wait for each other. SQLite does not wait its turn for this one change, so that
- * of two processes that open a new file at the same moment one would fail.
+ * With a write-ahead log, readers and a writer do not wait for each other. SQLite does not wait for a lock when it
+ * switches to it, so this retries: otherwise two processes that open a new file at the same time would fail.
  */
 function useWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
   const deadline = performance.now() + busyTimeoutMs;
@@ -134,7 +134,7 @@ function useWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
   }
 }
 
-/** The lower byte is the kind, such as busy; the rest says which, such as busy because of a recovery. */
+/** The lower byte of a code is its kind, such as busy; the rest is a detail, such as busy because of a recovery. */
 function kindOf(error: unknown): number {
   return Number((error as { readonly errcode?: unknown }).errcode) & 0xff;
 }

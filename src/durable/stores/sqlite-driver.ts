@@ -14,10 +14,10 @@ import {
 import { tables } from '../sql/tables.js';
 import { inTransaction, readDatabase } from './open-database.js';
 
-/** Raised with every change of the tables, together with what makes the new ones of the old. */
+/** Increase this with every change of the tables, and add the migration from the version before. */
 const VERSION = 4;
 
-/** Names of our own, so that the file can be the application's; times in milliseconds. */
+/** The prefix allows the file to belong to the application. Times are in milliseconds. */
 const SCHEMAS = `
   CREATE TABLE IF NOT EXISTS toolwright_schemas (
     name TEXT PRIMARY KEY,
@@ -28,7 +28,7 @@ const TABLES = tables({
   id: 'text NOT NULL',
   sequence: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   key: 'UNIQUE',
-  // By a trigger and an index, which older tables have, too.
+  // A trigger and an index do this, because older tables can get them, too.
   ofRun: '',
   ofWrite: '',
   byKey: ' WITHOUT ROWID',
@@ -37,14 +37,14 @@ const TABLES = tables({
   .replace(/:([a-z_]+)/g, (_, name: string) => tableOf(name))
   .replace(/(INDEX IF NOT EXISTS) (\w+)/g, (_, before: string, name: string) => `${before} ${tableOf(name)}`);
 
-/** What tables of older versions lack; that of the conversations, also new ones. */
+/** Columns that older tables lack; new tables of conversations lack `told_at`, too. */
 const COLUMNS: readonly (readonly [table: string, column: string, type: string])[] = [
   ['runs', 'ended_claim', 'text'],
   ['run_entries', 'write_id', 'text'],
   ['jobs', 'added_by', 'text'],
   ['jobs', 'completed_by', 'text'],
   ['conversations', 'last_write', 'text'],
-  // Rises with what is told of any of them.
+  // Increases with every notification about any conversation.
   ['conversations', 'told_at', 'INTEGER NOT NULL DEFAULT 0'],
 ];
 
@@ -54,7 +54,7 @@ const BESIDE = `
   CREATE TRIGGER IF NOT EXISTS toolwright_runs_removed AFTER DELETE ON toolwright_runs
   BEGIN DELETE FROM toolwright_run_entries WHERE run_id = OLD.run_id; END`;
 
-/** A process that has a file of version 1 open must not take a run under way for a suspended one: its writes fail. */
+/** A process with version 1 would read running runs as suspended. Renaming the column makes its writes fail. */
 const RUNS_OF_VERSION_1 = `
   ALTER TABLE toolwright_runs RENAME COLUMN kept_at TO changed_at;
   ALTER TABLE toolwright_runs ADD COLUMN status TEXT NOT NULL DEFAULT 'suspended';
@@ -62,7 +62,7 @@ const RUNS_OF_VERSION_1 = `
   ALTER TABLE toolwright_runs ADD COLUMN created_at REAL NOT NULL DEFAULT 0;
   UPDATE toolwright_runs SET created_at = changed_at`;
 
-/** When the first answer of a suspended run comes too late, and whose turn it is; what is kept already is looked through. */
+/** Adds when the first approval of a suspended run expires, and whose turn it is; fills both for stored runs. */
 const EXPIRIES = `
   ALTER TABLE toolwright_runs ADD COLUMN expires_at REAL;
   ALTER TABLE toolwright_runs ADD COLUMN turn_of TEXT;
@@ -73,7 +73,7 @@ const EXPIRIES = `
   CREATE INDEX toolwright_runs_expiring ON toolwright_runs (turn_of IS NULL, expires_at) WHERE expires_at IS NOT NULL`;
 
 /**
- * Makes the tables where they are missing, and those of this version of older ones, in a transaction of the caller.
+ * Creates missing tables and migrates older ones, in the caller's transaction.
  *
  * @throws Error for tables that a newer version of this package made.
  */
@@ -87,7 +87,7 @@ export function prepareTables(database: DatabaseSync): void {
   if (version === VERSION) return;
   if (version === 1) database.exec(RUNS_OF_VERSION_1);
   if (version === 1 || version === 2) database.exec(EXPIRIES);
-  // Statements search by what the index of this version is made for.
+  // The index of this version is defined differently.
   database.exec('DROP INDEX IF EXISTS toolwright_conversations_due');
   database.exec(TABLES);
   const columns = database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?');
@@ -101,9 +101,9 @@ export function prepareTables(database: DatabaseSync): void {
 }
 
 /**
- * Looks whether a file has the tables of this version, or of a newer one, which its store refuses.
+ * Checks that a file has the tables of this version, or of a newer version, which its store refuses.
  *
- * @throws Error that says what to do where it has not.
+ * @throws Error that says what to do if it has not.
  */
 export function checkRunsFile(path: string): void {
   const version = readDatabase(path, (database) => {
@@ -120,13 +120,13 @@ export function checkRunsFile(path: string): void {
     );
 }
 
-/** 0 where there are no tables yet. */
+/** 0 if there are no tables yet. */
 function keptVersion(database: DatabaseSync): number {
   const row = database.prepare("SELECT version FROM toolwright_schemas WHERE name = 'runs'").get();
   return Number(row?.version ?? 0);
 }
 
-/** Names of our own, so that the file can be the application's. */
+/** The prefix allows the file to belong to the application. */
 function tableOf(name: string): string {
   return `toolwright_${name.replace(/^fleet_/, '')}`;
 }
@@ -135,13 +135,13 @@ const DIALECT: Dialect = {
   table: tableOf,
   now: '$now',
   nowOnce: '$now',
-  // What other processes write changes the first part; here, nobody takes a row and leaves it between two statements.
+  // `data_version` changes with writes of other processes; in this process, none comes between two statements.
   version: "concat_ws('|', (SELECT data_version FROM pragma_data_version), revision, claim, lease_end)",
   each: (list) => `(SELECT value, key + 1 AS place FROM json_each(${list})) AS each`,
   step: (name, column) => (column === undefined ? `$${name}` : `$${name}.${column}`),
 };
 
-/** What SQLite does not need, and what it calls otherwise. */
+/** PostgreSQL syntax that SQLite does not need, or writes differently. */
 const REWRITTEN: readonly (readonly [RegExp, string])[] = [
   [/::[a-z]+(\[\])?/g, ''],
   [/ FOR (NO KEY )?UPDATE( SKIP LOCKED)?/g, ''],
@@ -151,7 +151,7 @@ const REWRITTEN: readonly (readonly [RegExp, string])[] = [
   [/ ~ /g, ' REGEXP '],
 ];
 
-/** How often the file is asked whether another process has changed it; SQLite sends no notification. */
+/** How often to check whether another process has changed the file; SQLite sends no notifications. */
 const WATCH_EVERY_MS = 50;
 
 /** A value in a statement: `$1`, `$now`, `$done`, `$done.id`. */
@@ -162,7 +162,7 @@ const TELL = `UPDATE toolwright_conversations SET told_at = 1 + (${LAST_TOLD}) W
 const TOLD_SINCE =
   'SELECT conversation_id, told_at FROM toolwright_conversations WHERE told_at > ? ORDER BY told_at';
 
-/** A step as it is prepared: its values in their order, and whether it returns rows. */
+/** A prepared step: its values in order, and whether it returns rows. */
 interface Step {
   readonly name: string;
   readonly prepared: StatementSync;
@@ -170,12 +170,12 @@ interface Step {
   readonly hasRows: boolean;
 }
 
-/** A value of the statement by its index, the time, or what a step returned. */
+/** A value of the statement by index, the time, or a value that a step returned. */
 type Input = number | 'now' | { readonly step: string; readonly column: string | undefined };
 
 /**
- * An SQLite file under the stores. All is carried out at once: a transaction that waits for something would have another
- * store of this process, which blocks it, wait for the lock.
+ * An SQLite file as the database of the stores. Everything is executed synchronously: if a transaction waited for
+ * something, another store of this process would block on its lock, and block the transaction with it.
  */
 export class SqliteDriver implements SqlDriver {
   readonly #database: DatabaseSync;
@@ -216,7 +216,7 @@ export class SqliteDriver implements SqlDriver {
     this.#watchers.add(watcher);
     if (this.#timer === undefined) {
       this.#seen = { version: this.#version(), told: this.#lastTold() };
-      // The process stays: it may have nothing else to do than to wait for what others write.
+      // The timer keeps the process alive: it may have nothing else to do than wait for other processes.
       this.#timer = setInterval(() => this.#look(), WATCH_EVERY_MS);
     }
     return () => {
@@ -225,7 +225,7 @@ export class SqliteDriver implements SqlDriver {
     };
   }
 
-  /** No listener is called any more, because the file is about to be closed. */
+  /** Stops all listeners, because the file is about to be closed. */
   stopWatching(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -252,7 +252,7 @@ export class SqliteDriver implements SqlDriver {
     if (statement.tells === undefined || returned.get(statement.tells.once) === undefined) return outcome;
     const { about, value } = statement.tells;
     const conversationId = String(values[value - 1]);
-    // Other processes see it when they next look.
+    // Other processes read it when they next poll.
     this.#prepared(TELL).run(conversationId);
     return { ...outcome, news: { conversationId, about } };
   }
@@ -280,7 +280,7 @@ export class SqliteDriver implements SqlDriver {
     for (const { tell } of [...this.#watchers]) tell(news);
   }
 
-  /** What other processes have changed since the last look; of a file that cannot be read now, the next one tells. */
+  /** Reports changes of other processes since the last poll; if the file is unreadable now, the next poll does. */
   #look(): void {
     for (const news of this.#readNews()) this.#tellAll(news);
   }
@@ -290,9 +290,9 @@ export class SqliteDriver implements SqlDriver {
       const version = this.#version();
       if (version === this.#seen.version) return [];
       const changed = this.#prepared(TOLD_SINCE).all(this.#seen.told);
-      // As far as these rows go: what is written meanwhile is for the next look.
+      // Rows that are written meanwhile are for the next poll.
       this.#seen = { version, told: Number(changed.at(-1)?.told_at ?? this.#seen.told) };
-      // Which of both it was, the file does not say.
+      // The file does not record which of the two changed.
       return changed.flatMap(({ conversation_id: id }) =>
         (['inbox', 'events'] as const).map((about) => ({ conversationId: String(id), about })),
       );

@@ -5,17 +5,17 @@ import { SqlRunStore } from '../sql/run-store.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from './open-database.js';
 import { prepareTables, SqliteDriver } from './sqlite-driver.js';
 
-/** Where a {@link SqliteRunStore} keeps its runs. */
+/** Options of a {@link SqliteRunStore}. */
 export interface SqliteRunStoreOptions {
   /**
-   * Path of the file, which is made where it is missing (its folder is not), or `':memory:'`. It may be a file
-   * of the application: all tables begin with `toolwright_`. It is switched to a write-ahead log, which stands in
-   * two files beside it. It holds conversations; keep it as safe as those.
+   * Path of the file, or `':memory:'`. The file is created if it is missing; its folder is not. It may be a file of the
+   * application: all tables begin with `toolwright_`. The store switches it to a write-ahead log, which adds two files
+   * beside it. The file contains conversations; protect it accordingly.
    */
   readonly path: string;
-  /** How long a method waits, and blocks, while another process writes; default 5,000. */
+  /** Milliseconds for which a method waits, and blocks, while another process writes; default 5,000. */
   readonly busyTimeoutMs?: number;
-  /** Milliseconds since 1970; default: `Date.now`. A seam for tests: all processes must agree on it. */
+  /** Milliseconds since 1970; default: `Date.now`. For tests; all processes must use the same clock. */
   readonly now?: () => number;
 }
 
@@ -26,13 +26,14 @@ const OPTIONS = optionTable<SqliteRunStoreOptions>('SqliteRunStore', {
 });
 
 /**
- * Keeps runs in an SQLite file, which several processes of one machine may use at the same time. A kept run survives
- * crashes and power failures. Its methods return promises and block while they write; a file on a network drive is not
- * safe with SQLite. The first store of a process loads `node:sqlite`, and Node 22 then says on standard error that it is
- * experimental.
+ * Stores runs in an SQLite file, which several processes of one machine may use at the same time. Stored runs survive
+ * crashes and power failures. Methods return promises, and block while they write. Do not put the file on a network
+ * drive: SQLite is not safe there. The first store of a process loads `node:sqlite`, and Node 22 then prints a warning
+ * that it is experimental.
  *
- * The constructor throws InvalidOptionsError (521) where no file can be opened or made at the path, or what is there is
- * no SQLite file, and an Error where it is locked or was written by a newer version of this package; methods reject with what SQLite throws, for a full disk or a lock that outlasts `busyTimeoutMs`.
+ * The constructor throws InvalidOptionsError (521) if no file can be opened or created at the path, or if the file is
+ * not an SQLite file. It throws an Error if the file is locked or was written by a newer version of this package.
+ * Methods reject with SQLite's errors, as for a full disk or a lock that outlasts `busyTimeoutMs`.
  *
  * @example
  * ```ts
@@ -62,7 +63,7 @@ export class SqliteRunStore extends SqlRunStore {
     this.#driver = driver;
   }
 
-  /** Closes the file; closing twice is no fault. Any other method rejects afterwards. */
+  /** Closes the file; may be called twice. All other methods reject afterwards. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;

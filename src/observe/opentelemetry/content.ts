@@ -3,20 +3,20 @@ import type { TraceRedaction } from '../../core/contract/telemetry.js';
 import type { ContentPart, ToolResult } from '../../core/contract/tool-result.js';
 import { isRecord } from '../../core/kernel/json.js';
 
-/** What was said and given, as far as it is recorded. */
+/** Which contents are recorded. */
 export interface RecordedContent {
-  /** What tools are given. */
+  /** Arguments of tool calls. */
   readonly arguments?: boolean;
-  /** What comes of their calls. */
+  /** Results of tool calls. */
   readonly results?: boolean;
-  /** What models are sent and reply. */
+  /** Messages to models, and their replies. */
   readonly messages?: boolean;
 }
 
-/** Characters of one text that are recorded at most. */
+/** The most characters recorded of a text. */
 const MAX_TEXT = 8000;
 
-/** One part of a message, in the form of the conventions' JSON schemas. */
+/** A part of a message, in the form of the JSON schemas of the conventions. */
 interface Part {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -35,7 +35,7 @@ export class ContentWriter {
     return JSON.stringify(messages.map((message) => this.#message(message)));
   }
 
-  /** `gen_ai.output.messages`: there is one choice. */
+  /** `gen_ai.output.messages`: always one choice. */
   output({ content, reasoning, toolCalls }: LLMResponse): string {
     const parts = [
       ...(reasoning ? [{ type: 'reasoning', content: this.text(reasoning) }] : []),
@@ -45,18 +45,18 @@ export class ContentWriter {
     return JSON.stringify([{ role: 'assistant', parts }]);
   }
 
-  /** `gen_ai.tool.definitions`, without what makes them large. */
+  /** `gen_ai.tool.definitions`: names only, to keep the attribute small. */
   definitions(tools: readonly ToolSchema[]): string {
     return JSON.stringify(tools.map(({ function: { name } }) => ({ type: 'function', name })));
   }
 
-  /** An object, as the conventions want it. */
+  /** As an object, which the conventions require. */
   arguments(args: unknown): string {
     const value = parsed(args);
     return JSON.stringify(this.#redaction.copy(isRecord(value) ? value : { value }));
   }
 
-  /** The same for what came of a call. */
+  /** As an object, which the conventions require. */
   result({ forLLM }: ToolResult): string {
     const value = parsed(forLLM);
     if (isRecord(value)) return JSON.stringify(this.#redaction.copy(value));
@@ -109,23 +109,23 @@ export class ContentWriter {
     return { type: 'tool_call', id, name, arguments: told };
   }
 
-  /** What a result has beside its text; never the bytes of it. */
+  /** Kind and media type of a result's attachment, never its bytes. */
   #attached(part: ContentPart): readonly Part[] {
     return part.type === 'text' ? [] : [{ type: part.type, mime_type: part.mimeType }];
   }
 
-  /** Parts are the provider's: of what is no text only the kind is told. */
+  /** Parts belong to the provider: of a part that is not text, only the type is recorded. */
   #anyPart(part: unknown): Part {
     if (!isRecord(part)) return { type: 'unknown' };
     const { type, text } = part;
     if (type === 'text' && typeof text === 'string') return this.#text(text);
-    // Of these the schemas want what would be the bytes.
+    // For these types, the schemas require fields that would contain the bytes; so rename the type.
     const kind = typeof type === 'string' ? type : 'unknown';
     return { type: KEPT_TYPES.has(kind) ? `${kind}_part` : kind };
   }
 }
 
-/** Types of parts that have fields of their own in the schemas. */
+/** Types whose parts have required fields in the schemas. */
 const KEPT_TYPES: ReadonlySet<string> = new Set(['blob', 'file', 'uri', 'text', 'reasoning', 'tool_call']);
 
 function parsed(value: unknown): unknown {

@@ -37,7 +37,7 @@ import {
   typeOfError,
 } from './spans.js';
 
-/** `execute_tool {name}`, or `tools/call {name}` where it came as a message of MCP: one call, whoever makes it. */
+/** A tool call: `execute_tool {name}`, or `tools/call {name}` if it arrived over MCP. */
 class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
   readonly #call: TracedCall;
   readonly #writer: ContentWriter | undefined;
@@ -45,7 +45,7 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
 
   constructor(recorder: Recorder, call: TracedCall, content: RecordedContent) {
     const { name, tool, mcp, startedBy, redaction } = call;
-    // Whatever a model makes up would be a name of a span of its own.
+    // Span names must not contain names that a model invented.
     const target = tool === undefined ? '' : ` ${name}`;
     const arrival = mcp && arrivalOf(recorder, mcp);
     super(recorder, {
@@ -70,10 +70,10 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
     if (cost && tool !== undefined)
       this.recorder.instruments.toolCost.add(cost, { [GEN_AI.tool]: tool.name }, this.context);
     const isUnknown = this.#call.mcp !== undefined && this.#call.tool === undefined;
-    // To a server of MCP that is no fault of its own.
+    // An unknown tool is the caller's error, not the MCP server's.
     if (isUnknown) this.span.setAttribute(MCP.statusCode, INVALID_PARAMS);
     const failure = isUnknown ? undefined : this.#failureOf(end);
-    // What waits, or goes on elsewhere, is counted where it is carried out.
+    // Calls that are suspended or run in the background are measured where they are executed.
     if (status !== 'suspended' && status !== 'started') this.#measure(seconds, failure);
     if (this.span.isRecording()) this.#describe(end);
     return failure;
@@ -114,17 +114,17 @@ class CallSpan extends OpenSpan<TracedCallEnd> implements CallTrace {
   #failureOf({ status, result }: TracedCallEnd): SpanFailure | undefined {
     const type = failureType({ status, result }, this.#call.mcp !== undefined);
     if (type === undefined) return undefined;
-    // What the model is told may repeat what was given.
+    // The text for the model may repeat arguments, so it is recorded only with results.
     const isTold = this.#content.results && this.#writer !== undefined;
     const event = status === 'error' ? EXCEPTION.call : undefined;
     return { type, event, message: isTold ? this.#writer?.text(result.forLLM) : undefined };
   }
 }
 
-/** What the caller of an unknown tool is answered with, in JSON-RPC. */
+/** The JSON-RPC error code for an unknown tool. */
 const INVALID_PARAMS = '-32602';
 
-/** Repairs may tell values; where something was repaired tells enough. */
+/** Only the path of a repair: the rest may contain values. */
 function placeOf(repair: string): string {
   return /^[^:]{0,120}/.exec(repair)?.[0] ?? '';
 }
@@ -145,7 +145,7 @@ function callAttributes({ id, name, tool, attempt, answered, mcp }: TracedCall):
   });
 }
 
-/** What a call failed with; nothing where it did not. */
+/** The error type of a failed call; undefined for other calls. */
 function failureType(
   { status, result }: Pick<TracedCallEnd, 'status' | 'result'>,
   isMcp: boolean,
@@ -165,13 +165,13 @@ function failureType(
   }
 }
 
-/** Our own errors say that a tool failed; why says what it threw. */
+/** Our own errors only state that a tool failed; the type of their cause is more useful. */
 function typeOfResult({ error }: ToolResult): string {
   const { cause } = (error ?? {}) as { readonly cause?: unknown };
   return error === undefined ? 'tool_error' : typeOfError(cause instanceof Error ? cause : named(error));
 }
 
-/** Work that outlives its call, in a trace of its own that links to it. */
+/** Background work, in a trace of its own that links to the call. */
 class TaskSpan extends OpenSpan<ToolResult> {
   readonly #tool: string;
 
@@ -200,7 +200,7 @@ class TaskSpan extends OpenSpan<ToolResult> {
   }
 }
 
-/** What is known of a message of MCP, by the names of its conventions. */
+/** Facts about an MCP message, as attributes of the MCP conventions. */
 function mcpAttributes(facts: McpFacts): Attributes {
   const { method, protocolVersion, sessionId, requestId, transport, address, port } = facts;
   return given({
@@ -214,7 +214,7 @@ function mcpAttributes(facts: McpFacts): Attributes {
   });
 }
 
-/** A message of MCP that is no call of a tool which somebody else records: `tools/list`, for one. */
+/** An MCP message that has no call span, for example `tools/list`. */
 class MessageSpan extends OpenSpan<TracedMessageEnd> {
   readonly #message: TracedMessage;
 
@@ -250,13 +250,13 @@ function toolAttributes(tool: string | undefined): Attributes {
   return tool === undefined ? {} : { [GEN_AI.operation]: 'execute_tool', [GEN_AI.tool]: tool };
 }
 
-/** Codes of JSON-RPC are numbers. */
+/** JSON-RPC codes are numbers. */
 function typeOfMcpError(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'number' ? String(code) : typeOfError(error);
 }
 
-/** Whose part a message is: of what was sent along; what it came over is only linked to. */
+/** The parent of a message is the trace context that it carries; the span of its transport is only linked. */
 function arrivalOf(
   { api }: Pick<Recorder, 'api'>,
   { carrier }: Pick<TracedMessage, 'carrier'>,
@@ -280,17 +280,17 @@ const MCP = {
   transport: 'network.transport',
 } as const;
 
-/** How requests are recorded. */
+/** Options of a request span. */
 interface RequestSpanOptions {
   readonly content: RecordedContent;
-  /** Default: what is active. */
+  /** Default: the active context. */
   readonly parent?: Context | undefined;
 }
 
 /** Contents of a request and its reply, as attributes. */
 type RequestContents = Readonly<Record<string, string>>;
 
-/** `chat {model}`: one request to a model, with the times that it is made again. */
+/** A request to a model, with its retries: `chat {model}`. */
 class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   readonly #metricAttributes: Attributes;
   readonly #writer: ContentWriter | undefined;
@@ -327,7 +327,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     this.span.setAttributes(requestAttributes(request, isStreamed));
   }
 
-  /** Written at the end: of a request that is made again, what went out last is told. */
+  /** Attributes are written at the end: if the request is sent again, the last one counts. */
   sent(request: LLMRequest): void {
     if (!this.span.isRecording()) return;
     const { maxOutputTokens } = request;
@@ -335,7 +335,6 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     if (this.#writer !== undefined) this.#sent = request;
   }
 
-  /** What went out, and came. */
   get contents(): RequestContents | undefined {
     const { messages, tools = [] } = this.#sent ?? {};
     const writer = this.#writer;
@@ -387,7 +386,7 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
     const about = this.#metricAttributes;
     if (cost) instruments.inferenceCost.add(cost, about, this.context);
     if (usage === undefined) return;
-    // Providers tell of all tokens together.
+    // Providers report tokens of all modalities as one number.
     const counted = { ...about, [GEN_AI.modality]: 'unknown' };
     const count = (counter: Counter, tokens: number | undefined) =>
       tokens ? counter.add(tokens, counted, this.context) : undefined;
@@ -402,14 +401,14 @@ class RequestSpan extends OpenSpan<TracedRequestEnd> implements RequestTrace {
   }
 }
 
-/** Provider errors have messages that repeat what was sent: only the type is told. */
+/** Messages of provider errors may repeat the request, so only the type is recorded. */
 function failureOf(end: TracedRequestEnd): SpanFailure | undefined {
   if (end.how === 'replied') return undefined;
   if (end.how === 'aborted') return { type: 'aborted' };
   return { type: typeOfError(end.error), event: EXCEPTION.request };
 }
 
-/** What a request says of itself: options go by the names that most providers have for them. */
+/** Attributes of a request; options have the names that most providers use. */
 function requestAttributes(
   { options, metadata, responseFormat }: LLMRequest,
   isStreamed: boolean,
@@ -480,19 +479,19 @@ function responseAttributes({ finishReason, rawFinishReason, usage, origin }: LL
   });
 }
 
-/** The word of the conventions for it. */
+/** Names of finish reasons in the conventions, where they differ. */
 const WORDS: Readonly<Record<string, string>> = { tool_calls: 'tool_call' };
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * What of the contents is recorded, without the secrets that the log leaves out; `true`: all of it. Default:
-   * nothing, because contents hold what people said and what concerns them.
+   * Which contents are recorded; the log's rules for secrets apply. `true`: all of them. Default: none, because
+   * contents may be private.
    */
   readonly content?: boolean | RecordedContent;
-  /** Default: the one that the application has registered. */
+  /** Default: the provider that the application has registered. */
   readonly tracerProvider?: TracerProvider;
-  /** Default: the one that the application has registered. */
+  /** Default: the provider that the application has registered. */
   readonly meterProvider?: MeterProvider;
 }
 
@@ -516,12 +515,12 @@ const OPTIONS = optionTable<OpenTelemetryOptions>(
 );
 
 /**
- * Records runs, requests to models, calls of tools and messages of MCP as spans and metrics of OpenTelemetry, by the
- * names of its GenAI conventions. It goes where a logger goes: to a registry, to a run, to NestJS, to MCP. Nothing is
- * recorded, and nothing is slower, as long as the application has no SDK registered.
+ * Records runs, requests to models, tool calls and MCP messages as OpenTelemetry spans and metrics, named by the GenAI
+ * conventions. Pass it where you pass a logger: to a registry, a run, NestJS or MCP. If the application has registered
+ * no OpenTelemetry SDK, nothing is recorded, at no cost.
  *
- * Contents are recorded only where `content` asks for it. `@opentelemetry/api` has to be installed; it is loaded when
- * this is called.
+ * Contents are recorded only with `content`. Requires `@opentelemetry/api`, which is loaded when you call this
+ * function.
  *
  * @throws InvalidOptionsError (521).
  *
@@ -539,13 +538,13 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   return new OpenTelemetry(options);
 }
 
-/** The scope of all that is recorded here. */
+/** The instrumentation scope of all spans and metrics. */
 const SCOPE = 'toolwright';
 const ALL: RecordedContent = { arguments: true, results: true, messages: true };
 
-/** Where the API keeps what an application registers; asking the API itself takes as long as half a call. */
+/** Where the API stores registered providers. Asking the API itself takes half as long as a whole call. */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1');
-/** In case an API keeps it elsewhere, it is asked now and then all the same. */
+/** Every so many times, the API is asked anyway, in case it stores them elsewhere. */
 const ASK_EVERY = 256;
 
 function isUnregistered(): boolean {
@@ -559,7 +558,7 @@ class OpenTelemetry implements Telemetry {
   readonly #api = loadApi();
   readonly #options: OpenTelemetryOptions;
   readonly #content: RecordedContent;
-  /** Where nobody has registered anything, the API has one that does nothing. */
+  /** The tracer provider that the API uses while none is registered. */
   readonly #noTracers = new this.#api.ProxyTracerProvider().getDelegate();
   readonly #noMeter = this.#api.createNoopMeter();
   #asked = 0;
@@ -614,7 +613,7 @@ class OpenTelemetry implements Telemetry {
   }
 }
 
-/** `invoke_agent {name}`: one run, from its beginning, or from where it goes on, to its end or its suspension. */
+/** A run: `invoke_agent {name}`. It lasts from the start, or from resuming, until the end or the next suspension. */
 class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
   readonly #run: TracedRun;
   readonly #content: RecordedContent;
@@ -669,13 +668,13 @@ class RunSpan extends OpenSpan<TracedRunEnd> implements RunTrace {
         [GEN_AI.outputTokens]: usage.outputTokens,
       }),
     );
-    // What was said, as the last request had it: hooks may have hidden some of the history.
+    // From the last request, because hooks may have hidden parts of the history.
     const { [GEN_AI.toolDefinitions]: _, ...said } = this.#last?.contents ?? {};
     this.span.setAttributes(said);
   }
 }
 
-/** Our own errors have numbers for codes; their names say the same in words. */
+/** Our own errors have numeric codes, so their names are used. */
 function named(error: unknown): unknown {
   return error instanceof Error && error.name !== 'Error' ? { name: error.name } : error;
 }

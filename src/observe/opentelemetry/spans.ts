@@ -14,8 +14,8 @@ import type { Trace, TraceCarrier, TraceEvent } from '../../core/contract/teleme
 import type { Api } from './load-api.cjs';
 
 /**
- * The names of the GenAI and MCP conventions, written out: the constants of `@opentelemetry/semantic-conventions` are
- * those of another repository by now (open-telemetry/semantic-conventions-genai, in development).
+ * Attribute names of the GenAI and MCP conventions. They are written out because they have moved to another repository
+ * (open-telemetry/semantic-conventions-genai, in development), which publishes no constants yet.
  */
 export const GEN_AI = {
   operation: 'gen_ai.operation.name',
@@ -57,7 +57,7 @@ export const GEN_AI = {
   callResult: 'gen_ai.tool.call.result',
 } as const;
 
-/** Events of spans; contents stand in them only where they are asked for. */
+/** Span events; they contain contents only if those are recorded. */
 export const EXCEPTION = {
   request: 'gen_ai.client.operation.exception',
   call: 'gen_ai.execute_tool.exception',
@@ -71,14 +71,14 @@ export const COMMON = {
   serverPort: 'server.port',
 } as const;
 
-/** What no convention has a name for. */
+/** Attributes without a name in the conventions. */
 export const OWN = {
   runId: 'toolwright.run.id',
   runStatus: 'toolwright.run.status',
   runWaits: 'toolwright.run.waits_for',
-  /** Seconds between the suspension of a run and this. */
+  /** Seconds between the run's suspension and its resumption. */
   runWaited: 'toolwright.run.waited',
-  /** By the prices of its budget. */
+  /** At the prices of its budget. */
   runCost: 'toolwright.run.cost',
   requestCost: 'toolwright.request.cost',
   callCost: 'toolwright.call.cost',
@@ -89,7 +89,7 @@ export const OWN = {
   waits: 'toolwright.call.waits_for',
   answered: 'toolwright.call.waited_for',
   taskId: 'toolwright.task.id',
-  /** What a link is to. */
+  /** The relation of a link. */
   link: 'toolwright.link',
   retry: 'toolwright.request.retry',
   retryDelay: 'toolwright.request.retry.delay',
@@ -100,31 +100,31 @@ export const OWN = {
   settledCalls: 'toolwright.run.settled_before.call_ids',
 } as const;
 
-/** What spans are recorded with. */
+/** What a span needs to record itself. */
 export interface Recorder {
   readonly api: Api;
   readonly tracer: Tracer;
   readonly instruments: Instruments;
 }
 
-/** How a span begins. */
+/** The start of a span. */
 interface SpanStart {
   readonly name: string;
   readonly kind: SpanKind;
   readonly attributes: Attributes;
-  /** Default: what is active. */
+  /** Default: the active context. */
   readonly parent?: Context | undefined;
   readonly links?: readonly Link[] | undefined;
 }
 
-/** Why something failed: its type for `error.type`, words for people, and the event that tells what was thrown. */
+/** A failure: its `error.type`, a message for people, and the event with the exception. */
 export interface SpanFailure {
   readonly type: string;
   readonly message?: string | undefined;
   readonly event?: string | undefined;
 }
 
-/** A span with the context that is active in it, and the time since it began. */
+/** A span, its context, and the time since its start. */
 export abstract class OpenSpan<End> implements Trace<End> {
   protected readonly recorder: Recorder;
   protected readonly span: Span;
@@ -152,7 +152,7 @@ export abstract class OpenSpan<End> implements Trace<End> {
     };
   }
 
-  /** What goes along with a message to another process. */
+  /** The trace headers for a message to another process. */
   get carrier(): TraceCarrier {
     const carrier = {};
     this.recorder.api.propagation.inject(this.context, carrier);
@@ -197,16 +197,16 @@ export abstract class OpenSpan<End> implements Trace<End> {
     this.span.end();
   }
 
-  /** Seconds since it began. */
+  /** Seconds since the start. */
   protected get seconds(): number {
     return (performance.now() - this.#since) / 1000;
   }
 
-  /** Records how it ended, and says why where that is a failure. */
+  /** Records the outcome; returns the failure, if it is one. */
   protected abstract settle(end: End, seconds: number): SpanFailure | undefined;
 }
 
-/** A link to work elsewhere; none where its place is not one. */
+/** A link to work in another trace; empty if the trace context is invalid. */
 export function linkTo(
   { api }: Pick<Recorder, 'api'>,
   place: TracePlace | undefined,
@@ -225,7 +225,7 @@ export function linkTo(
   return api.isSpanContextValid(context) ? [{ context, attributes: { [OWN.link]: what } }] : [];
 }
 
-/** What an error is called where it is counted: the status or the code of a server, or the name of its class. */
+/** The `error.type` of an error: a status, a code, or the name of its class. */
 export function typeOfError(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '_OTHER';
   try {
@@ -240,14 +240,14 @@ export function typeOfError(error: unknown): string {
   }
 }
 
-/** Attributes without those that have no value. */
+/** Attributes without undefined values. */
 export function given(attributes: Readonly<Record<string, Attributes[string] | undefined>>): Attributes {
   const set: Attributes = {};
   for (const name in attributes) if (attributes[name] !== undefined) set[name] = attributes[name];
   return set;
 }
 
-/** The boundaries that the conventions advise. */
+/** Bucket boundaries that the conventions recommend. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const AGENT_SECONDS = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 const MCP_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
@@ -255,7 +255,7 @@ const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
 const COSTS = Array.from({ length: 12 }, (_, power) => 0.0001 * 4 ** power);
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
-/** Name, unit, boundaries, and what it measures. */
+/** Name, unit, boundaries and description. */
 type HistogramRow = readonly [name: string, unit: string, boundaries: number[], description: string];
 
 const INFERENCE = 'gen_ai.client.inference';
@@ -312,12 +312,12 @@ const COUNTERS = {
   toolCost: ['toolwright.execute_tool.cost', '{cost}', 'Cost of calls of tools that say theirs.'],
 } as const;
 
-/** The metrics that are recorded, by the names of the GenAI and MCP conventions; they have none for costs. */
+/** The recorded metrics, named by the GenAI and MCP conventions; names for costs are our own. */
 export type Instruments = { readonly [Key in keyof typeof HISTOGRAMS]: Histogram } & {
   readonly [Key in keyof typeof COUNTERS]: Counter;
 };
 
-/** Makes the instruments of a meter; one that exists already is the same. */
+/** Creates the instruments of a meter; the meter returns instruments that exist already. */
 export function createInstruments(meter: Meter): Instruments {
   const made: Record<string, Histogram | Counter> = {};
   for (const [key, [name, unit, explicitBucketBoundaries, description]] of Object.entries(HISTOGRAMS))

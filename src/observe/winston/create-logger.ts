@@ -7,18 +7,18 @@ import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 
 const LEVELS = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'] as const;
 
-/** winston's own levels, the gravest first; `silent` logs nothing. */
+/** winston's own levels, the most severe first; `silent` logs nothing. */
 export type LogLevel = (typeof LEVELS)[number] | 'silent';
 
-/** How {@link createLogger} logs. */
+/** Options of {@link createLogger}. */
 export interface LoggerOptions {
   /** Default: the environment's `LOG_LEVEL`, then `info`. */
   readonly level?: LogLevel;
   /** One JSON object per line, for machines. */
   readonly json?: boolean;
-  /** Path of a file that is written as well. */
+  /** Path of a file to write to as well. */
   readonly file?: string;
-  /** Where lines go besides `file` (default: standard error). */
+  /** The output besides `file` (default: standard error). */
   readonly stream?: NodeJS.WritableStream;
 }
 
@@ -30,11 +30,11 @@ const OPTIONS = optionTable<LoggerOptions>('createLogger', {
 });
 
 /**
- * A winston logger that is ready for every `logger` option of the framework.
+ * Creates a winston logger that fits every `logger` option of the framework.
  *
- * It writes to standard error and never to standard output, which belongs to MCP over stdio and to `--json`.
- * Stacks of errors are written only while the level is `debug` or finer. Throws where `level` is unknown; an
- * unknown `LOG_LEVEL` counts as `info`, with a warning.
+ * It writes to standard error and never to standard output, which belongs to MCP over stdio and to `--json`. Stack
+ * traces are written only at level `debug` or finer. Throws if `level` is unknown; an unknown `LOG_LEVEL` counts as
+ * `info`, with a warning.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export function createLogger(options: LoggerOptions = {}): winston.Logger {
       ...(file === undefined ? [] : [new winston.transports.File({ filename: file, eol: '\n' })]),
     ],
   });
-  // A full disk or an unwritable file must not end the process, which an unheard `error` event would.
+  // Without a listener, an `error` event would end the process because of a full disk or an unwritable file.
   logger.on('error', (error) => stream.write(`cannot log: ${error.message}\n`));
   if (unknown !== undefined) logger.warn('LOG_LEVEL is unknown, so info is used', { LOG_LEVEL: unknown });
   return logger;
@@ -79,10 +79,10 @@ function isLevel(name: string): name is LogLevel {
   return name === 'silent' || LEVELS.some((level) => level === name);
 }
 
-// winston keeps what a caller gave beside the message under this symbol (package triple-beam).
+// winston stores the caller's fields under this symbol (package triple-beam).
 const GIVEN = Symbol.for('splat');
 
-/** One entry as the caller wrote it: plain data, before any layout. */
+/** A log entry as the caller wrote it: plain data, before formatting. */
 interface LogEntry {
   readonly level: string;
   readonly message: string;
@@ -90,8 +90,8 @@ interface LogEntry {
 }
 
 /**
- * Reads an entry back from winston's own record, which mixes message and fields: a field `message` is
- * appended to the message there, and fields beside a message with `%s` or `%d` in it are left out.
+ * Restores an entry from winston's record, which mixes message and fields: a field `message` is appended to the message
+ * there, and fields are missing if the message contains `%s` or `%d`.
  */
 function readLogEntry(info: Logform.TransformableInfo): LogEntry {
   const { level, message, ...merged } = info;
@@ -116,22 +116,22 @@ function withoutErrorParts({ stack, cause, ...rest }: Record<string, unknown>): 
   return rest;
 }
 
-/** Whether stacks are shown: an error is told by its message, and by its stack only while debugging. */
+/** Whether the stack traces of errors are shown. */
 interface ValueStyle {
   readonly stacks: boolean;
 }
 
-/** The JSON of any value. Errors become objects; what JSON cannot say at all is shown as Node shows it. */
+/** The JSON of any value. Errors become objects; values that JSON cannot represent are shown with `util.inspect`. */
 function jsonOf(value: unknown, style: ValueStyle): string {
   try {
     return visibleLine(JSON.stringify(value, (_key, part) => plainPart(part, style)) ?? 'null');
   } catch {
-    // A ring, or a `toJSON` that throws: a log line must never be the reason why a run fails.
+    // A circular value, or a `toJSON` that throws: logging must never make a run fail.
     return visibleLine(JSON.stringify(inspect(value, { depth: 3, breakLength: Number.POSITIVE_INFINITY })));
   }
 }
 
-/** A value for a line that people read: bare where that is clear, otherwise its JSON. */
+/** A value in a line for people: without quotes if that is clear, otherwise as JSON. */
 function textOfValue(value: unknown, style: ValueStyle): string {
   if (value instanceof Error) return jsonOf(messagesOf(value), style);
   if (typeof value === 'string' && /^[^\s"'=\p{Cc}\p{Cf}]+$/u.test(value)) return value;
@@ -147,20 +147,20 @@ function plainPart(part: unknown, { stacks }: ValueStyle): unknown {
   return { name, message, code, stack: stacks ? stack : undefined, cause, errors };
 }
 
-/** The message of an error with those of its causes, and of all errors that it stands for. */
+/** The message of an error, with those of its causes and of the errors that it aggregates. */
 function messagesOf(thrown: unknown, seen = new Set<unknown>()): string {
   return messageOf(thrown) + messagesWithin(thrown, seen);
 }
 
 function messagesWithin(thrown: unknown, seen: Set<unknown>): string {
-  // A chain of causes may be a ring.
+  // A chain of causes may be circular.
   if (!(thrown instanceof Error) || seen.has(thrown)) return '';
   seen.add(thrown);
   const { cause, errors = [] } = within(thrown);
   const all = errors.map((item) => messagesOf(item, seen)).join('; ');
   const others = all === '' ? '' : ` (errors: ${all})`;
   if (cause === undefined) return others;
-  // Many an error tells its cause itself.
+  // Many messages already end with that of their cause.
   const isTold = messageOf(thrown).endsWith(messageOf(cause));
   return isTold ? messagesWithin(cause, seen) + others : ` (cause: ${messagesOf(cause, seen)})${others}`;
 }
@@ -174,7 +174,7 @@ function within(error: Error): { readonly cause?: unknown; readonly errors?: rea
   return { cause: cause ?? undefined, ...(Array.isArray(errors) ? { errors } : {}) };
 }
 
-/** How entries are laid out. */
+/** The format of entries. */
 interface LineStyle extends ValueStyle {
   /** One JSON object per line, instead of text. */
   readonly json: boolean;
@@ -183,8 +183,8 @@ interface LineStyle extends ValueStyle {
 }
 
 /**
- * One entry as one line: `<time> <level> <message> key=value …`, or a JSON object with `time`, `level`,
- * `message` and the fields. While debugging, the stacks of errors among the fields follow on lines of their own.
+ * An entry as one line: `<time> <level> <message> key=value …`, or a JSON object with `time`, `level`, `message` and
+ * the fields. At level `debug`, the stack traces of errors follow on lines of their own.
  */
 function writeLine(entry: LogEntry, style: LineStyle): string {
   return style.json ? jsonLine(entry, style) : textLine(entry, style);
@@ -192,7 +192,7 @@ function writeLine(entry: LogEntry, style: LineStyle): string {
 
 function jsonLine({ level, message, fields }: LogEntry, style: LineStyle): string {
   const head = { time: style.time, level, message };
-  // The head comes first and stays what it is, whatever the fields are called.
+  // The head comes first, and fields of the same names do not replace it.
   const line = jsonOf({ ...head, ...fields, ...head }, style);
   return line.startsWith('{') ? line : jsonOf({ ...head, fields: JSON.parse(line) }, style);
 }
@@ -206,7 +206,7 @@ function textLine({ level, message, fields }: LogEntry, style: LineStyle): strin
   return [line, ...errors.flatMap((error) => indentedStack(error))].join('\n');
 }
 
-/** The stack and those of the causes, as Node shows them. */
+/** The stack traces of an error and its causes, as Node shows them. */
 function indentedStack(error: Error): readonly string[] {
   return visibleText(inspect(error, { depth: 3 }))
     .split('\n')
