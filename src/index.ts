@@ -1,11 +1,16 @@
 import './core/metadata/extensible-reflect.js';
 import 'reflect-metadata/lite';
 
+import { Completion as CompletionDecorator } from '../decorators/completion.js';
+import type { Completion as ModelCompletion } from './run/loop/complete.js';
+
 export { Args } from '../decorators/args.js';
 export { Context } from '../decorators/context.js';
 export { describeClass } from '../decorators/describe-class.js';
 export { Param } from '../decorators/param.js';
+export { Prompt } from '../decorators/prompt.js';
 export { Public } from '../decorators/public.js';
+export { Resource } from '../decorators/resource.js';
 export { Tool } from '../decorators/tool.js';
 export { Toolset } from '../decorators/toolset.js';
 export type {
@@ -358,7 +363,6 @@ export type {
 export { type CompensateOptions, type Compensation, compensateRun } from './run/loop/compensate-run.js';
 export {
   type BareTool,
-  type Completion,
   type CompletionBlock,
   type CompletionModel,
   type CompletionRequest,
@@ -413,3 +417,8 @@ export {
 } from './tools/schema/strict/strict-schema.js';
 export type { ToolEmbedder } from './tools/search/embedded-tools.js';
 export { type SearchedTool, ToolIndex, type ToolQuery } from './tools/search/tool-index.js';
+
+/** The decorator of the completions of MCP; see its own documentation. The type has the same name. */
+export const Completion = CompletionDecorator;
+/** What `complete` returns; see its own documentation. The decorator has the same name. */
+export type Completion = ModelCompletion;

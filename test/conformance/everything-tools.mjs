@@ -264,12 +264,11 @@ const ON_THE_WAY = [
   },
 ];
 
-/** All of them. `changed` is called by the tool that the suite uses to see a list change. */
-export function everythingTools(changed) {
-  const trigger = {
-    name: 'test_trigger_tool_change',
-    description: 'Registers another tool',
-    execute: () => changed(),
-  };
-  return [...ANSWERING, ...ON_THE_WAY, ...ELICITING, trigger].map((tool) => defineTool(tool));
+/** All of them. The functions are called by the tools that the suite uses to see a list change. */
+export function everythingTools({ changeTools, changePrompts }) {
+  const triggers = [
+    { name: 'test_trigger_tool_change', description: 'Registers another tool', execute: changeTools },
+    { name: 'test_trigger_prompt_change', description: 'Removes a prompt', execute: changePrompts },
+  ];
+  return [...ANSWERING, ...ON_THE_WAY, ...ELICITING, ...triggers].map((tool) => defineTool(tool));
 }

@@ -1,7 +1,7 @@
-// Which scenarios of the official suite are about tools. The others are about resources, prompts, completions,
-// tasks and authorization, none of which a registry of tools has.
+// Which scenarios of the official suite must pass. The others are about tasks and, for clients, authorization, which
+// are not there.
 
-/** Server scenarios of `--requirements 2025-11-25`; all must pass. */
+/** Server scenarios of `--requirements 2025-11-25`: all that are scored. */
 export const SERVER_2025_11_25 = [
   'server-initialize',
   'server-session-lifecycle',
@@ -24,6 +24,18 @@ export const SERVER_2025_11_25 = [
   'server-sse-multiple-streams',
   'server-sse-polling',
   'dns-rebinding-protection',
+  'resources-list',
+  'resources-read-text',
+  'resources-read-binary',
+  'resources-templates-read',
+  'resources-subscribe',
+  'resources-unsubscribe',
+  'prompts-list',
+  'prompts-get-simple',
+  'prompts-get-with-args',
+  'prompts-get-embedded-resource',
+  'prompts-get-with-image',
+  'completion-complete',
 ];
 
 /** Client scenarios of the same. */
@@ -35,7 +47,7 @@ export const CLIENT_2025_11_25 = [
   'json-schema-2020-12-preservation',
 ];
 
-/** Server scenarios of `--requirements 2026-07-28`, as far as they are about tools. */
+/** Server scenarios of `--requirements 2026-07-28`: the 37 that are scored, and three about schemas and headers. */
 export const SERVER_2026_07_28 = [
   'server-stateless',
   'tools-list',
@@ -48,6 +60,19 @@ export const SERVER_2026_07_28 = [
   'tools-call-with-progress',
   'server-sse-multiple-streams',
   'dns-rebinding-protection',
+  'caching',
+  'completion-complete',
+  'resources-list',
+  'resources-read-text',
+  'resources-read-binary',
+  'resources-templates-read',
+  'sep-2164-resource-not-found',
+  'prompts-list',
+  'prompts-get-simple',
+  'prompts-get-with-args',
+  'prompts-get-embedded-resource',
+  'prompts-get-with-image',
+  'input-required-result-non-tool-request',
   'input-required-result-basic-elicitation',
   'input-required-result-basic-sampling',
   'input-required-result-basic-list-roots',

@@ -1,16 +1,26 @@
 // Serves the suite's tools over streamable HTTP on the loopback, on a free port; says where on standard output.
 import { createServer } from 'node:http';
-import { defineTool, ToolRegistry } from '../../dist/src/index.js';
+import { defineTool, discoverTools, ToolRegistry } from '../../dist/src/index.js';
 import { createMcpServer } from '../../dist/src/surfaces/mcp/index.js';
+import { EverythingElse } from './everything-else.mjs';
 import { everythingTools } from './everything-tools.mjs';
 
 const registry = new ToolRegistry();
 let added = 0;
 registry.register(
-  ...everythingTools(() => {
-    added += 1;
-    registry.register(defineTool({ name: `added_${added}`, description: 'Came later', execute: () => 'ok' }));
-    return 'changed';
+  ...discoverTools({ toolsets: [EverythingElse] }),
+  ...everythingTools({
+    changeTools: () => {
+      added += 1;
+      registry.register(
+        defineTool({ name: `added_${added}`, description: 'Came later', execute: () => 'ok' }),
+      );
+      return 'changed';
+    },
+    changePrompts: () => {
+      registry.unregister('test_passing_prompt');
+      return 'changed';
+    },
   }),
 );
 const mcp = createMcpServer(registry, {

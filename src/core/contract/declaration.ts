@@ -164,6 +164,42 @@ export interface ResultCaching {
   readonly shared?: boolean;
 }
 
+/** What a prompt, a resource and a completion have in common with a tool. */
+type ServedBehaviour = Pick<ToolBehaviour, 'scopes' | 'public' | '_meta' | 'icons' | 'timeoutMs'>;
+
+/** Options of `@Prompt`. */
+export interface PromptOptions extends ServedBehaviour {
+  /** Default: as that of a tool. */
+  readonly name?: string;
+  /** Shown to people in place of the name. */
+  readonly title?: string;
+  readonly description?: string;
+}
+
+/** Options of `@Resource`. */
+export interface ResourceOptions extends PromptOptions {
+  /** Default: `text/plain` of texts, `application/octet-stream` of bytes, `application/json` of other values. */
+  readonly mimeType?: string;
+  /** Whom the resource is for. */
+  readonly audience?: readonly ('user' | 'assistant')[];
+  /** From 0 to 1, the most important. */
+  readonly priority?: number;
+  /** Milliseconds for which clients may use what they have read; default 0. */
+  readonly ttlMs?: number;
+  /** Who may share what was read; default `private`. */
+  readonly cacheScope?: 'public' | 'private';
+}
+
+/** What a method is for MCP clients, other than a tool. */
+export type ServedAs =
+  | { readonly kind: 'prompt' }
+  | ({ readonly kind: 'resource'; readonly uri: string } & {
+      readonly [Option in 'mimeType' | 'audience' | 'priority' | 'ttlMs' | 'cacheScope']?:
+        | ResourceOptions[Option]
+        | undefined;
+    })
+  | { readonly kind: 'completion'; readonly of: string; readonly argument: string };
+
 /** Options of `@Tool`. */
 export interface ToolOptions extends ToolBehaviour {
   /** Default: the toolset's prefix, `_`, and the method's name in snake_case. */

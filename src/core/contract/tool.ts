@@ -1,4 +1,4 @@
-import type { ToolBehaviour, ToolsetTitle } from './declaration.js';
+import type { ServedAs, ToolBehaviour, ToolsetTitle } from './declaration.js';
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Message } from './llm-provider.js';
 import type { InstanceResolver } from './ports.js';
@@ -123,6 +123,8 @@ export interface ReviewFault extends ArgumentFault {
 export interface ToolDefinition extends Tool, ToolBehaviour {
   /** The toolset that it belongs to, where that has a name or a description of its own. */
   readonly toolset?: ToolsetTitle;
+  /** No tool of a model, but a prompt, a resource or a completion of MCP servers. */
+  readonly served?: ServedAs;
   /** JSON Schema of the result, where one was declared. */
   readonly output?: JsonSchema;
   /** `output` was read from types: a result that does not fit is only a warning. */

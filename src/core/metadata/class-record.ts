@@ -4,6 +4,8 @@ import type {
   ClassType,
   DescribedTool,
   ParamOptions,
+  PromptOptions,
+  ServedAs,
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
@@ -38,6 +40,8 @@ interface ToolMethodRecord {
   readonly key: string | symbol;
   /** `@Tool`'s options; absent where only parameters were decorated. */
   tool?: ToolOptions;
+  /** It is no tool of a model, but something else for MCP clients. */
+  served?: ServedAs;
   /** `@Public` stands on the method. */
   isPublic?: boolean;
   /** What `@Tool` found there: a decorator above it may have put another function in its place. */
@@ -149,6 +153,20 @@ export function recordTool(place: MethodPlace, options: ToolOptions, method?: un
   declared += 1;
   record.tool = options;
   record.method = method;
+}
+
+/** Records what `@Prompt`, `@Resource` or `@Completion` said: a tool that is offered in another way. */
+export function recordServed(
+  place: MethodPlace,
+  { title, ...options }: PromptOptions,
+  { served, method }: { readonly served: ServedAs; readonly method: unknown },
+): void {
+  recordTool(
+    place,
+    { ...options, output: false, ...(title !== undefined && { annotations: { title } }) },
+    method,
+  );
+  methodRecord(place).served = served;
 }
 
 /** Records that `@Public` stands on a class, or on a method of it. */

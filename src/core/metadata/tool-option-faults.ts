@@ -225,6 +225,7 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   description: TEXT,
   execute: FUNCTION,
   toolset: ANY_VALUE,
+  served: ANY_VALUE,
   parameters: ANY_VALUE,
   output: ANY_VALUE,
   ...BEHAVIOUR,

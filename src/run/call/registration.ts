@@ -1,4 +1,4 @@
-import type { ClassType } from '../../core/contract/declaration.js';
+import type { ClassType, ServedAs } from '../../core/contract/declaration.js';
 import type { Tool, ToolDefinition } from '../../core/contract/tool.js';
 import { type AuthorFault, ToolDeclarationError, undescribed } from '../../core/errors/author-fault.js';
 import { callListener } from '../../core/kernel/async.js';
@@ -29,6 +29,8 @@ export interface ToolTable {
   readonly root: WritableToolTable;
   get(name: string): ToolEntry | undefined;
   entries(): Iterable<readonly [string, ToolEntry]>;
+  /** What is registered beside the tools, for MCP clients. */
+  part(kind: ServedAs['kind']): ToolTable;
   /** Names of the tools that fit what is asked for, the best first. */
   search(query: string, options: ToolQuery): readonly string[];
 }
@@ -37,6 +39,10 @@ export interface ToolTable {
 export class WritableToolTable implements ToolTable {
   readonly root = this;
   readonly #entries = new Map<string, ToolEntry>();
+  readonly #parts = { prompt: new Map(), resource: new Map(), completion: new Map() } satisfies Record<
+    ServedAs['kind'],
+    Map<string, ToolEntry>
+  >;
   readonly #listeners = new Set<() => void>();
   /** Sees the calls of all who share the table. */
   watcher: CallWatcher | undefined;
@@ -53,16 +59,32 @@ export class WritableToolTable implements ToolTable {
     return this.#entries;
   }
 
+  part(kind: ServedAs['kind']): ToolTable {
+    const entries: Map<string, ToolEntry> = this.#parts[kind];
+    const part: ToolTable = {
+      root: this,
+      get: (name) => entries.get(name),
+      entries: () => entries,
+      part: () => part,
+      search: () => [],
+    };
+    return part;
+  }
+
   set(name: string, entry: ToolEntry): void {
-    this.#entries.set(name, entry);
-    this.#index?.add(entry.offered);
+    const { served } = entry.offered;
+    if (served === undefined) {
+      this.#entries.set(name, entry);
+      this.#index?.add(entry.offered);
+    } else this.#parts[served.kind].set(name, entry);
     this.#changed();
   }
 
   delete(name: string): void {
-    if (!this.#entries.delete(name)) return;
-    this.#index?.remove(name);
-    this.#changed();
+    const wasTool = this.#entries.delete(name);
+    if (wasTool) this.#index?.remove(name);
+    const wasServed = Object.values(this.#parts).map((part) => part.delete(name));
+    if (wasTool || wasServed.includes(true)) this.#changed();
   }
 
   /** Tells a listener of every change, of what views hide, too; what it returns ends that. */
@@ -94,6 +116,7 @@ export function tableView(source: ToolTable, isVisible: (name: string) => boolea
     root: source.root,
     get: (name) => (isVisible(name) ? source.get(name) : undefined),
     entries: () => [...source.entries()].filter(([name]) => isVisible(name)),
+    part: (kind) => tableView(source.part(kind), isVisible),
     search: (query, { accepts, ...options }) =>
       source.search(query, { ...options, accepts: (name) => isVisible(name) && accepts?.(name) !== false }),
   };

@@ -574,7 +574,8 @@ function lackOf(part: ContentPart): string | undefined {
   return isNamed ? undefined : `${what} part needs \`filename\``;
 }
 
-function isPart(part: unknown): part is ContentPart {
+/** Whether a value is a part of content. */
+export function isPart(part: unknown): part is ContentPart {
   if (typeof part !== 'object' || part === null || !('type' in part)) return false;
   if (part.type === 'text') return 'content' in part && typeof part.content === 'string';
   return (part.type === 'image' || part.type === 'file') && 'data' in part && typeof part.data === 'string';

@@ -1,4 +1,5 @@
 import type { CallScope, ToolPolicy } from '../../core/contract/call.js';
+import type { ServedAs } from '../../core/contract/declaration.js';
 import { HOOKS, type Hooks } from '../../core/contract/hooks.js';
 import { JOB_ENGINE, type JobEngine } from '../../core/contract/job-engine.js';
 import { keepsJobs, type StoreWithJobs } from '../../core/contract/job-store.js';
@@ -175,6 +176,7 @@ export class ToolRegistry {
   /** The same for calls of which the record is wanted. */
   #recorded: RecordedEnvironment | undefined;
   #lastInvoker: { readonly options: InvokeOptions; readonly invoke: Invoker } | undefined;
+  readonly #parts = new Map<ServedAs['kind'], ToolRegistry>();
   #calls = 0;
 
   constructor(options: ToolRegistryOptions = {}, table: ToolTable = new WritableToolTable()) {
@@ -215,7 +217,9 @@ export class ToolRegistry {
   register(...tools: readonly RegisteredTool[]): this {
     const table = this.#writable();
     const read = Array.from(new Set(tools), readTool);
-    const names = read.flatMap((item) => ('name' in item ? item.name : []));
+    const names = read.flatMap((item) =>
+      'name' in item ? `${item.entry.offered.served?.kind ?? ''} ${item.name}`.trim() : [],
+    );
     const faults = read.flatMap((item) => ('faults' in item ? item.faults : []));
     const all = [...faults, ...sameNameFaults(names)];
     if (all.length > 0) throw new ToolDeclarationError(all);
@@ -240,7 +244,9 @@ export class ToolRegistry {
   merge(other: ToolRegistry): this {
     checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
     const table = this.#writable();
-    for (const [name, entry] of [...other.#table.entries()]) table.set(name, entry);
+    const parts = (['prompt', 'resource', 'completion'] as const).map((kind) => other.#table.part(kind));
+    for (const part of [other.#table, ...parts])
+      for (const [name, entry] of [...part.entries()]) table.set(name, entry);
     return this;
   }
 
@@ -271,6 +277,15 @@ export class ToolRegistry {
       tasks: this.tasks,
     };
     return new ToolRegistry(options, this.#table);
+  }
+
+  /** The prompts, resources or completions that are registered beside the tools, as a registry. For the framework. */
+  part(kind: ServedAs['kind']): ToolRegistry {
+    const part =
+      this.#parts.get(kind) ??
+      new ToolRegistry({ ...this.#options, tasks: this.tasks }, this.#table.part(kind));
+    this.#parts.set(kind, part);
+    return part;
   }
 
   /** Tells a listener of every change of what is registered, once per tool; what it returns ends that. */

@@ -186,11 +186,16 @@ export class ApplicationRuns {
     return ownerOf({ owner });
   }
 
-  /** The names of the tools that a request sees. */
+  /** The names of the tools that a request sees, and of the prompts and resources of MCP. */
   async visibleTo(given: object | undefined): Promise<readonly string[]> {
     const { registry, requests, visibility } = this.#parts;
-    const hidden = new Set(await visibility.hidden(given ?? requests.current(), registry));
-    return registry.list().filter((name) => !hidden.has(name));
+    const request = given ?? requests.current();
+    const parts = [registry, registry.part('prompt'), registry.part('resource'), registry.part('completion')];
+    const shown = parts.map(async (part) => {
+      const hidden = new Set(await visibility.hidden(request, part));
+      return part.list().filter((name) => !hidden.has(name));
+    });
+    return (await Promise.all(shown)).flat();
   }
 
   /** The store of a run out of one. */

@@ -103,7 +103,8 @@ class ToolFinder {
     found.faults.push(...faults, ...injectionFaults(toolClass, wrapper));
     for (const { planned } of handlers) {
       const place = `${toolClass.name}.${String(planned.key)} (in ${module.name})`;
-      found.faults.push(...this.#claim(planned.name, place));
+      const kind = planned.served === undefined ? '' : `${planned.served.kind} `;
+      found.faults.push(...this.#claim(kind + planned.name, place));
     }
   }
 
@@ -233,7 +234,9 @@ export class ApplicationTools {
   async complete(): Promise<void> {
     this.discover(true);
     this.#warnOfUnprovided();
-    const targets = this.registry.tools().flatMap((tool) => this.#targets.get(tool) ?? []);
+    const kinds = ['prompt', 'resource', 'completion'] as const;
+    const parts = [this.registry, ...kinds.map((kind) => this.registry.part(kind))];
+    const targets = parts.flatMap((part) => part.tools()).flatMap((tool) => this.#targets.get(tool) ?? []);
     await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
   }
 

@@ -132,6 +132,7 @@ type ToolParts = Pick<
   ToolDefinition,
   | 'name'
   | 'toolset'
+  | 'served'
   | 'parameters'
   | 'output'
   | 'isOutputInferred'

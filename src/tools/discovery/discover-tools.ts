@@ -2,6 +2,7 @@ import type { ClassType } from '../../core/contract/declaration.js';
 import type { InstanceResolver, Logger } from '../../core/contract/ports.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
 import type { ToolContext } from '../../core/contract/tool-context.js';
+import { ToolResult } from '../../core/contract/tool-result.js';
 import {
   type AuthorFault,
   refuseOptions,
@@ -158,8 +159,9 @@ function duplicates(tools: readonly PlannedTool[]): readonly AuthorFault[] {
   const first = new Map<string, PlannedTool>();
   const faults: AuthorFault[] = [];
   for (const tool of tools) {
-    const other = first.get(tool.name);
-    if (other === undefined) first.set(tool.name, tool);
+    const key = `${tool.served?.kind ?? 'tool'} ${tool.name}`;
+    const other = first.get(key);
+    if (other === undefined) first.set(key, tool);
     else
       faults.push({
         where: placeOf(tool),
@@ -226,10 +228,22 @@ interface MethodCalling extends Pick<ToolDefinition, 'container' | 'ignoresConte
 
 /** The tool of a planned method; how it is called is for its host to say. */
 export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodCalling): ToolDefinition {
-  const { class: owner, key, options, name, toolset, parameters, output, hydrate, bindings } = planned;
+  const {
+    class: owner,
+    key,
+    options,
+    name,
+    toolset,
+    served,
+    parameters,
+    output,
+    hydrate,
+    bindings,
+  } = planned;
   const tool = freezeTool(options, {
     name,
     toolset,
+    served,
     parameters,
     output,
     isOutputInferred: planned.isOutputInferred,
@@ -240,9 +254,19 @@ export function toolOfMethod(planned: PlannedTool, { open, ...calling }: MethodC
     preview: companion(options.preview, open) as ToolDefinition['preview'],
     observesSignal: bindings.some(({ from }) => from === 'signal') || undefined,
     ...calling,
+    ...(served && { execute: valueInDetails(calling.execute) }),
   });
   methods.set(tool, { class: owner, key });
   return tool;
+}
+
+/** What a prompt or a resource returns is no text for a model: it is handed on as it is. */
+function valueInDetails(execute: ToolDefinition['execute']): ToolDefinition['execute'] {
+  return async (args, context) => {
+    const value: unknown = await execute(args, context);
+    const isFailure = value instanceof ToolResult && value.isError;
+    return isFailure ? value : new ToolResult({ forLLM: 'ok', details: value });
+  };
 }
 
 /** A method that a tool names, on the instance that a call of the tool would get. */

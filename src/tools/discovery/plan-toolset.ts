@@ -1,5 +1,6 @@
 import type {
   ClassType,
+  ServedAs,
   ToolOptions,
   ToolsetOptions,
   ToolsetTitle,
@@ -48,6 +49,7 @@ export interface PlannedTool {
   readonly key: string | symbol;
   readonly name: string;
   readonly toolset?: ToolsetTitle;
+  readonly served?: ServedAs | undefined;
   readonly options: ToolOptions;
   readonly parameters: JsonSchema;
   readonly output?: JsonSchema;
@@ -191,6 +193,7 @@ function planMethod(toolset: ClassType, of: ToolsetOptions, method: InheritedMet
       key,
       name,
       toolset: toolsetTitle(toolset, of),
+      served: record.served,
       options,
       parameters,
       output,

@@ -8,9 +8,10 @@ import {
   Injectable,
   type Type,
   UnauthorizedException,
+  UseGuards,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
-import { Public, Tool, ToolContext } from 'toolwright';
+import { Prompt, Public, Resource, Tool, ToolContext } from 'toolwright';
 import { jwks } from 'toolwright/mcp';
 import { type McpRouteOptions, ToolwrightModule, type ToolwrightModuleOptions } from 'toolwright/nestjs';
 import { ERAS } from '../mcp/mcp-connections.js';
@@ -80,7 +81,8 @@ async function open(
   {
     options = {},
     guard = SignedIn,
-  }: { options?: ToolwrightModuleOptions; guard?: Type<CanActivate> | null } = {},
+    providers = [],
+  }: { options?: ToolwrightModuleOptions; guard?: Type<CanActivate> | null; providers?: Type[] } = {},
 ): Promise<URL> {
   const owned: ToolwrightModuleOptions = {
     owner: ({ user }: Asking) => (user === undefined ? undefined : { user: user.id }),
@@ -90,7 +92,7 @@ async function open(
   const root = {
     module: class AppModule {},
     imports: [ToolwrightModule.forRoot({ ...owned, mcp })],
-    providers: [Shop, ...guards],
+    providers: [Shop, ...guards, ...providers],
   };
   const application = await NestFactory.create(root, { logger: false, abortOnError: false });
   application.setGlobalPrefix('api');
@@ -168,6 +170,41 @@ test('the RFC 9728 document is outside of guards and of the global prefix', asyn
     const response = await fetch(new URL(path, url));
     expect(await response.json()).toMatchObject({ resource: RESOURCE, scopes_supported: ['orders:write'] });
   }
+});
+
+test('prompts and resources of providers are served behind the guards of their class', async () => {
+  @Injectable()
+  class OnlyAda implements CanActivate {
+    canActivate(context: ExecutionContext): boolean {
+      return context.switchToHttp().getRequest<Asking>().user?.id === 'ada';
+    }
+  }
+
+  @Injectable()
+  @UseGuards(OnlyAda)
+  class Papers {
+    @Prompt('Write a letter')
+    letter(): string {
+      return 'Dear Sir';
+    }
+
+    @Resource('papers://{id}')
+    paper(id: string): string {
+      return `paper ${id}`;
+    }
+  }
+  const url = await open({ oauth: OAUTH }, { providers: [Papers, OnlyAda] });
+  const ada = await connect(url, 'ada:');
+  expect((await ada.listPrompts()).prompts).toMatchObject([{ name: 'letter' }]);
+  expect(await ada.getPrompt({ name: 'letter' })).toMatchObject({
+    messages: [{ content: { text: 'Dear Sir' } }],
+  });
+  expect(await ada.readResource({ uri: 'papers://7' })).toMatchObject({ contents: [{ text: 'paper 7' }] });
+  const bob = await connect(url, 'bob:');
+  await expect(bob.getPrompt({ name: 'letter' })).rejects.toThrow('Forbidden');
+  await expect(bob.readResource({ uri: 'papers://7' })).rejects.toThrow('Forbidden');
+  await ada.close();
+  await bob.close();
 });
 
 test('with `verify`, the route signs callers in itself, and the claims of the token are the user', async () => {

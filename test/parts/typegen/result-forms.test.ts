@@ -137,3 +137,26 @@ test.each(['DataView', 'Int16Array', 'BigInt64Array'])(
     ]);
   },
 );
+
+test('prompts, resources and completions are described as tools are, without a result', async () => {
+  const text = `import { Completion, Prompt, Resource } from 'toolwright';
+    export class Orders {
+      /** Plan it @param days How many */
+      @Prompt() plan(days = 7): string { return String(days); }
+      @Resource('orders://{id}') order(id: string): { total: number } { return { total: Number(id) }; }
+      @Completion('plan', 'days') days(value: string): string[] { return [value]; }
+    }`;
+  using project = smallProject({ 'src/tools.ts': text });
+  const view = (await compilerOf('7.0')).open(join(project.folder, 'tsconfig.json'));
+  const scan = { view, faults: [], warnings: [], dataClasses: new Map() };
+  const [draft] = describeClasses(scan);
+  expect(scan.faults).toEqual([]);
+  expect(draft?.tools?.map(({ name, output }) => [name, output])).toEqual([
+    ['plan', undefined],
+    ['order', undefined],
+    ['days', undefined],
+  ]);
+  expect(draft?.tools?.[0]?.parameters).toMatchObject([
+    { name: 'days', optional: true, schema: { default: 7 } },
+  ]);
+});

@@ -88,7 +88,8 @@ function toolMethods(
     const isStatic = (member.modifiers ?? []).some(({ kind }) => kind === view.syntaxKinds.StaticKeyword);
     if (member.kind !== view.syntaxKinds.MethodDeclaration || name === undefined || !isNamed || isStatic)
       continue;
-    if (knownDecorators(member, view).some(({ role }) => role === 'tool')) methods.set(name, member);
+    if (knownDecorators(member, view).some(({ role }) => role === 'tool' || role === 'served'))
+      methods.set(name, member);
   }
   return [...methods].map(([name, method]) => ({ name, node: method }));
 }
@@ -222,7 +223,7 @@ function isToolset(node: SyntaxNode, view: CompilerView): boolean {
     (item.members ?? []).some(
       (member) =>
         allDecorators(member, view).length > 0 &&
-        knownDecorators(member, view).some(({ role }) => role === 'tool'),
+        knownDecorators(member, view).some(({ role }) => role === 'tool' || role === 'served'),
     ),
   );
 }

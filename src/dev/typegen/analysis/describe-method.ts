@@ -232,10 +232,14 @@ interface KnownDecorator {
 }
 
 /** The decorators that say something of a tool. */
-type DecoratorRole = 'tool' | 'toolset' | 'param' | 'args' | 'context';
+type DecoratorRole = 'tool' | 'served' | 'toolset' | 'param' | 'args' | 'context';
+
+/** Methods that are described as tools are, except for their results. */
+const SERVED: ReadonlySet<string> = new Set(['prompt', 'resource', 'completion']);
 
 /** The file of the package that declares each of them. */
-const DECLARING_FILE = /\/decorators\/(tool|toolset|param|args|context)(?:\.d)?\.ts$/;
+const DECLARING_FILE =
+  /\/decorators\/(tool|prompt|resource|completion|toolset|param|args|context)(?:\.d)?\.ts$/;
 
 /**
  * The decorators of this package at a class, method, parameter or property. They are known by what they
@@ -273,8 +277,9 @@ function nameNode(callee: SyntaxNode, view: CompilerView): SyntaxNode {
 
 function roleByFiles(files: readonly string[]): DecoratorRole | undefined {
   for (const file of files) {
-    const role = DECLARING_FILE.exec(file)?.[1] as DecoratorRole | undefined;
-    if (role !== undefined && isOwnFile(file)) return role;
+    const name = DECLARING_FILE.exec(file)?.[1];
+    if (name === undefined || !isOwnFile(file)) continue;
+    return SERVED.has(name) ? 'served' : (name as DecoratorRole);
   }
   return undefined;
 }
@@ -417,7 +422,8 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
   const { node, name, owner } = found;
   const { view } = scan;
   const where = `${owner.name}.${name}`;
-  const decorator = knownDecorators(node, view).find(({ role }) => role === 'tool');
+  const decorators = knownDecorators(node, view);
+  const decorator = decorators.find(({ role }) => role === 'tool');
   const comment = commentOf(view, node);
   const walk = openWalk(scan, 'in');
   const isExplicit = optionOf(decorator?.argument, 'parameters', view) !== undefined;
@@ -442,7 +448,8 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
       problem: `its comment has a @${tag.name} that belongs to no parameter`,
       fix: `@${tag.name} behind the words of a @param`,
     });
-  const hasOutput = optionOf(decorator?.argument, 'output', view) !== undefined;
+  const isServed = decorators.some(({ role }) => role === 'served');
+  const hasOutput = isServed || optionOf(decorator?.argument, 'output', view) !== undefined;
   return {
     name,
     description: descriptionOf(comment),

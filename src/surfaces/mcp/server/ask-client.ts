@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import {
-  type CallToolResult,
   type ElicitRequestFormParams,
   type InputRequest,
   type InputRequiredResult,
@@ -44,6 +43,11 @@ type Capability = keyof typeof NEEDS;
 
 const STATELESS = '2026-07-28';
 
+/** The client's user is asked; or nobody can be asked, and the call ends with this text. */
+export type AskedClient =
+  | { readonly type: 'asked'; readonly result: InputRequiredResult }
+  | { readonly type: 'refused'; readonly text: string };
+
 /**
  * The request for input that a suspended call becomes: forms for the client's user, and what the client gives
  * itself. For a 2025-11-25 client the SDK makes a request of each. An error result where the client does not
@@ -52,7 +56,7 @@ const STATELESS = '2026-07-28';
  *
  * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
  */
-export function askClient(asked: Asked, asking: Asking): InputRequiredResult | CallToolResult | undefined {
+export function askClient(asked: Asked, asking: Asking): AskedClient | undefined {
   const missing = asked.waits
     .map((wait) => missingFor(wait, asking.caller))
     .find((found) => found !== undefined);
@@ -66,7 +70,7 @@ export function askClient(asked: Asked, asking: Asking): InputRequiredResult | C
   const approval = shown && `Run ${called} with these arguments?\n${shown}`;
   if (approval === undefined && asked.waits.some(({ kind }) => kind === 'approval')) {
     const text = `The call of '${tool.name}' needs its user’s approval, and its arguments are more than a user can be shown. It was not run. Send fewer or shorter arguments.`;
-    return { content: [{ type: 'text', text }], isError: true };
+    return { type: 'refused', text };
   }
   const requests = asked.waits.map((wait, position) => {
     const request = clientRequestOf(wait) ?? formRequestOf(wait, approval, asked.problem);
@@ -74,7 +78,8 @@ export function askClient(asked: Asked, asking: Asking): InputRequiredResult | C
   });
   const known = requests.filter((request) => request !== undefined);
   if (known.length < asked.waits.length) return undefined;
-  return inputRequired({ inputRequests: Object.fromEntries(known), requestState: asking.requestState() });
+  const inputRequests = Object.fromEntries(known);
+  return { type: 'asked', result: inputRequired({ inputRequests, requestState: asking.requestState() }) };
 }
 
 /** Writes a client's answers into the journal. A user who declines any of them refuses the call. */
@@ -108,11 +113,11 @@ function missingFor(wait: Wait, { capabilities }: McpCaller): Capability | undef
  * A 2026-07-28 client has to learn by an error of the protocol what it should have offered; that nobody was
  * there to be asked is, as everywhere, the model's matter.
  */
-function lacking(missing: Capability, { tool, caller }: Asking): CallToolResult {
+function lacking(missing: Capability, { tool, caller }: Asking): AskedClient {
   const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
   if (caller.protocolVersion === STATELESS && missing !== 'elicitation')
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { [missing]: {} } }, text);
-  return { content: [{ type: 'text', text }], isError: true };
+  return { type: 'refused', text };
 }
 
 function clientRequestOf({ schema }: Wait): InputRequest | undefined {

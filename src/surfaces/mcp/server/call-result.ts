@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import type { CallRecord } from '../../../core/contract/call.js';
 import type { JsonSchema } from '../../../core/contract/json-schema.js';
-import type { ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
+import { type ContentPart, ToolResult } from '../../../core/contract/tool-result.js';
+import { isPart } from '../../../run/call/result-form.js';
 import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
 
 /** The result of a call, as the client receives it. With a declared `output`, also as data. */
@@ -26,6 +27,21 @@ function contentOf(result: ToolResult): ContentBlock[] {
   const blocks = content.map(blockOf);
   const hasText = content.some(({ type }) => type === 'text');
   return hasText || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+/** Whether a value is content for a model, and no data: a result, content parts, or an object of nothing but them. */
+export function isContent(value: unknown): value is ToolResult | readonly ContentPart[] {
+  if (value instanceof ToolResult) return true;
+  return Array.isArray(value) && value.length > 0 && value.every(isPart);
+}
+
+/** The blocks of what a prompt or a resource has returned. */
+export function contentBlocks(value: unknown): ContentBlock[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === 'string') return [{ type: 'text', text: value }];
+  if (value instanceof ToolResult) return contentOf(value);
+  if (isContent(value)) return (value as readonly ContentPart[]).map(blockOf);
+  return isPart(value) ? [blockOf(value)] : [{ type: 'text', text: JSON.stringify(value) }];
 }
 
 function blockOf(part: ContentPart): ContentBlock {

@@ -9,20 +9,20 @@ import {
   type JSONRPCMessage,
   type McpHandlerRequestOptions,
   type McpHttpHandler,
-  type McpServer,
   PARSE_ERROR,
   readRequestBody,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
-import { checkArguments } from '../../../core/errors/author-fault.js';
+import { checkArguments, ToolDeclarationError } from '../../../core/errors/author-fault.js';
 import { MAX_TIMER_MS } from '../../../core/kernel/async.js';
 import { withMethods } from '../../../core/kernel/options.js';
 import { logFailure } from '../../../run/call/failure-log.js';
 import { refuseUnknownScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { SealedState } from './ask-client.js';
+import { strayCompletions } from './completions.js';
 import { Deliveries, watchResponse } from './deliveries.js';
 import { createGuard, type RequestGuard, refuseRequest } from './host-guard.js';
 import { ProtectedResource } from './oauth.js';
@@ -36,7 +36,7 @@ import {
   type StdioStreams,
 } from './options.js';
 import { principalOf, type ServedTools } from './request.js';
-import { createSdkServer, type RegistryMcpServer } from './sdk-server.js';
+import { createSdkServer, partsOf, type RegistryMcpServer } from './sdk-server.js';
 import type { McpSessionOptions } from './settings.js';
 import { ToolLists } from './tool-lists.js';
 
@@ -338,6 +338,15 @@ export class EventLog implements EventStore {
  */
 export function createMcpServer(registry: ToolRegistry, options: McpServerOptions = {}): McpToolServer {
   checkServerOptions(registry, options);
+  const stray = strayCompletions(registry);
+  if (stray.length > 0)
+    throw new ToolDeclarationError(
+      stray.map((completion) => ({
+        where: `@Completion ${completion}`,
+        problem: 'there is no prompt of this name, and no resource of this URI template',
+        fix: 'the name of the prompt as clients see it, or the URI template of the resource',
+      })),
+    );
   return new RegistryServer(registry, options);
 }
 
@@ -360,7 +369,7 @@ class RegistryServer implements McpToolServer {
   readonly #sessions: HttpSessions;
   readonly #connections = new Set<McpConnection>();
   /** Servers whose clients stay connected. */
-  readonly #lasting = new Set<McpServer>();
+  readonly #lasting = new Set<RegistryMcpServer>();
   /** What is not answered yet, of all connections. */
   readonly #open = new Set<OpenRequests>();
   /** HTTP requests that have no response yet, and responses that are being read. */
@@ -455,6 +464,13 @@ class RegistryServer implements McpToolServer {
     checkArguments({ of: 'McpToolServer.connect', given: { transport }, rules: { transport: TRANSPORT } });
     this.#refuseScopes('McpToolServer.connect');
     return this.#connect(transport);
+  }
+
+  resourceChanged(uri: string): void {
+    if (this.#closing !== undefined) return;
+    this.#modern.notify.resourceUpdated(uri);
+    for (const { server, subscribed } of this.#lasting)
+      if (subscribed.has(uri)) server.sendResourceUpdated({ uri }).catch(this.#onError);
   }
 
   close(): Promise<void> {
@@ -582,8 +598,15 @@ class RegistryServer implements McpToolServer {
     queueMicrotask(() => {
       this.#isNotifying = false;
       if (this.#closing !== undefined) return;
+      const parts = partsOf(this.#served.registry);
       this.#modern.notify.toolsChanged();
-      for (const { server } of this.#lasting) server.sendToolListChanged().catch(this.#onError);
+      if (parts.has('prompt')) this.#modern.notify.promptsChanged();
+      if (parts.has('resource')) this.#modern.notify.resourcesChanged();
+      for (const { server } of this.#lasting) {
+        server.sendToolListChanged().catch(this.#onError);
+        if (parts.has('prompt')) server.sendPromptListChanged().catch(this.#onError);
+        if (parts.has('resource')) server.sendResourceListChanged().catch(this.#onError);
+      }
     });
   }
 

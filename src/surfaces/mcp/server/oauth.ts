@@ -3,6 +3,7 @@ import {
   getOAuthProtectedResourceMetadataUrl,
   OAuthError,
 } from '@modelcontextprotocol/server';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import {
   either,
@@ -18,6 +19,7 @@ import {
 import { missingScopes } from '../../../run/call/required-scopes.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { refuseRequest } from './host-guard.js';
+import { findResource } from './resource-uris.js';
 import type { ExpectedToken, McpOAuthOptions } from './settings.js';
 
 const URL_TEXT: OptionRule = {
@@ -47,17 +49,12 @@ interface Challenge {
   readonly scopes?: readonly string[];
 }
 
-/** A call in the body of a request. */
-interface SentCall {
-  readonly id: unknown;
-  readonly name: string;
-}
-
 const NOT_ACCEPTED = { error: 'invalid_token', description: 'The token is not accepted' } as const;
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 /** Methods that callers without a token may use where some tools are public. Messages without a method are answers. */
-const OPEN_METHOD = /^(?:initialize|ping|server\/discover|tools\/(?:list|call)|notifications\/.+)$/;
+const OPEN_METHOD =
+  /^(?:initialize|ping|server\/discover|[a-z/]+\/list|resources\/unsubscribe|notifications\/.+)$/;
 
 /** The part of an MCP server that signs callers in. */
 export class ProtectedResource {
@@ -127,33 +124,47 @@ export class ProtectedResource {
     }
   }
 
-  /** A response if the caller may not send this message: 401 without a token, 403 if the token lacks scopes of a tool. */
+  /** A response if the caller may not send this message: 401 without a token, 403 if the token lacks scopes. */
   authorize(body: unknown, authInfo: AuthInfo | undefined): Response | undefined {
     const messages = (Array.isArray(body) ? body : [body]).filter(isRecord);
-    const calls = messages.flatMap(callIn);
-    const tools = calls.map(({ name }) => this.#registry.offered(name));
-    const scopes = [...new Set(tools.flatMap((tool) => tool?.scopes ?? []))];
+    const named = messages.flatMap(
+      (message) => NAMED[String(message.method)]?.(message, this.#registry) ?? [],
+    );
+    const scopes = [...new Set(named.flatMap(({ definition }) => definition?.scopes ?? []))];
+    const call = messages.find(({ method }) => method === 'tools/call');
     if (authInfo === undefined) {
-      const isOpen = messages.every(({ method }) => typeof method !== 'string' || OPEN_METHOD.test(method));
-      if (isOpen && tools.every((tool) => tool?.public)) return undefined;
-      return this.#refuse({ ...this.#signIn(), ...(scopes.length > 0 && { scopes }) }, calls);
+      const isOpen = messages.every(
+        ({ method }) => typeof method !== 'string' || method in NAMED || OPEN_METHOD.test(method),
+      );
+      if (isOpen && named.every(({ definition }) => definition?.public)) return undefined;
+      return this.#refuse({ ...this.#signIn(), ...(scopes.length > 0 && { scopes }) }, call);
     }
-    if (tools.every((tool) => tool === undefined || missingScopes(tool, authInfo.scopes).length === 0))
+    if (
+      named.every(({ definition }) => !definition || missingScopes(definition, authInfo.scopes).length === 0)
+    )
       return undefined;
-    const description = `The call needs the scopes ${scopes.join(', ')}`;
-    return this.#refuse({ status: 403, error: 'insufficient_scope', description, scopes }, calls);
+    const description = `This needs the scopes ${scopes.join(', ')}`;
+    return this.#refuse({ status: 403, error: 'insufficient_scope', description, scopes }, call);
   }
 
-  /** Names of the tools that are left out of a caller's lists. */
-  hiddenFrom(authInfo: AuthInfo | undefined): readonly string[] {
+  /** Names of the tools, prompts or resources that are left out of a caller's list of them. */
+  hiddenFrom(part: ToolRegistry, authInfo: AuthInfo | undefined): readonly string[] {
     if (this.#options.unauthorised === 'show') return [];
-    const isHidden = (tool: ReturnType<ToolRegistry['tools']>[number]): boolean =>
-      authInfo === undefined ? tool.public !== true : missingScopes(tool, authInfo.scopes).length > 0;
-    return this.#registry.tools().flatMap((tool) => (isHidden(tool) ? [tool.name] : []));
+    const isHidden = (definition: ToolDefinition): boolean =>
+      authInfo === undefined
+        ? definition.public !== true
+        : missingScopes(definition, authInfo.scopes).length > 0;
+    return part.tools().flatMap((definition) => (isHidden(definition) ? [definition.name] : []));
+  }
+
+  /** Whatever has scopes or is public. */
+  #all(): readonly ToolDefinition[] {
+    const registry = this.#registry;
+    return [registry, registry.part('prompt'), registry.part('resource')].flatMap((part) => part.tools());
   }
 
   #admit(authInfo: AuthInfo | undefined): AuthInfo | Response | undefined {
-    const isRefused = authInfo === undefined && !this.#registry.tools().some((tool) => tool.public);
+    const isRefused = authInfo === undefined && !this.#all().some((definition) => definition.public);
     return isRefused ? this.#refuse(this.#signIn()) : authInfo;
   }
 
@@ -164,11 +175,11 @@ export class ProtectedResource {
   }
 
   #allScopes(): readonly string[] {
-    return [...new Set(this.#registry.tools().flatMap(({ scopes = [] }) => scopes))].sort();
+    return [...new Set(this.#all().flatMap(({ scopes = [] }) => scopes))].sort();
   }
 
   /** ChatGPT reads the challenge out of the result of the call, other hosts out of the header (RFC 6750, section 3). */
-  #refuse({ status, error, description, scopes = [] }: Challenge, calls: readonly SentCall[] = []): Response {
+  #refuse({ status, error, description, scopes = [] }: Challenge, call?: Message): Response {
     const parts = {
       ...(error && { error, error_description: description.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, ' ') }),
       ...(scopes.length > 0 && { scope: scopes.join(' ') }),
@@ -178,7 +189,6 @@ export class ProtectedResource {
       .map(([name, value]) => `${name}="${value}"`)
       .join(', ')}`;
     const headers = { 'WWW-Authenticate': challenge };
-    const [call] = calls;
     if (call === undefined) return refuseRequest(status, description, { headers });
     const result = {
       resultType: 'complete',
@@ -190,7 +200,46 @@ export class ProtectedResource {
   }
 }
 
-function callIn({ method, id, params }: Readonly<Record<string, unknown>>): readonly SentCall[] {
-  if (method !== 'tools/call') return [];
-  return [{ id, name: isRecord(params) ? String(params.name) : '' }];
+type Message = Readonly<Record<string, unknown>>;
+
+/** What a message asks for by its name; nothing if there is no such thing. */
+interface Named {
+  readonly definition: ToolDefinition | undefined;
+}
+
+/** The methods that ask for something that has scopes or is public. */
+const NAMED: Readonly<Record<string, (message: Message, registry: ToolRegistry) => readonly Named[]>> = {
+  'tools/call': (message, registry) => [{ definition: registry.offered(nameIn(message)) }],
+  'prompts/get': (message, registry) => [{ definition: registry.part('prompt').offered(nameIn(message)) }],
+  'resources/read': resourceIn,
+  'resources/subscribe': resourceIn,
+  'completion/complete': ({ params }, registry) => {
+    const { ref } = recordOf(params);
+    const { name, uri } = recordOf(ref);
+    const prompt = registry.part('prompt').offered(String(name));
+    const resources = registry.part('resource').tools();
+    const resource = resources.find(({ served }) => served?.kind === 'resource' && served.uri === uri);
+    return [{ definition: prompt ?? resource }];
+  },
+  'subscriptions/listen': ({ params }, registry) => {
+    const { notifications } = recordOf(params);
+    const { resourceSubscriptions } = recordOf(notifications);
+    const uris = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
+    return uris.map((uri) => ({
+      definition: findResource(registry.part('resource'), String(uri))?.resource,
+    }));
+  },
+};
+
+function resourceIn({ params }: Message, registry: ToolRegistry): readonly Named[] {
+  const uri = String(recordOf(params).uri);
+  return [{ definition: findResource(registry.part('resource'), uri)?.resource }];
+}
+
+function nameIn({ params }: Message): string {
+  return String(recordOf(params).name);
+}
+
+function recordOf(value: unknown): Message {
+  return isRecord(value) ? value : {};
 }

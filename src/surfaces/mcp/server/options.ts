@@ -164,6 +164,8 @@ export interface McpToolServer {
   connect(transport: Transport): McpConnection;
   /** Sessions of 2025-11-25 clients over HTTP. */
   readonly sessionCount: number;
+  /** Tells the clients that have subscribed to a resource that it has changed. */
+  resourceChanged(uri: string): void;
   /**
    * Takes no new requests, aborts the calls that run, sends every answer that there is, those of the aborted
    * calls included, and then ends all connections. It takes a second at most, and may be called again.

@@ -4,10 +4,14 @@ import {
   type ServerContext,
   type Transport,
 } from '@modelcontextprotocol/server';
+import type { ServedAs } from '../../../core/contract/declaration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
+import { complete } from './completions.js';
+import { listedTool } from './listed-tool.js';
 import type { OpenRequests } from './open-requests.js';
+import { getPrompt, listedPrompt } from './prompts.js';
 import {
   arrivalOf,
   type McpRequest,
@@ -16,7 +20,18 @@ import {
   type ServedTools,
   visibleTools,
 } from './request.js';
-import { serveCall } from './serve-call.js';
+import { isTemplate } from './resource-uris.js';
+import { listedResource, listedTemplate, readResource } from './resources.js';
+import { serveToolCall } from './serve-call.js';
+
+const KINDS = ['prompt', 'resource', 'completion'] as const;
+
+/** What is registered beside tools. Without prompts, `configure` may add those of the SDK; the same with resources. */
+export function partsOf(registry: ToolRegistry): ReadonlySet<ServedAs['kind']> {
+  return new Set(KINDS.filter((kind) => registry.part(kind).count() > 0));
+}
+
+const CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
 
 /** How often one call may come back with another question. */
 const MAX_ROUNDS = 32;
@@ -31,6 +46,8 @@ const AS_SENT = asSent<CallToolRequest['params']>();
  */
 export class RegistryMcpServer extends McpServer {
   readonly open: OpenRequests;
+  /** The URIs of resources whose changes a 2025-11-25 client wants to know. */
+  readonly subscribed = new Set<string>();
   readonly #registry: ToolRegistry;
 
   constructor(registry: ToolRegistry, open: OpenRequests, options: ConstructorParameters<typeof McpServer>) {
@@ -49,52 +66,135 @@ export class RegistryMcpServer extends McpServer {
   }
 }
 
+/** The pages of what a client may see, and its requests that take the pipeline of calls. */
+class Connection {
+  readonly mcp: RegistryMcpServer;
+  readonly #served: ServedTools;
+
+  constructor(served: ServedTools, mcp: RegistryMcpServer) {
+    this.#served = served;
+    this.mcp = mcp;
+  }
+
+  get isProtected(): boolean {
+    return this.#served.resource !== undefined;
+  }
+
+  /** One page of the tools, or of a part of the registry beside them. */
+  list(context: ServerContext, cursor: string | undefined, kind?: ServedAs['kind']) {
+    const { lists, resource, options, telemetry } = this.#served;
+    const request = this.#read(context);
+    const method = kind === undefined ? 'tools/list' : `${kind}s/list`;
+    const message = { ...arrivalOf(request, method), side: 'server' } as const;
+    return recordMessage(telemetry, message, async () => {
+      const visible = await prepare(request, () => visibleTools(request));
+      const of = kind === undefined ? visible : visible.part(kind);
+      const hidden = resource?.hiddenFrom(of, request.caller.authInfo) ?? [];
+      const shown = hidden.length === 0 ? of : lists.view({ deny: hidden }, of);
+      return lists.page(shown, { size: options.pageSize ?? PAGE_SIZE, cursor });
+    });
+  }
+
+  /** Answers a request that takes the pipeline of calls. */
+  async serve<Params, Result>(
+    params: Params,
+    context: ServerContext,
+    answer: (request: McpRequest, params: Params, signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const { signal, end } = this.mcp.open.call(context.mcpReq.signal);
+    try {
+      return await answer(this.#read(context), params, signal);
+    } finally {
+      end();
+    }
+  }
+
+  #read(context: ServerContext): McpRequest {
+    return readRequest(this.#served, this.mcp.server, context);
+  }
+}
+
 /**
  * A server of the SDK for one connection. Lists and calls are the registry's own: the SDK adds no check to
  * them. Each method of the protocol is one handler here.
  */
 export function createSdkServer(served: ServedTools, open: OpenRequests): RegistryMcpServer {
-  const { registry, options, telemetry } = served;
+  const { registry, options } = served;
   const { name = 'toolwright', version = '0.0.0', title } = options;
   // Where callers see different tools, some may not know of all toolsets.
-  const instructions =
-    options.instructions ?? (options.visible || options.oauth ? undefined : served.lists.titles());
+  const isSameForAll = options.visible === undefined && options.oauth === undefined;
+  const instructions = options.instructions ?? (isSameForAll ? served.lists.titles() : undefined);
+  const parts = partsOf(registry);
   const mcp = new RegistryMcpServer(registry, open, [
     { name, version, title },
     {
-      capabilities: { tools: { listChanged: true }, logging: {} },
+      capabilities: {
+        tools: { listChanged: true },
+        logging: {},
+        ...(parts.has('prompt') && { prompts: { listChanged: true } }),
+        ...(parts.has('resource') && { resources: { listChanged: true, subscribe: true } }),
+        ...(parts.has('completion') && { completions: {} }),
+      },
       instructions,
       inputRequired: { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS },
-      debouncedNotificationMethods: ['notifications/tools/list_changed'],
+      debouncedNotificationMethods: CHANGES,
     },
   ]);
-  const { server } = mcp;
-  server.onerror = (error) => options.onError?.(error);
-  const read = (context: ServerContext): McpRequest => readRequest(served, server, context);
-  server.setRequestHandler('tools/list', ({ params }, context) => {
-    const request = read(context);
-    const message = { ...arrivalOf(request, 'tools/list'), side: 'server' } as const;
-    return recordMessage(telemetry, message, async () => {
-      const visible = await prepare(request, () => visibleTools(request));
-      const hidden = served.resource?.hiddenFrom(request.caller.authInfo) ?? [];
-      const tools = hidden.length === 0 ? visible : served.lists.view({ deny: hidden }, visible);
-      const { pageSize: size = PAGE_SIZE } = options;
-      return served.lists.page(tools, {
-        size,
-        cursor: params?.cursor,
-        isProtected: served.resource !== undefined,
-      });
-    });
-  });
-  server.setRequestHandler('tools/call', { params: AS_SENT }, async (params, context) => {
-    const request = read(context);
-    const { signal, end } = open.call(context.mcpReq.signal);
-    try {
-      return await serveCall(request, params, signal);
-    } finally {
-      end();
-    }
-  });
+  mcp.server.onerror = (error) => options.onError?.(error);
+  const connection = new Connection(served, mcp);
+  serveTools(connection);
+  if (parts.has('prompt')) servePrompts(connection);
+  if (parts.has('resource')) serveResources(connection);
+  if (parts.has('completion'))
+    mcp.server.setRequestHandler('completion/complete', ({ params }, context) =>
+      connection.serve(params, context, complete),
+    );
   options.configure?.(mcp);
   return mcp;
+}
+
+function serveTools(connection: Connection): void {
+  const { server } = connection.mcp;
+  server.setRequestHandler('tools/list', async ({ params }, context) => {
+    const { listed, ...page } = await connection.list(context, params?.cursor);
+    return { tools: listed.map((tool) => listedTool(tool, connection.isProtected)), ...page };
+  });
+  server.setRequestHandler('tools/call', { params: AS_SENT }, (params, context) =>
+    connection.serve(params, context, serveToolCall),
+  );
+}
+
+function servePrompts(connection: Connection): void {
+  const { server } = connection.mcp;
+  server.setRequestHandler('prompts/list', async ({ params }, context) => {
+    const { listed, ...page } = await connection.list(context, params?.cursor, 'prompt');
+    return { prompts: listed.map(listedPrompt), ...page };
+  });
+  server.setRequestHandler('prompts/get', ({ params }, context) =>
+    connection.serve(params, context, getPrompt),
+  );
+}
+
+function serveResources(connection: Connection): void {
+  const { server, subscribed } = connection.mcp;
+  server.setRequestHandler('resources/list', async ({ params }, context) => {
+    const { listed, ...page } = await connection.list(context, params?.cursor, 'resource');
+    const resources = listed.filter((resource) => !isTemplate(resource)).map(listedResource);
+    return { resources, ...page };
+  });
+  server.setRequestHandler('resources/templates/list', async ({ params }, context) => {
+    const { listed, ...page } = await connection.list(context, params?.cursor, 'resource');
+    return { resourceTemplates: listed.filter(isTemplate).map(listedTemplate), ...page };
+  });
+  server.setRequestHandler('resources/read', ({ params }, context) =>
+    connection.serve(params, context, readResource),
+  );
+  server.setRequestHandler('resources/subscribe', ({ params }) => {
+    subscribed.add(params.uri);
+    return {};
+  });
+  server.setRequestHandler('resources/unsubscribe', ({ params }) => {
+    subscribed.delete(params.uri);
+    return {};
+  });
 }

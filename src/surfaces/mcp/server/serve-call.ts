@@ -6,61 +6,93 @@ import {
   ProtocolErrorCode,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import type { CallJournal, CallScope, Suspension } from '../../../core/contract/call.js';
+import type { CallJournal, CallRecord, CallScope, Suspension } from '../../../core/contract/call.js';
 import type { JsonObject } from '../../../core/contract/json-schema.js';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { ProgressUpdate } from '../../../core/contract/tool-context.js';
-import { ToolwrightError } from '../../../core/errors/toolwright-error.js';
 import { canonicalJson, copyOfJson, withoutUndefined } from '../../../core/kernel/json.js';
 import type { Invocation, InvokeOptions, Invoker } from '../../../run/call/invocation.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { approverOf, mayApprove } from '../../../run/call/waits.js';
-import { type Asked, askClient, readAnswers } from './ask-client.js';
+import { type Asked, type AskedClient, askClient, readAnswers } from './ask-client.js';
 import { writeCallResult } from './call-result.js';
 import { promisedOutput } from './listed-tool.js';
 import { arrivalOf, type McpRequest, prepare, principalOf, visibleTools } from './request.js';
 
-/** One `tools/call`. */
+/** What a client asks for: a call of a tool, a prompt, the reading of a resource, suggestions for an argument. */
+interface Wanted {
+  readonly method: keyof typeof PARTS;
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** The part of the registry that serves a method; tools are the registry itself. */
+const PARTS = {
+  'tools/call': undefined,
+  'prompts/get': 'prompt',
+  'resources/read': 'resource',
+  'completion/complete': 'completion',
+} as const;
+
+/** What came of it: it ended, or the client's user is asked. */
+export type Served =
+  | { readonly type: 'ended'; readonly record: CallRecord; readonly tool: ToolDefinition }
+  | AskedClient;
+
+/** One request that takes the pipeline of a call. */
 interface ServedCall extends McpRequest {
-  /** The tools that this caller may call. */
+  /** The tools that this caller may call, or the prompts or resources that it may read. */
   readonly tools: ToolRegistry;
-  /** Nothing where the caller has no such tool. */
-  readonly tool: ToolDefinition | undefined;
+  readonly tool: ToolDefinition;
   readonly scope: CallScope;
   /** Whose suspended calls this caller may continue. */
   readonly principal: string;
-  readonly params: CallToolRequest['params'];
+  readonly wanted: Wanted;
   /** Aborted when the call is cancelled, or the server is closed. */
   readonly signal: AbortSignal;
 }
 
-/** Takes a call through the pipeline. What is wrong with the call itself is its result. */
-export async function serveCall(
+/** One `tools/call`. What is wrong with the call itself is its result. */
+export async function serveToolCall(
   request: McpRequest,
-  params: CallToolRequest['params'],
+  { name, arguments: args = {} }: CallToolRequest['params'],
   signal: AbortSignal,
 ): Promise<CallToolResult | InputRequiredResult> {
-  const { served, caller, context, server } = request;
+  const served = await serveCall(request, { method: 'tools/call', name, arguments: args }, signal);
+  if (served.type === 'asked') return served.result;
+  if (served.type === 'refused') return { content: [{ type: 'text', text: served.text }], isError: true };
+  const output = promisedOutput(served.tool);
+  return request.server.projectCallToolResult(writeCallResult(served.record, output), output);
+}
+
+/**
+ * Takes a request through the pipeline of calls.
+ *
+ * @throws ProtocolError for what the caller does not see, and for a state that is not its own.
+ */
+export async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSignal): Promise<Served> {
+  const { served, caller, context } = request;
   const { options } = served;
   const rights = await prepare(request, async () => {
-    const [tools, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
+    const [visible, scope = {}] = await Promise.all([visibleTools(request), options.scope?.(caller)]);
+    const part = PARTS[wanted.method];
+    const tools = part === undefined ? visible : visible.part(part);
     return { tools, scope, principal: principalOf(options, context.http?.authInfo) };
   });
-  const tool = rights.tools.offered(params.name);
-  const call: ServedCall = { ...request, ...rights, tool, params, signal };
+  const tool = rights.tools.offered(wanted.name);
+  // In MCP an unknown tool is no result; the pipeline knows which names are near.
+  if (tool === undefined) {
+    const { result } = await rights.tools.invoke({ id: '', name: wanted.name, arguments: {} });
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
+  }
+  const call: ServedCall = { ...request, ...rights, tool, wanted, signal };
   const resumed = resume(call);
   if (resumed?.ok === false) return ask(call, resumed.asked) ?? invalidState();
   const progress = reportProgress(context);
   const invocation = await invoke(call, resumed?.journal, progress);
   progress?.stop();
-  const { result, record } = invocation;
-  const rejection = record.status === 'rejected' && ToolwrightError.is(result.error) && result.error.name;
-  // In MCP an unknown tool is no result.
-  if (rejection === 'ToolNotFound') throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
-  if (asked !== undefined) return asked;
-  const output = tool && promisedOutput(tool);
-  return server.projectCallToolResult(writeCallResult(record, output), output);
+  return asked ?? { type: 'ended', record: invocation.record, tool };
 }
 
 function invoke(
@@ -68,8 +100,8 @@ function invoke(
   journal: CallJournal | undefined,
   progress?: ProgressReporter,
 ): Invocation | Promise<Invocation> {
-  const { params, context, served } = call;
-  const { name, arguments: args = {} } = params;
+  const { wanted, context, served } = call;
+  const { method, name, arguments: args } = wanted;
   return invokerFor(call)(
     {
       id: String(context.mcpReq.id),
@@ -78,7 +110,7 @@ function invoke(
       // A method may change its arguments, and is run again with what was sent once it has its answer.
       read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: [] },
       journal,
-      mcp: served.telemetry?.isOn ? arrivalOf(call, 'tools/call') : undefined,
+      mcp: served.telemetry?.isOn ? arrivalOf(call, method) : undefined,
     },
     scopeOf(call, progress),
   );
@@ -88,7 +120,7 @@ function invokerFor({ served, tools, tool }: ServedCall): Invoker {
   const { invokers, options } = served;
   const { policy, toolTimeoutMs, onAsyncResult, telemetry } = options;
   // A declared `output` promises data with the answer, and an acknowledgement has none.
-  const awaitsJobs = onAsyncResult === undefined || (tool && promisedOutput(tool)) !== undefined;
+  const awaitsJobs = onAsyncResult === undefined || promisedOutput(tool) !== undefined;
   const known = invokers.get(tools) ?? new Map<boolean, Invoker>();
   invokers.set(tools, known);
   const completion: InvokeOptions = awaitsJobs ? { awaitsJobs } : { onAsyncResult };
@@ -136,9 +168,9 @@ function resume(call: ServedCall): ReturnType<typeof readAnswers> | undefined {
   return opened === undefined ? invalidState() : readAnswers(opened as Suspension, mcpReq.inputResponses);
 }
 
-function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResult | undefined {
+/** Asks the client's user; nothing if one of the waits fits no form. */
+function ask(call: ServedCall, asked: Asked): Served | undefined {
   const { tool, caller, scope, served } = call;
-  if (tool === undefined) return undefined;
   const { waits, journal } = asked;
   if (waits.some(({ kind }) => kind === 'approval')) {
     // The client's user answers as the owner of the call: nothing proves who it is, or that it is a person.
@@ -147,7 +179,7 @@ function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResu
     const report = (error: unknown) => served.options.onError?.(error);
     if (!mayApprove(approverOf(tool.approval), request, report)) {
       const text = `The call of '${tool.name}' needs an approval that cannot be given on this connection, because its tool says who may give it. It was not run, and still has to be approved where that person is asked.`;
-      return { content: [{ type: 'text', text }], isError: true };
+      return { type: 'refused', text };
     }
   }
   const requestState = () => served.state.seal({ waits, journal }, bindingOf(call));
@@ -158,9 +190,10 @@ function ask(call: ServedCall, asked: Asked): InputRequiredResult | CallToolResu
  * What must be the same when a client comes back: the call that was asked about, and who was asked, for the transport and
  * for the application's scope.
  */
-function bindingOf({ params, principal, caller, scope }: ServedCall): string {
+function bindingOf({ wanted, principal, caller, scope }: ServedCall): string {
   const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
-  const call = [params.name, canonicalJson(params.arguments ?? {})];
+  const { method, name, arguments: args } = wanted;
+  const call = [...(method === 'tools/call' ? [] : [method]), name, canonicalJson(args)];
   return JSON.stringify([...call, principal, caller.sessionId ?? null, ...owner]);
 }
 

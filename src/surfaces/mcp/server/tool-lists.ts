@@ -1,9 +1,8 @@
-import { type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { ToolDefinition } from '../../../core/contract/tool.js';
 import type { NameFilter } from '../../../run/call/registration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
-import { listedTool } from './listed-tool.js';
 
 const MARK = 'after:';
 /** Callers of most servers fall into a few groups that see the same. */
@@ -46,20 +45,20 @@ export class ToolLists {
   }
 
   /**
-   * One page of the tools, in the order of their registration. The cursor names the last tool of the page
+   * One page of tools, prompts or resources, in the order of their registration. The cursor names the last of the page
    * before, so that tools that come or go meanwhile move no other tool off the pages.
    */
   page(
     registry: ToolRegistry,
-    { size, cursor, isProtected }: { size: number; cursor: string | undefined; isProtected: boolean },
-  ): ListToolsResult {
+    { size, cursor }: { readonly size: number; readonly cursor: string | undefined },
+  ): { readonly listed: readonly ToolDefinition[]; readonly nextCursor?: string } {
     const { tools, positions } = this.#listingOf(registry);
     const start = cursor === undefined ? 0 : positionAfter(cursor, positions);
     const page = tools.slice(start, start + size);
     const last = page.at(-1);
     const isComplete = last === undefined || start + size >= tools.length;
     return {
-      tools: page.map((tool) => listedTool(tool, isProtected)),
+      listed: page,
       ...(isComplete ? {} : { nextCursor: Buffer.from(MARK + last.name).toString('base64url') }),
     };
   }

@@ -1,0 +1,26 @@
+import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
+
+/**
+ * Turns a method into the completion of an argument of a prompt, named as clients see it, or of a variable of a
+ * resource, named by its URI template. The parameter `value` is what the user has typed so far; other parameters get
+ * the arguments of the same name that are known already. It returns the suggestions.
+ *
+ * @example
+ * ```ts
+ * @Completion('plan_delivery', 'orderId')
+ * orderIds(value: string) {
+ *   return ['ord_1', 'ord_2'].filter((id) => id.startsWith(value));
+ * }
+ * ```
+ */
+export const Completion =
+  (of: string, argument: string): MethodDecorator =>
+  (target, key, descriptor?: PropertyDescriptor) => {
+    refuseStandardDecorators('@Completion', key);
+    const served = { kind: 'completion', of, argument } as const;
+    recordServed(
+      { target, key },
+      { description: `Completes ${argument} of ${of}` },
+      { served, method: descriptor?.value },
+    );
+  };

@@ -1,0 +1,22 @@
+import type { PromptOptions } from '../src/core/contract/declaration.js';
+import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
+
+/**
+ * Turns a method into a prompt of MCP servers: its parameters are the arguments, which clients send as texts. It returns
+ * a text, which becomes one message of the user, content parts, or `{ messages: [{ role, content }] }`.
+ *
+ * @example
+ * ```ts
+ * @Prompt('Plan the delivery of an order')
+ * planDelivery(@Param('Order id') orderId: string) {
+ *   return `Plan the delivery of order ${orderId} for this week.`;
+ * }
+ * ```
+ */
+export const Prompt =
+  (options: string | PromptOptions = {}): MethodDecorator =>
+  (target, key, descriptor?: PropertyDescriptor) => {
+    refuseStandardDecorators('@Prompt', key);
+    const said = typeof options === 'string' ? { description: options } : options;
+    recordServed({ target, key }, said, { served: { kind: 'prompt' }, method: descriptor?.value });
+  };

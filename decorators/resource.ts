@@ -1,0 +1,25 @@
+import type { ResourceOptions } from '../src/core/contract/declaration.js';
+import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
+
+/**
+ * Turns a method into a resource of MCP servers, under a URI or a URI template (RFC 6570), whose variables are the
+ * parameters of the method. It returns a text, bytes, content parts, any JSON value, or `undefined` if there is no such
+ * resource.
+ *
+ * @example
+ * ```ts
+ * @Resource('orders://{orderId}', 'An order with its items')
+ * order(orderId: string) {
+ *   return this.orders.find(orderId);
+ * }
+ * ```
+ */
+export const Resource =
+  (uri: string, options: string | ResourceOptions = {}): MethodDecorator =>
+  (target, key, descriptor?: PropertyDescriptor) => {
+    refuseStandardDecorators('@Resource', key);
+    const { mimeType, audience, priority, ttlMs, cacheScope, ...said } =
+      typeof options === 'string' ? { description: options } : options;
+    const served = { kind: 'resource', uri, mimeType, audience, priority, ttlMs, cacheScope } as const;
+    recordServed({ target, key }, said, { served, method: descriptor?.value });
+  };

@@ -1,0 +1,55 @@
+import type { CompleteRequestParams, CompleteResult } from '@modelcontextprotocol/server';
+import type { ServedAs } from '../../../core/contract/declaration.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+import { returnedValue } from './prompts.js';
+import type { McpRequest } from './request.js';
+import { servedAs } from './resource-uris.js';
+import { serveCall } from './serve-call.js';
+
+/** So many suggestions are sent at most (MCP, completion). */
+const MAX_VALUES = 100;
+
+type ServedCompletion = Extract<ServedAs, { readonly kind: 'completion' }>;
+
+/** One `completion/complete`: there are no suggestions for what no method completes. */
+export async function complete(
+  request: McpRequest,
+  { ref, argument, context }: CompleteRequestParams,
+  signal: AbortSignal,
+): Promise<CompleteResult> {
+  const of = ref.type === 'ref/prompt' ? ref.name : ref.uri;
+  const completions = request.served.registry.part('completion').tools();
+  const completion = completions.find(({ served }) => {
+    const completes = served as ServedCompletion;
+    return completes.of === of && completes.argument === argument.name;
+  });
+  if (completion === undefined) return { completion: { values: [] } };
+  const wanted = {
+    method: 'completion/complete',
+    name: completion.name,
+    arguments: { ...context?.arguments, value: argument.value },
+  } as const;
+  const served = await serveCall(request, wanted, signal);
+  const value = served.type === 'asked' ? [] : returnedValue(served);
+  const all = Array.isArray(value) ? value.map(String) : [];
+  const values = all.slice(0, MAX_VALUES);
+  return { completion: { values, total: all.length, hasMore: all.length > values.length } };
+}
+
+/** Completions of prompts and resources that are not there: `completeIds of plan_delivery`. */
+export function strayCompletions(registry: ToolRegistry): readonly string[] {
+  const prompts = new Set(registry.part('prompt').list());
+  const uris = new Set(
+    registry
+      .part('resource')
+      .tools()
+      .map((resource) => servedAs(resource).uri),
+  );
+  return registry
+    .part('completion')
+    .tools()
+    .flatMap(({ name, served }) => {
+      const { of } = served as ServedCompletion;
+      return prompts.has(of) || uris.has(of) ? [] : [`${name} of '${of}'`];
+    });
+}

@@ -1,0 +1,42 @@
+import { UriTemplate } from '@modelcontextprotocol/server';
+import type { ServedAs } from '../../../core/contract/declaration.js';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
+import type { ToolRegistry } from '../../../run/call/tool-registry.js';
+
+type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
+
+/** How a resource is served; every definition of this part of a registry says it. */
+export function servedAs({ served }: ToolDefinition): ServedResource {
+  return served as ServedResource;
+}
+
+/** Whether a resource is listed as a template. */
+export function isTemplate(resource: ToolDefinition): boolean {
+  return UriTemplate.isTemplate(servedAs(resource).uri);
+}
+
+/** The resource that a URI names, and the variables in it: a resource of exactly this URI comes before templates. */
+export function findResource(
+  resources: ToolRegistry,
+  uri: string,
+): { readonly resource: ToolDefinition; readonly variables: Readonly<Record<string, unknown>> } | undefined {
+  const all = resources.tools();
+  const same = all.find((resource) => servedAs(resource).uri === uri);
+  if (same !== undefined) return { resource: same, variables: {} };
+  for (const resource of all) {
+    const found = isTemplate(resource) ? new UriTemplate(servedAs(resource).uri).match(uri) : null;
+    if (found === null) continue;
+    const decoded = Object.entries(found).map(([name, value]) => [name, decode(value)]);
+    return { resource, variables: Object.fromEntries(decoded) };
+  }
+  return undefined;
+}
+
+function decode(value: string | string[]): unknown {
+  if (Array.isArray(value)) return value.map(decode);
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}

@@ -1,0 +1,82 @@
+import {
+  type InputRequiredResult,
+  type ReadResourceResult,
+  type Resource,
+  ResourceNotFoundError,
+  type ResourceTemplateType,
+} from '@modelcontextprotocol/server';
+import type { ToolDefinition } from '../../../core/contract/tool.js';
+import { isRecord, withoutUndefined } from '../../../core/kernel/json.js';
+import { contentBlocks, isContent } from './call-result.js';
+import { returnedValue } from './prompts.js';
+import type { McpRequest } from './request.js';
+import { findResource, servedAs } from './resource-uris.js';
+import { serveCall } from './serve-call.js';
+
+/** A resource as `resources/list` shows it. */
+export function listedResource(resource: ToolDefinition): Resource {
+  return { uri: servedAs(resource).uri, ...listed(resource) };
+}
+
+/** A resource as `resources/templates/list` shows it. */
+export function listedTemplate(resource: ToolDefinition): ResourceTemplateType {
+  return { uriTemplate: servedAs(resource).uri, ...listed(resource) };
+}
+
+function listed(resource: ToolDefinition) {
+  const { name, description, annotations: { title } = {}, icons, _meta } = resource;
+  const { mimeType, audience, priority } = servedAs(resource);
+  const annotations = withoutUndefined({ audience: audience && [...audience], priority });
+  return withoutUndefined<Omit<Resource, 'uri'>>({
+    name,
+    title,
+    description: description || undefined,
+    mimeType,
+    annotations: Object.keys(annotations).length === 0 ? undefined : annotations,
+    icons: icons as Resource['icons'],
+    _meta: _meta as Resource['_meta'],
+  });
+}
+
+/** One `resources/read`. */
+export async function readResource(
+  request: McpRequest,
+  { uri }: { readonly uri: string },
+  signal: AbortSignal,
+): Promise<ReadResourceResult | InputRequiredResult> {
+  const found = findResource(request.served.registry.part('resource'), uri);
+  if (found === undefined) throw new ResourceNotFoundError(uri);
+  const { resource, variables } = found;
+  const wanted = { method: 'resources/read', name: resource.name, arguments: variables } as const;
+  const served = await serveCall(request, wanted, signal);
+  if (served.type === 'asked') return served.result;
+  const value = returnedValue(served);
+  if (value === undefined || value === null) throw new ResourceNotFoundError(uri);
+  const { mimeType, ttlMs, cacheScope } = servedAs(resource);
+  return {
+    contents: contentsOf(value, { uri, mimeType }),
+    ...(ttlMs !== undefined && { ttlMs, cacheScope: cacheScope ?? 'private' }),
+  };
+}
+
+type Contents = ReadResourceResult['contents'];
+
+function contentsOf(
+  value: unknown,
+  of: { readonly uri: string; readonly mimeType: string | undefined },
+): Contents {
+  const { uri, mimeType } = of;
+  if (typeof value === 'string') return [{ uri, mimeType: mimeType ?? 'text/plain', text: value }];
+  if (value instanceof Uint8Array)
+    return [
+      { uri, mimeType: mimeType ?? 'application/octet-stream', blob: Buffer.from(value).toString('base64') },
+    ];
+  if (isRecord(value) && Array.isArray(value.contents)) return value.contents as Contents;
+  if (!isContent(value))
+    return [{ uri, mimeType: mimeType ?? 'application/json', text: JSON.stringify(value) }];
+  return contentBlocks(value).flatMap((block): Contents => {
+    if (block.type === 'text') return [{ uri, mimeType: mimeType ?? 'text/plain', text: block.text }];
+    if (block.type === 'resource') return [{ ...block.resource, uri }];
+    return 'data' in block ? [{ uri, mimeType: block.mimeType, blob: block.data }] : [];
+  });
+}

@@ -1,0 +1,334 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  Completion,
+  discoverTools,
+  Param,
+  Prompt,
+  Public,
+  Resource,
+  Tool,
+  ToolContext,
+  ToolRegistry,
+  ToolResult,
+  Toolset,
+} from 'toolwright';
+import { createMcpServer, jwks, type McpServerOptions } from 'toolwright/mcp';
+import { ERAS, type Listening, listen } from './mcp-connections.js';
+import { tokenIssuer } from './token-issuer.js';
+
+const DOT =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+
+class Orders {
+  readonly all: Readonly<Record<string, { id: string; total: number }>> = { a1: { id: 'a1', total: 42 } };
+}
+
+@Toolset({ prefix: 'shop' })
+class ShopTools {
+  constructor(readonly orders: Orders = new Orders()) {}
+
+  @Tool('Find orders')
+  find() {
+    return Object.keys(this.orders.all);
+  }
+
+  @Prompt({
+    description: 'Plan a delivery',
+    title: 'Delivery',
+    icons: [{ src: 'https://example.org/i.png' }],
+  })
+  planDelivery(@Param('Order id') orderId: string, @Param({ required: false }) days: number = 7) {
+    return `Plan ${orderId} within ${days + 1} days`;
+  }
+
+  @Prompt('Talk about a picture')
+  describePicture(context: ToolContext) {
+    return {
+      description: 'A picture',
+      messages: [
+        { role: 'user', content: { type: 'image', data: DOT, mimeType: 'image/png' } },
+        { role: 'assistant', content: `from ${context.data.mcp?.client?.name}` },
+        {
+          role: 'user',
+          content: { type: 'resource', resource: { uri: 'a:b', mimeType: 'text/plain', text: 'embedded' } },
+        },
+      ],
+    };
+  }
+
+  @Prompt('Fails')
+  failing() {
+    throw new Error('no orders today');
+  }
+
+  @Prompt('Asks its user')
+  async askFirst(context: ToolContext) {
+    const { name } = (await context.ask<{ type: 'object' }>({
+      message: 'Who is it for?',
+      schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    } as never)) as { name: string };
+    return `For ${name}`;
+  }
+
+  @Resource('shop://catalogue', {
+    description: 'All products',
+    mimeType: 'text/csv',
+    audience: ['user'],
+    priority: 1,
+  })
+  catalogue() {
+    return 'sku,price';
+  }
+
+  @Resource('shop://logo', { mimeType: 'image/png', ttlMs: 60_000, cacheScope: 'public' })
+  logo() {
+    return Buffer.from(DOT, 'base64');
+  }
+
+  @Resource('shop://parts')
+  parts() {
+    return new ToolResult({
+      forLLM: 'two parts',
+      content: [
+        { type: 'text', content: 'a text' },
+        { type: 'image', data: DOT, mimeType: 'image/png' },
+      ],
+    });
+  }
+
+  @Resource('orders://{orderId}', 'An order')
+  order(orderId: string) {
+    return this.orders.all[orderId];
+  }
+
+  @Completion('shop_plan_delivery', 'orderId')
+  orderIds(value: string, @Param({ required: false }) days?: number) {
+    return ['a1', 'a2', 'b1'].filter((id) => id.startsWith(value)).map((id) => (days ? `${id}-${days}` : id));
+  }
+}
+
+const open = new Set<Listening>();
+
+afterEach(async () => {
+  for (const listening of open) await listening.close();
+  open.clear();
+});
+
+async function start(
+  options: McpServerOptions = {},
+  registry = new ToolRegistry().register(...discoverTools({ toolsets: [ShopTools] })),
+) {
+  const listening = await listen(registry, options);
+  open.add(listening);
+  return { registry, listening };
+}
+
+async function connect({ url }: Listening, options = {}, token?: string): Promise<Client> {
+  const client = new Client(
+    { name: 'a-client', version: '1' },
+    { capabilities: { elicitation: {} }, ...options },
+  );
+  client.setRequestHandler('elicitation/create', () => ({
+    action: 'accept' as const,
+    content: { name: 'Ada' },
+  }));
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  return client;
+}
+
+describe.each(Object.entries(ERAS))('prompts and resources, %s', (_, options) => {
+  test('are listed apart from tools, which models are offered', async () => {
+    const { registry, listening } = await start();
+    expect(registry.list()).toEqual(['shop_find']);
+    expect(registry.toProviderDefs()).toHaveLength(1);
+    const client = await connect(listening, options);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['shop_find']);
+    const { prompts } = await client.listPrompts();
+    expect(prompts.map(({ name }) => name)).toEqual([
+      'shop_plan_delivery',
+      'shop_describe_picture',
+      'shop_failing',
+      'shop_ask_first',
+    ]);
+    expect(prompts[0]).toMatchObject({
+      title: 'Delivery',
+      description: 'Plan a delivery',
+      icons: [{ src: 'https://example.org/i.png' }],
+      arguments: [
+        { name: 'orderId', description: 'Order id', required: true },
+        { name: 'days', required: false },
+      ],
+    });
+    const { resources } = await client.listResources();
+    expect(resources).toMatchObject([
+      {
+        uri: 'shop://catalogue',
+        name: 'shop_catalogue',
+        mimeType: 'text/csv',
+        annotations: { audience: ['user'], priority: 1 },
+      },
+      { uri: 'shop://logo' },
+      { uri: 'shop://parts' },
+    ]);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    expect(resourceTemplates).toMatchObject([{ uriTemplate: 'orders://{orderId}', description: 'An order' }]);
+    await client.close();
+  });
+
+  test('arguments of a prompt are checked and become what the method takes', async () => {
+    const { listening } = await start();
+    const client = await connect(listening, options);
+    const get = (args: Record<string, string>) =>
+      client.getPrompt({ name: 'shop_plan_delivery', arguments: args });
+    expect(await get({ orderId: 'a1', days: '2' })).toMatchObject({
+      messages: [{ role: 'user', content: { type: 'text', text: 'Plan a1 within 3 days' } }],
+    });
+    expect(await get({ orderId: 'a1' })).toMatchObject({
+      messages: [{ content: { text: 'Plan a1 within 8 days' } }],
+    });
+    await expect(get({ days: '2' })).rejects.toThrow('orderId');
+    await expect(client.getPrompt({ name: 'shop_plan' })).rejects.toThrow('shop_plan_delivery');
+    await expect(client.getPrompt({ name: 'shop_failing' })).rejects.toThrow('no orders today');
+    await client.close();
+  });
+
+  test('a prompt may have several messages with pictures and resources, and may ask its user', async () => {
+    const { listening } = await start();
+    const client = await connect(listening, options);
+    expect(await client.getPrompt({ name: 'shop_describe_picture' })).toMatchObject({
+      description: 'A picture',
+      messages: [
+        { role: 'user', content: { type: 'image', data: DOT, mimeType: 'image/png' } },
+        { role: 'assistant', content: { type: 'text', text: 'from a-client' } },
+        { role: 'user', content: { type: 'resource', resource: { text: 'embedded' } } },
+      ],
+    });
+    expect(await client.getPrompt({ name: 'shop_ask_first' })).toMatchObject({
+      messages: [{ content: { text: 'For Ada' } }],
+    });
+    await client.close();
+  });
+
+  test('resources are texts, bytes, content parts or JSON, by their URI or by a template', async () => {
+    const { listening } = await start();
+    const client = await connect(listening, options);
+    const read = async (uri: string) => (await client.readResource({ uri })).contents;
+    expect(await read('shop://catalogue')).toEqual([
+      { uri: 'shop://catalogue', mimeType: 'text/csv', text: 'sku,price' },
+    ]);
+    expect(await read('shop://logo')).toEqual([{ uri: 'shop://logo', mimeType: 'image/png', blob: DOT }]);
+    expect(await read('shop://parts')).toMatchObject([
+      { text: 'a text' },
+      { blob: DOT, mimeType: 'image/png' },
+    ]);
+    expect(await read('orders://a1')).toEqual([
+      { uri: 'orders://a1', mimeType: 'application/json', text: '{"id":"a1","total":42}' },
+    ]);
+    await expect(read('orders://nope')).rejects.toThrow('orders://nope');
+    await expect(read('other://x')).rejects.toThrow('other://x');
+    await client.close();
+  });
+
+  test('arguments are completed, also by what is known of the others', async () => {
+    const { listening } = await start();
+    const client = await connect(listening, options);
+    const complete = (argument: string, value: string, known?: Record<string, string>) =>
+      client.complete({
+        ref: { type: 'ref/prompt', name: 'shop_plan_delivery' },
+        argument: { name: argument, value },
+        ...(known && { context: { arguments: known } }),
+      });
+    expect((await complete('orderId', 'a')).completion).toMatchObject({ values: ['a1', 'a2'], total: 2 });
+    expect((await complete('orderId', 'b', { days: '3' })).completion.values).toEqual(['b1-3']);
+    expect((await complete('days', '1')).completion.values).toEqual([]);
+    await client.close();
+  });
+
+  test('what a view hides is neither listed nor read', async () => {
+    const { listening } = await start({
+      visible: () => ({ deny: ['shop_catalogue', 'shop_plan_delivery'] }),
+    });
+    const client = await connect(listening, options);
+    expect((await client.listPrompts()).prompts.map(({ name }) => name)).not.toContain('shop_plan_delivery');
+    await expect(
+      client.getPrompt({ name: 'shop_plan_delivery', arguments: { orderId: 'a' } }),
+    ).rejects.toThrow();
+    await expect(client.readResource({ uri: 'shop://catalogue' })).rejects.toThrow();
+    await client.close();
+  });
+});
+
+test('clients hear of new prompts, and of changes of resources that they have subscribed to', async () => {
+  const { registry, listening } = await start();
+  const client = await connect(listening);
+  const heard: unknown[] = [];
+  client.setNotificationHandler(
+    'notifications/resources/updated',
+    ({ params }) => void heard.push(params.uri),
+  );
+  const changed = new Promise((resolve) => {
+    client.setNotificationHandler('notifications/prompts/list_changed', () => resolve(undefined));
+  });
+  await client.subscribeResource({ uri: 'orders://a1' });
+  listening.mcp.resourceChanged('orders://b1');
+  listening.mcp.resourceChanged('orders://a1');
+  registry.unregister('shop_failing');
+  await changed;
+  expect(heard).toEqual(['orders://a1']);
+  expect((await client.listPrompts()).prompts).toHaveLength(3);
+  await client.close();
+});
+
+test('prompts and resources have scopes and can be public, as tools can', async () => {
+  @Toolset()
+  class Secrets {
+    @Public()
+    @Resource('info://hours')
+    hours() {
+      return '9 to 18';
+    }
+
+    @Resource('info://{id}', { scopes: ['secret'] })
+    secret(id: string) {
+      return `secret ${id}`;
+    }
+
+    @Prompt({ description: 'Reveals', scopes: ['secret'] })
+    reveal() {
+      return 'Reveal it';
+    }
+  }
+  const resource = 'https://api.example.org/mcp';
+  const issuer = await tokenIssuer(resource);
+  const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Secrets] }));
+  const oauth = { resource, issuer: issuer.issuer, verify: jwks(issuer.keys) };
+  const { listening } = await start({ oauth }, registry);
+  const anybody = await connect(listening);
+  expect((await anybody.listResources()).resources.map(({ uri }) => uri)).toEqual(['info://hours']);
+  expect((await anybody.listPrompts()).prompts).toEqual([]);
+  expect(await anybody.readResource({ uri: 'info://hours' })).toMatchObject({
+    contents: [{ text: '9 to 18' }],
+  });
+  await expect(anybody.readResource({ uri: 'info://1' })).rejects.toThrow();
+  await expect(anybody.getPrompt({ name: 'reveal' })).rejects.toThrow();
+  await anybody.close();
+  const signedIn = await connect(listening, {}, await issuer.issue({ scope: 'secret' }));
+  expect(await signedIn.readResource({ uri: 'info://1' })).toMatchObject({
+    contents: [{ text: 'secret 1' }],
+  });
+  await signedIn.close();
+});
+
+test('a completion of nothing is a mistake that is reported at the start', () => {
+  @Toolset()
+  class Stray {
+    @Completion('no_such_prompt', 'id')
+    complete(value: string) {
+      return [value];
+    }
+  }
+  const registry = new ToolRegistry().register(...discoverTools({ toolsets: [Stray] }));
+  expect(() => createMcpServer(registry)).toThrow("complete of 'no_such_prompt'");
+});
