@@ -22,7 +22,7 @@ interface Part {
   readonly [field: string]: unknown;
 }
 
-/** Writes what was said and given as attributes: as JSON, without secrets. */
+/** Writes contents as JSON attributes, without secrets. */
 export class ContentWriter {
   readonly #redaction: TraceRedaction;
 

@@ -37,13 +37,13 @@ import type { LocalShellOptions } from '../shell/index.js';
 import type { SkillToolsOptions } from '../skills/index.js';
 import type { SearxngOptions, WebAccessOptions, WebSearch } from '../web/index.js';
 
-/** The settings of the toolboxes that have a name. Relative paths begin at the agent's folder. */
+/** Settings of the named toolboxes. Relative paths start at the agent's folder. */
 export interface ToolboxSettings {
   /** `root`: default: the agent's folder. */
   readonly files: { readonly root?: string };
   /**
-   * `folder`: default: the agent's folder. `sandbox`: what `sandboxShell` takes beside, which then runs the commands;
-   * `'external'`: the process runs in a disposable container. In mode `auto` the default is `{}`, otherwise none.
+   * `folder`: default: the agent's folder. `sandbox`: further options of `sandboxShell`, which then runs the commands;
+   * `'external'` if the process runs in a disposable container. Default in mode `auto`: `{}`; otherwise no sandbox.
    */
   readonly shell: Partial<Omit<LocalShellOptions, 'sandbox' | 'logger'>> & {
     readonly sandbox?: 'external' | Omit<SandboxShellOptions, keyof LocalShellOptions>;
@@ -51,9 +51,9 @@ export interface ToolboxSettings {
   readonly web: WebAccessOptions & { readonly search?: WebSearch | { readonly searxng: SearxngOptions } };
   readonly tasks: Readonly<Record<string, never>>;
   readonly skills: SkillToolsOptions;
-  /** Kept in the agent's store; they arrive in the conversations of `agent.conversations()`. */
+  /** Schedules are stored in the agent's store; prompts arrive in the conversations of `agent.conversations()`. */
   readonly schedule: Omit<SchedulesOptions, 'store'>;
-  /** Other agents by name; what `total` says is kept in the agent's store. */
+  /** Other agents by name. The agent's store records what counts towards `total`. */
   readonly agents: Omit<AgentsOptions, 'agents' | 'store'> & {
     readonly agents: Readonly<Record<string, OtherAgent>>;
   };
@@ -61,19 +61,19 @@ export interface ToolboxSettings {
   readonly openapi: OpenApiOptions & { readonly document: unknown };
 }
 
-/** An agent that an agent may ask; without a provider or a model it has those of the agent. */
+/** Another agent that the agent may ask. Default for provider and model: those of the agent. */
 export interface OtherAgent extends Omit<NamedAgent, 'provider' | 'model' | 'tools'> {
   readonly provider?: LLMProvider | Named<ProviderSettings>;
   readonly model?: string;
   readonly toolboxes?: readonly Toolbox[];
 }
 
-/** A name, or an object of one name and its settings: `'files'`, `{ files: { root: '/srv/project' } }`. */
+/** A name, or an object with one name and its settings: `'files'`, `{ files: { root: '/srv/project' } }`. */
 type Named<Settings> = { readonly [Name in keyof Settings]?: Settings[Name] } | keyof Settings;
 
 /**
- * Tools of an agent: the name of a toolbox, with its settings where it has any; a `@Toolset` class, which the container
- * makes, or an instance of one; a tool; a registry; a list of these.
+ * Tools of an agent: the name of a toolbox, with settings if it has any; a `@Toolset` class, which the container
+ * creates, or an instance of one; a tool; a registry; or a list of these.
  */
 export type Toolbox =
   | Named<ToolboxSettings>
@@ -83,14 +83,14 @@ export type Toolbox =
   | ToolsetInstance
   | readonly Toolbox[];
 
-/** Any object but one that is written in its place: there a name that is no toolbox’s is a slip. */
+/** Any object except an object literal: there, a name that is not a toolbox's is a mistake. */
 interface ToolsetInstance {
   readonly constructor: unknown;
-  /** Texts have it: a name that is no toolbox’s is none of these. */
+  /** Excludes strings: a string that is not a toolbox's name is a mistake. */
   readonly charAt?: never;
 }
 
-/** The settings of `OpenAIProvider` that a file can say. Its own type needs the package `openai`. */
+/** The `OpenAIProvider` options that a file can contain. The option type itself needs the package `openai`. */
 export interface OpenAISettings {
   readonly apiKey?: string;
   readonly baseURL?: string;
@@ -102,35 +102,35 @@ export interface OpenAISettings {
   readonly strict?: boolean | 'auto';
 }
 
-/** The settings of the providers that have a name. */
+/** Settings of the named providers. */
 export interface ProviderSettings {
   readonly openai: OpenAISettings;
   readonly offline: Readonly<Record<string, never>>;
 }
 
-/** The settings of the stores that have a name. */
+/** Settings of the named stores. */
 export interface StoreSettings {
   readonly memory: Readonly<Record<string, never>>;
   readonly sqlite: SqliteRunStoreOptions;
   readonly postgres: PostgresOptions;
 }
 
-/** What `openTelemetry` records of the contents: by default nothing. */
+/** Which contents `openTelemetry` records; default: none. */
 export interface TelemetrySettings {
   readonly content?:
     | boolean
     | { readonly arguments?: boolean; readonly results?: boolean; readonly messages?: boolean };
 }
 
-/** Identifies a connected `Client` of the MCP SDK, version 2, or connects one. Its own type needs that package. */
+/** A connected `Client` of the MCP SDK, version 2, or a function that connects one. SDK types need its package. */
 export type AgentMcpClient = ConnectedClient | (() => ConnectedClient | Promise<ConnectedClient>);
 
-/** Where an MCP server is: a program to start, in the agent's folder if no other is named, or an address. */
+/** An MCP server: a program to start, by default in the agent's folder, or an address. */
 export type AgentMcpServer =
   | {
       readonly command: string;
       readonly args?: readonly string[];
-      /** Beside what a program needs to run. */
+      /** In addition to the variables that every program needs. */
       readonly env?: Readonly<Record<string, string>>;
       readonly cwd?: string;
     }
@@ -142,49 +142,49 @@ interface ConnectedClient {
   close(): Promise<void>;
 }
 
-/** How the conversations of an agent are taken that live in its store. */
+/** Options for the conversations in the agent's store. */
 export type AgentConversations = Pick<ConversationsOptions, keyof typeof TAKING_RULES>;
 
-/** What an agent is made from: the options of its runs, and the parts around them. */
+/** Options of an agent: those of its runs, and of the parts around them. */
 export interface AgentOptions extends Omit<ConversationsConfig, 'provider' | 'tools' | 'telemetry'> {
-  /** Who is asked: a provider, or `'openai'`, `{ openai: { … } }`, `'offline'`. */
+  /** The provider of the model: an object, or `'openai'`, `{ openai: { … } }`, `'offline'`. */
   readonly provider: LLMProvider | Named<ProviderSettings>;
-  /** The folder that toolboxes work in where their settings name no other; default: that of the process. */
+  /** The folder that toolboxes work in by default; default: the working directory of the process. */
   readonly folder?: string;
-  /** Their tools are those of the agent; two of the same name are a mistake. */
+  /** Where the agent's tools come from; two tools of the same name are an error. */
   readonly toolboxes?: readonly Toolbox[];
-  /** Folders of skills, each a tool. */
+  /** Folders of skills; each skill is a tool. */
   readonly skills?: SkillToolsOptions['folder'];
   /**
-   * MCP servers: programs, addresses, connected clients, or functions that connect them. Their tools' names begin with
-   * these names.
+   * MCP servers: programs, addresses, connected clients, or functions that connect them. The keys are prefixes for the
+   * names of their tools.
    */
   readonly mcp?: Readonly<Record<string, AgentMcpClient | AgentMcpServer>>;
-  /** What calls may do, of whatever tool; default: `{ mode: 'ask' }`. */
+  /** What calls of all tools may do; default: `{ mode: 'ask' }`. */
   readonly permissions?: Permissions | PermissionsOptions;
   /**
-   * Where runs and conversations are kept: a store, or `{ sqlite: { path } }`, `{ postgres: { … } }`. Default: runs are
-   * not kept, and `conversations` in memory.
+   * The store for runs and conversations, or `{ sqlite: { path } }`, `{ postgres: { … } }`. Default: runs are not
+   * stored, and `conversations` are in memory.
    */
   readonly store?: ConversationsStore | Named<StoreSettings>;
   readonly engine?: JobEngine;
-  /** Records what goes on: `openTelemetry()`, or `'opentelemetry'`, `{ opentelemetry: { … } }`. */
+  /** Records runs and calls: `openTelemetry()`, or `'opentelemetry'`, `{ opentelemetry: { … } }`. */
   readonly telemetry?: Telemetry | Named<{ readonly opentelemetry: TelemetrySettings }>;
-  /** Makes the `@Toolset` classes; default: tsyringe's global container. */
+  /** Creates the `@Toolset` classes; default: tsyringe's global container. */
   readonly container?: InstanceResolver;
-  /** How conversations in the store are taken. */
+  /** Options for the conversations in the store. */
   readonly conversations?: AgentConversations;
-  /** A JSON file with any of these options; those that are given beside it win, name by name. */
+  /** A JSON file with any of these options; options in code take precedence, name by name. */
   readonly configFile?: string;
   /**
-   * A file of the same form that the folder brings with it, if it is there. Nobody knows who wrote it: its permissions
-   * make things stricter, and nothing else of it is heard. It is a regular file of at most 1 MiB, and no link leads
-   * out of the folder on the way to it.
+   * An optional file of the same form that comes with the folder. It is not trusted, because anyone may have written
+   * it: its permissions only restrict, and its other options are ignored. It must be a regular file of at most 1 MiB,
+   * and no link on its path may lead out of the folder.
    */
   readonly folderConfigFile?: string;
 }
 
-/** What an agent is made from whose provider or model stands in its configuration file. */
+/** Options of an agent if a configuration file names its provider or model. */
 export interface ConfiguredAgentOptions extends Partial<AgentOptions> {
   readonly configFile: string;
 }
@@ -202,19 +202,19 @@ export const TOOLBOX_NAMES: readonly (keyof ToolboxSettings)[] = [
 
 const { tools: _1, provider: _2, telemetry: _3, ...RUN_RULES } = TURN_RULES;
 
-/** Names of what has one, beside toolboxes. */
+/** Names of parts other than toolboxes. */
 export const NAMES = {
   provider: ['openai', 'offline'],
   store: ['memory', 'sqlite', 'postgres'],
   telemetry: ['opentelemetry'],
 } as const;
 
-/** A name may be any string here: mistakes in it are reported where it is looked up. */
+/** Accepts any string: an unknown name is reported when it is looked up. */
 function named(names: readonly string[], fix: string): OptionRule {
   return { accepts: Boolean, fix, schema: namedSchema(names) };
 }
 
-/** A name, or an object of one name and its settings. */
+/** A name, or an object with one name and its settings. */
 function namedSchema(names: readonly string[]): Readonly<Record<string, unknown>> {
   const properties = Object.fromEntries(names.map((name) => [name, { type: 'object' }]));
   const one = { type: 'object', properties, minProperties: 1, maxProperties: 1, additionalProperties: false };
@@ -230,7 +230,7 @@ const TOOLBOX_LIST: OptionRule = {
   },
 };
 
-/** What each server is, is checked where it is connected. */
+/** Each server is checked when it is connected. */
 const SERVERS: OptionRule = {
   ...RECORD,
   fix: "{ shop: { url: 'https://shop.example.com/mcp' } }",
@@ -244,7 +244,7 @@ const SERVERS: OptionRule = {
 };
 const FOLDERS = either(FILLED_TEXT, listOf(FILLED_TEXT, "['skills']"));
 
-/** What each option may be; what is made of it says the rest. */
+/** Rules of the options; each part checks its own settings. */
 export const AGENT_OPTIONS = optionTable<AgentOptions>(
   'createAgent',
   {

@@ -16,7 +16,7 @@ import type { ChatHandler, ChatOptions } from '../../surfaces/chat/create-chat-h
 import type { Permissions } from '../permissions/index.js';
 import type { AgentOptions } from './agent-options.js';
 
-/** What an agent has been put together from. */
+/** The parts of an agent. */
 interface AgentParts {
   readonly options: AgentOptions;
   readonly provider: LLMProvider;
@@ -27,19 +27,19 @@ interface AgentParts {
   readonly close: () => Promise<void>;
 }
 
-/** What a conversation of an agent has of its own. */
+/** Options of one conversation of an agent. */
 export type AgentConversationOptions = Pick<ConversationConfig, 'id' | 'messages' | 'scope'>;
 
 /**
- * A model, its tools, and what surrounds them: `createAgent` puts it together. It makes single runs, conversations in
+ * A model with its tools and everything around them, made by `createAgent`. It runs single prompts, conversations in
  * this process, conversations in a store, and chats over HTTP.
  */
 export class Agent implements AsyncDisposable {
-  /** All its tools, behind its permissions: for an MCP server, an inspector, or a call of your own. */
+  /** All tools of the agent, with its permissions: for an MCP server, an inspector, or your own calls. */
   readonly registry: ToolRegistry;
-  /** What its calls may do, and why: `explain`, `remember`, `revoke`. */
+  /** What calls may do, and why: `explain`, `remember`, `revoke`. */
   readonly permissions: Permissions;
-  /** What its conversations are made from, for a `Conversation` with more than {@link Agent.conversation} takes. */
+  /** Options to create a `Conversation` with, if you need more options than {@link Agent.conversation} has. */
   readonly config: ConversationConfig;
   readonly #parts: AgentParts;
   readonly #runConfig: ToolLoopConfig;
@@ -58,19 +58,19 @@ export class Agent implements AsyncDisposable {
     this.config = { ...this.#runConfig, ...(systemPrompt === undefined ? {} : { systemPrompt }) };
   }
 
-  /** One run over a prompt: what `runToolLoop` gives. One that waits for answers goes on with {@link Agent.resume}. */
+  /** Runs one prompt and returns the result of `runToolLoop`. To continue a waiting run, use {@link Agent.resume}. */
   async run(content: UserMessage['content'], scope: CallScope = {}): Promise<ToolLoopResult> {
     this.#checkOpen();
     return runToolLoop(this.#runConfig, this.#messages(content), scope);
   }
 
-  /** One run over a prompt, as it happens: what `streamToolLoop` gives. */
+  /** Runs one prompt and streams its events, as `streamToolLoop` does. */
   stream(content: UserMessage['content'], scope: CallScope = {}): ReturnType<typeof streamToolLoop> {
     this.#checkOpen();
     return streamToolLoop(this.#runConfig, this.#messages(content), scope);
   }
 
-  /** Goes on with a run that waits for answers, by its `state`: what `resumeToolLoop` gives. */
+  /** Continues a run that waits for answers, from its `state`; returns the result of `resumeToolLoop`. */
   async resume(
     state: RunState | undefined,
     answers: readonly Answer[],
@@ -80,13 +80,13 @@ export class Agent implements AsyncDisposable {
     return resumeToolLoop(this.#runConfig, state, answers, options);
   }
 
-  /** A conversation in this process, which ends with it. */
+  /** Starts a conversation in this process, which ends with the process. */
   conversation(options: AgentConversationOptions = {}): Conversation {
     this.#checkOpen();
     return new Conversation({ ...this.config, ...options });
   }
 
-  /** Goes on with a conversation from what its `toJSON` or `close` gave. */
+  /** Continues a conversation from the result of its `toJSON` or `close`. */
   restore(
     snapshot: ConversationSnapshot,
     { scope }: Pick<AgentConversationOptions, 'scope'> = {},
@@ -95,14 +95,14 @@ export class Agent implements AsyncDisposable {
     return Conversation.restore({ ...this.config, ...(scope && { scope }) }, snapshot);
   }
 
-  /** The conversations in its store, which any process goes on with; without a store they are kept in memory. */
+  /** The conversations in the agent's store, which any process can continue; without a store, they are in memory. */
   async conversations(): Promise<Conversations> {
     this.#checkOpen();
     this.#conversations ??= this.#openConversations();
     return this.#conversations;
   }
 
-  /** A chat over HTTP in front of {@link Agent.conversations}; the options say who asks, and how it is answered. */
+  /** A chat over HTTP for {@link Agent.conversations}; the options identify the user and choose the protocol. */
   async chatHandler(options: ChatOptions): Promise<ChatHandler> {
     const conversations = await this.conversations();
     const { createChatHandler } = await import('../../surfaces/chat/create-chat-handler.js');
@@ -111,8 +111,8 @@ export class Agent implements AsyncDisposable {
   }
 
   /**
-   * Ends what it has opened: conversations of the store when their turns here have ended, commands in the background,
-   * connections, and a store that it was given by name. What it was given ready stays open.
+   * Closes what the agent has opened: conversations of the store after their running turns, background commands,
+   * connections, and a store that was given by name. Objects that were passed in stay open.
    */
   close(): Promise<void> {
     const closed = async (): Promise<void> => (await this.#conversations)?.close();
@@ -147,7 +147,7 @@ export class Agent implements AsyncDisposable {
   }
 }
 
-/** Options about how an agent is put together; hooks are those of its registry. */
+/** Options of the agent itself, not of its runs; hooks belong to the registry. */
 const NOT_OF_RUNS = [
   ...(['provider', 'folder', 'toolboxes', 'skills', 'mcp', 'permissions', 'store', 'engine'] as const),
   ...(['telemetry', 'container', 'conversations', 'configFile', 'folderConfigFile', 'hooks'] as const),

@@ -46,13 +46,13 @@ import { type AgentStore, openAgentStore, openProvider, openTelemetryOf, readNam
 import { AgentFaults, codeOf, type ReadOptions, readAgentOptions } from './read-options.js';
 
 interface ToolboxDeps {
-  /** Where named toolboxes work, absolute. */
+  /** The absolute folder in which named toolboxes work. */
   readonly folder: string;
-  /** Where the paths in their settings begin, absolute. */
+  /** The absolute folder at which paths in their settings start. */
   readonly base: string;
   readonly container?: InstanceResolver | undefined;
   readonly logger?: Logger | undefined;
-  /** Of the agent itself, where they are right. */
+  /** The agent's own parts, if their options are valid. */
   readonly provider?: LLMProvider | undefined;
   readonly model?: string | undefined;
   readonly policy?: ToolPolicy | undefined;
@@ -62,9 +62,9 @@ interface ToolboxDeps {
 }
 
 /**
- * Opens a toolbox; what is named is loaded now.
+ * Opens a toolbox; named toolboxes are imported here.
  *
- * @throws InvalidOptionsError (521), ToolDeclarationError (502), and what the system says of a folder.
+ * @throws InvalidOptionsError (521), ToolDeclarationError (502), and system errors about a folder.
  */
 async function openToolbox(
   toolbox: Toolbox,
@@ -81,7 +81,7 @@ async function openToolbox(
   return { tools: registry.register(...tools), close };
 }
 
-/** A registry's policies and hooks stay behind when its tools are merged: what they guard must not be unguarded. */
+/** Merging takes only the tools of a registry. One with policies or hooks is refused: its tools would lose them. */
 function checked(registry: ToolRegistry): ToolRegistry {
   const lost = (what: string, option: string): InvalidOption => ({
     where: 'toolbox',
@@ -106,7 +106,7 @@ function ownTools(toolbox: Toolbox, { container, logger }: ToolboxDeps): readonl
   return [toolbox as RegisteredTool];
 }
 
-/** What is wrong with a value that is not a toolbox. A function is never called: it may do anything. */
+/** What is wrong with a value that is not a toolbox. Functions are never called: they may have side effects. */
 function mistakenFor(toolbox: unknown, maker: unknown): Pick<InvalidOption, 'problem' | 'fix'> | undefined {
   const fix = 'add @Toolset() before the class, and @Tool(…) before its methods';
   if (typeof toolbox === 'function') {
@@ -122,7 +122,7 @@ function isToolset(value: unknown): value is ClassType {
   return typeof value === 'function' && value !== Object && toolMethods(value as ClassType).length > 0;
 }
 
-/** Opens toolboxes, those within lists too. What is wrong with any of them is kept with the other faults. */
+/** Opens toolboxes, including those within lists. Faults are collected with the others. */
 async function openToolboxes(
   toolboxes: readonly PlacedToolbox[],
   { faults, around }: { readonly faults: AgentFaults; readonly around: (at: string) => ToolboxDeps },
@@ -169,7 +169,7 @@ function flatToolboxes({ at, toolbox }: PlacedToolbox): readonly PlacedToolbox[]
   return toolbox.flatMap((one, index) => flatToolboxes({ at: `${at}[${index}]`, toolbox: one }));
 }
 
-/** The tools of a toolbox that has a name, and what ends what they have started. */
+/** The tools of a named toolbox, and a function that stops what they started. */
 interface NamedTools {
   readonly tools: readonly ToolDefinition[];
   readonly close?: (() => Promise<void>) | undefined;
@@ -224,7 +224,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
       try {
         return toolsFromOpenApi(read, settings);
       } catch (error) {
-        // Of a document that cannot be read, nothing else is to be said.
+        // If the document is unreadable, that is the only fault to report.
         if (read === undefined && error instanceof ToolDeclarationError) return [];
         throw error;
       }
@@ -263,7 +263,7 @@ const OPENERS: { readonly [Name in keyof ToolboxSettings]: Open<ToolboxSettings[
   },
 };
 
-/** What rules close to tools is closed to commands, too, beside what the settings say. */
+/** Paths that permission rules close are closed to commands, too, in addition to the settings. */
 async function sandboxed(
   options: SandboxShellOptions,
   permissions: Permissions | undefined,
@@ -279,7 +279,7 @@ async function sandboxed(
   });
 }
 
-/** @throws InvalidOptionsError (521) where it is missing, cannot be read, or is no JSON. */
+/** @throws InvalidOptionsError (521) if it is missing, unreadable, or not JSON. */
 async function readDocument(document: unknown, base: string): Promise<unknown> {
   const fix = 'the path of a JSON file with an OpenAPI document, or the document itself';
   const wrong = (problem: string) =>
@@ -303,7 +303,7 @@ function missingStore(what: string): InvalidOptionsError {
   return new InvalidOptionsError([{ where: 'store', option: '', problem, fix }]);
 }
 
-/** The known faults and those of an error; a missing store is reported once. */
+/** Adds the known faults to those of an error; a missing store is reported once. */
 function withFaults(known: readonly InvalidOption[], error: unknown): unknown {
   if (known.length === 0) return error;
   if (error instanceof InvalidOptionsError)
@@ -320,7 +320,7 @@ interface OpenOthers {
   readonly closers: readonly (() => Promise<void>)[];
 }
 
-/** Opens the toolboxes of other agents. They are under the policy of the agent and within its hooks, whoever asks them. */
+/** Opens the toolboxes of other agents. The policy and hooks of the main agent apply to them, whoever asks them. */
 async function openOthers(
   others: Readonly<Record<string, OtherAgent>>,
   around: ToolboxDeps,
@@ -346,7 +346,7 @@ async function openOthers(
     const asked = provider && (await faults.of(`${at}.provider`, () => openProvider(provider), provider));
     agents[name] = {
       ...own,
-      // A missing provider is reported for the outer agent.
+      // A missing provider is reported for the main agent.
       provider: asked ?? around.provider ?? UNKNOWN_PROVIDER,
       model: own.model ?? around.model ?? 'unknown',
       tools: own.agents === undefined ? open.tools : open.tools.tools(),
@@ -357,7 +357,7 @@ async function openOthers(
   return { agents, closers };
 }
 
-/** What is no path is left for the toolset to refuse. */
+/** Other values are left for the toolset to refuse. */
 function placeIn(base: string, path: string | undefined): string | undefined {
   return typeof path === 'string' && path !== '' ? resolve(base, path) : path;
 }
@@ -368,12 +368,11 @@ function foldersIn(base: string, folder: string | readonly string[]): string | r
 }
 
 /**
- * Puts an agent together, from code, from a file, or from both: a model, toolboxes behind permissions, a store, and
- * whatever else its runs are to have. What is named is loaded when it is named, and what was opened here is closed by
- * {@link Agent.close}.
+ * Creates an agent from code, from a file, or from both: a model, toolboxes with permissions, a store, and other
+ * options of its runs. Named parts are imported on demand. {@link Agent.close} closes what this function opened.
  *
- * @throws InvalidOptionsError (521) and ToolDeclarationError (502) naming everything that is wrong, with the file that
- *   it stands in; nothing stays open then.
+ * @throws InvalidOptionsError (521) and ToolDeclarationError (502) with all faults, and the file of each; nothing stays
+ * open then.
  *
  * @example
  * ```ts
@@ -393,16 +392,16 @@ export async function createAgent(options: AgentOptions | ConfiguredAgentOptions
   try {
     return await putTogether(read, opened);
   } catch (error) {
-    // What is wrong with the options says more than what could not be closed because of it.
+    // The faults of the options matter more than a failure to close.
     await closeAll(opened).catch(() => {});
     throw error;
   }
 }
 
-/** Closes what has been opened so far. */
+/** Functions that close what was opened so far. */
 type Closers = (() => unknown)[];
 
-/** Closes everything, the last first, even if some of it fails: then it throws the first failure at the end. */
+/** Closes everything in reverse order, even if some of it fails; then throws the first error. */
 async function closeAll(closers: Closers): Promise<void> {
   const failures: unknown[] = [];
   for (const close of closers.splice(0).reverse())
@@ -417,7 +416,7 @@ async function closeAll(closers: Closers): Promise<void> {
 async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
   const { faults, options } = read;
   const { logger, hooks, engine } = options;
-  // A missing one has been reported already.
+  // A missing provider has been reported already.
   const provider =
     options.provider && (await faults.of('provider', () => openProvider(options.provider), options.provider));
   const permissions = await openPermissions(read);
@@ -425,14 +424,14 @@ async function putTogether(read: ReadOptions, opened: Closers): Promise<Agent> {
   const telemetry = named && (await faults.of('telemetry', () => openTelemetryOf(named), named));
   const store = await addStore(read, opened);
   addBudgetFaults(read, store);
-  // Also the policy of the runs: agents within a call are under that of its run.
+  // Runs have this policy, too, because agents within a call use the policy of the run.
   const policy = faults.has('policy') ? undefined : bothPolicies(permissions?.policy, options.policy);
   const registry = new ToolRegistry({
     ...(logger && !faults.has('logger') && { logger }),
     ...(telemetry && { telemetry }),
-    // Around calls of the registry and of jobs, too, and not only those of runs.
+    // Hooks apply to calls of the registry and of jobs, too, not only to those of runs.
     ...(hooks && !faults.has('hooks') && { hooks }),
-    // Work that a call starts is a job whoever makes it.
+    // Background work becomes a job in every kind of call.
     ...(engine && !faults.has('engine') && keepsJobs(store) && { engine, store }),
     policy: policy ?? (() => false),
   });
@@ -502,7 +501,7 @@ async function addToolboxes(
       problem: `folder is ${given}, which is no folder`,
       fix: 'folder: process.cwd(), or the path of another folder that is there',
     });
-  // All other mistakes in toolboxes are reported, too; nothing runs.
+  // Use another folder to report all other mistakes; nothing runs.
   const folder = isThere ? given : process.cwd();
   const all: PlacedToolbox[] = [{ at: 'toolboxes', toolbox: toolboxes }];
   if (skills !== undefined) all.push({ at: 'skills', toolbox: { skills: { folder: skills } } });
@@ -549,7 +548,7 @@ async function addStore(
   return open?.store;
 }
 
-/** Without a path no file is made; other mistakes are reported all the same. */
+/** If the path is missing, uses `:memory:` to report the other mistakes without creating a file. */
 function withPath(given: NonNullable<AgentOptions['store']>, faults: ReadOptions['faults']): typeof given {
   const isOpen = faults.has('store.sqlite.path') && isRecord(given) && 'sqlite' in given;
   return isOpen ? { sqlite: { ...(given.sqlite as StoreSettings['sqlite']), path: ':memory:' } } : given;
@@ -568,7 +567,7 @@ function addBudgetFaults({ options, faults }: ReadOptions, store: AgentStore['st
 
 const STORE_FIX = "store: { sqlite: { path: 'agent.sqlite' } }";
 
-/** Tools of MCP servers. Whoever answers over a network is asked last: not where something else is wrong. */
+/** Connects MCP servers and adds their tools. Servers are contacted last, and only if there are no other faults. */
 async function addMcpTools(registry: ToolRegistry, read: ReadOptions, opened: Closers): Promise<void> {
   const { options, faults } = read;
   if (!isRecord(options.mcp)) return;

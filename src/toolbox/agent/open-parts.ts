@@ -8,7 +8,7 @@ import type { OptionRule } from '../../core/kernel/options.js';
 import { type ConversationsStore, keepsConversations } from '../../run/conversation/conversations-options.js';
 import { type AgentOptions, NAMES, type ProviderSettings, type StoreSettings } from './agent-options.js';
 
-/** A store, and what closes it where it was opened here. */
+/** A store, and a function that closes it if the agent opened it. */
 export interface AgentStore {
   readonly store: ConversationsStore;
   readonly close?: () => void | Promise<void>;
@@ -33,7 +33,7 @@ export async function openTelemetryOf(given: NonNullable<AgentOptions['telemetry
   return openTelemetry(named.settings);
 }
 
-/** The store that is given, or named; a path begins at `base`. */
+/** Returns the given store or opens the named one; paths start at `base`. */
 export async function openAgentStore(
   given: NonNullable<AgentOptions['store']>,
   base: string,
@@ -79,9 +79,9 @@ interface NamedPart {
 }
 
 /**
- * What a text or an object of one key names; `undefined` for what is a part itself.
+ * The part that a string or an object with one key names; `undefined` if the value is the part itself.
  *
- * @throws InvalidOptionsError (521) where nothing has that name.
+ * @throws InvalidOptionsError (521) for an unknown name.
  */
 export function readNamed(
   given: unknown,
@@ -91,7 +91,7 @@ export function readNamed(
     new InvalidOptionsError([{ where: of, option: '', problem, fix }]);
   if (typeof given !== 'string') {
     if (!isRecord(given) || !isPlainObject(given)) return undefined;
-    // What has methods is a part itself, however it was made.
+    // An object with methods is a part itself, even if it is a plain object.
     if (Object.values(given).some((value) => typeof value === 'function')) return undefined;
   }
   const [entry, second] = typeof given === 'string' ? [[given, {}] as const] : Object.entries(given);

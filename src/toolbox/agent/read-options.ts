@@ -21,21 +21,21 @@ import { AGENT_OPTIONS, type AgentOptions, type ConfiguredAgentOptions } from '.
 interface ConfigFile {
   /** Absolute. */
   readonly path: string;
-  /** Its own folder, where its paths begin. */
+  /** The file's absolute folder, at which its paths start. */
   readonly folder: string;
   readonly options: Readonly<Record<string, unknown>>;
-  /** What is wrong with it, whatever the options mean. */
+  /** Faults of the file itself, whatever its options mean. */
   readonly faults: readonly InvalidOption[];
 }
 
-/** Advice that JSON cannot follow: it is for code. */
+/** Fixes that are for code and impossible in JSON. */
 const FOR_CODE =
   /\bnew [A-Z]|\w\(|@\w|=>|\bof your own$|^(another )?Infinity\b|^((.+: )?an? (function|store|AbortSignal|object with)\b)/;
 const JSON_BEGINS = /^(['"{[\d…]|(true|false|one|an?|the|any|in|another)\b)/;
 
 /**
- * A fault of an option that stands in a file, with advice for JSON in the place of that for code: names and texts in
- * double quotes, and nothing that only code can say.
+ * A fault of an option in a file, with its fix rewritten for JSON: names and strings in double quotes, and without what
+ * only code can contain.
  */
 export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault {
   const [root = ''] = fault.option.split(/[.[]/, 1);
@@ -44,7 +44,7 @@ export function adviseForFile<Fault extends InvalidOption>(fault: Fault): Fault 
       .replace(/(\[\d+\])+$/, '')
       .split('.')
       .at(-1) ?? root;
-  // Its fix already names files.
+  // Its fix is about files already.
   if (ABOUT_FILES.includes(fault.option)) return fault;
   const isOption = AGENT_OPTIONS.rules.has(root) && !ABOUT_FILES.includes(root);
   if (isOption && !isForFiles(root)) return { ...fault, fix: `no ${root}: ${ONLY_CODE}` };
@@ -57,23 +57,23 @@ const ONLY_CODE = 'it is for code, and a file cannot say it';
 
 function isForFiles(option: string): boolean {
   const schema = AGENT_OPTIONS.rules.get(option)?.schema;
-  // A list in which nothing may be is one of what only code has.
+  // A schema that allows no entries belongs to a list that only code can fill.
   return !ABOUT_FILES.includes(option) && schema !== undefined && schema.maxItems !== 0;
 }
 
-/** Of all options of an agent, those that a file may have. */
+/** Removes the options that files cannot have from a list of all options. */
 function namesForFile(fix: string): string {
   if (!fix.startsWith('one of model,')) return fix;
   return `one of ${fix.slice('one of '.length).split(', ').filter(isForFiles).join(', ')}`;
 }
 
-/** Alternatives stand at even places, and between them what joins them. */
+/** Alternatives are at even indexes; the odd ones contain the separators. */
 function withoutCode(parts: readonly string[]): string {
   let kept = '';
   for (let at = 0; at < parts.length; at += 2) {
     const part = parts[at] ?? '';
     if (!FOR_CODE.test(part)) kept += (kept === '' || kept.endsWith(': ') ? '' : parts[at - 1]) + part;
-    // What it is about stays: `root: the absolute path of a folder: process.cwd()`.
+    // Keeps the prefix, as in `root: the absolute path of a folder: process.cwd()`.
     else if (at === 0 && parts.length > 1) kept = /^.*: /.exec(part)?.[0] ?? '';
   }
   return kept.endsWith(': ') ? '' : kept;
@@ -88,24 +88,24 @@ function asJson(fix: string, name: string): string {
     .replace(/(?<=^|; or )([\w.[\]]+): (.+)/, (whole, path: string, value: string) => {
       const last = path.split('.').at(-1);
       if (last !== name && !JSON_BEGINS.test(value)) return whole;
-      // An entry of a list has no name.
+      // List entries have no name.
       return path.endsWith(']') ? value : `"${last}": ${value}`;
     });
 }
 
-/** What a file says of itself and is no option: the schema that editors go by. */
+/** The key for the JSON schema that editors use; it is not an option. */
 const NO_OPTION = '$schema';
 
-/** Options that are about files themselves: one file does not lead to another. */
+/** Options that name files: one file cannot name another. */
 const ABOUT_FILES = ['configFile', 'folderConfigFile'];
 
-/** Texts for models, and patterns of arguments: nothing in them is a secret by its name. */
+/** Texts for models and patterns of arguments are not secrets, whatever their names are. */
 const NO_SECRETS = ['systemPrompt', 'permissions'];
 
 /**
- * Reads a file. `{ "env": "NAME" }` stands for the text of a variable; secrets stand nowhere else.
+ * Reads a configuration file. `{ "env": "NAME" }` is replaced with an environment variable; secrets must be given so.
  *
- * @throws InvalidOptionsError (521) where it cannot be read or is no JSON object.
+ * @throws InvalidOptionsError (521) if it cannot be read or is not a JSON object.
  */
 export function readConfigFile(name: string): ConfigFile {
   const { path, folder, options } = readJsonFile(name, OF_AGENT);
@@ -129,7 +129,7 @@ interface FileExample {
 const OF_AGENT = { option: 'configFile', content: '{ "provider": "openai", "model": "gpt-5", … }' };
 const OF_FOLDER = { option: 'folderConfigFile', content: '{ "permissions": { "mode": "ask" } }' };
 
-/** Reads a file as it stands: of the environment it is given nothing. */
+/** Reads a file without replacing environment variables. */
 function readJsonFile(
   name: string,
   example: FileExample,
@@ -140,14 +140,14 @@ function readJsonFile(
   return { path, folder: dirname(path), options, faults: [] };
 }
 
-/** Also a pipe, which a shell makes for what a program writes. */
+/** Accepts pipes, too, such as those of process substitution in a shell. */
 function readTrusted(path: string): BroughtText {
   return { ok: true, text: readFileSync(path, 'utf8').replace(/^\uFEFF/, '') };
 }
 
 /**
- * The same, `undefined` where there is no such file. A stranger may have made it: it is to be a regular file, without
- * links out of the folder that brings it.
+ * Reads an untrusted file; `undefined` if it does not exist. It must be a regular file, without links out of its
+ * folder.
  */
 function readUntrustedFileIfThere(name: string, folder: string): ConfigFile | undefined {
   const read = (path: string): BroughtText =>
@@ -183,7 +183,7 @@ function parse(
   return value;
 }
 
-/** The line at which it stops to be the beginning of some JSON. The parser’s own message would show what is in it. */
+/** The line where the text stops being valid JSON. The parser's own message would show the file's content. */
 function lineOfFault(text: string): number {
   const lines = text.split('\n');
   const wrong = lines.findIndex((_, index) => !mayGoOn(`${lines.slice(0, index + 1).join('\n')}\n`));
@@ -205,7 +205,7 @@ function isMissing(error: unknown): boolean {
   return isRecord(error) && error.code === 'ENOENT';
 }
 
-/** `text`: any; `plain`: none that is a secret; `secret`: none at all. */
+/** `text`: any string; `plain`: no secrets; `secret`: no strings at all. */
 type Texts = 'text' | 'plain' | 'secret';
 
 class FileValues {
@@ -251,19 +251,19 @@ class FileValues {
   }
 }
 
-/** The options of an agent, of code and files together. */
+/** The options of an agent, merged from code and files. */
 export interface ReadOptions {
   readonly options: AgentOptions;
   readonly faults: AgentFaults;
-  /** The folder where the paths of an option begin: that of its file, or of the process. */
+  /** The folder at which paths of an option start: that of its file, or the working directory. */
   baseOf(option: string): string;
   readonly folderPermissions: Pick<PermissionsOptions, 'mode' | 'rules'> | undefined;
 }
 
 /**
- * Reads the options of code, and those of the files that they name.
+ * Reads the options from code and from the files that they name.
  *
- * @throws InvalidOptionsError (521) where a file cannot be read, or code gives no options.
+ * @throws InvalidOptionsError (521) if a file cannot be read, or code passes no options.
  */
 export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): ReadOptions {
   if (!RECORD.accepts(given)) refuseOptions(invalidOptions(given, AGENT_OPTIONS));
@@ -288,7 +288,7 @@ export function readAgentOptions(given: AgentOptions | ConfiguredAgentOptions): 
     [file, ofFolder].flatMap((one) => one?.path ?? []),
   );
   for (const fault of [...fileFaults, ...(file?.faults ?? [])]) faults.tell(fault);
-  // What is there, but undefined, is the file's to say; where that is silent, a rule may not want it.
+  // An option that is undefined in code is taken from the file; if the file lacks it, undefined may break its rule.
   const options = { ...given, ...file?.options, ...own } as unknown as AgentOptions;
   for (const { option, ...fault } of invalidOptions(withoutMissing(options, fileFaults), AGENT_OPTIONS))
     if (!faults.has(option)) faults.add(option, fault);
@@ -304,7 +304,7 @@ function folderOf(given: unknown, base = '.'): string | undefined {
   return typeof given === 'string' ? resolve(base, given) : undefined;
 }
 
-/** If a file cannot be read, it is not known what else is missing. */
+/** If a file cannot be read, nothing else is reported as missing. */
 function withoutMissing(options: AgentOptions, fileFaults: readonly InvalidOption[]): AgentOptions {
   if (fileFaults.length === 0) return options;
   return { ...options, provider: options.provider ?? 'offline', model: options.model ?? 'unknown' };
@@ -325,7 +325,7 @@ function readFile<File>(
   }
 }
 
-/** Only what makes things stricter is heard of a file that a stranger may have written. */
+/** Takes only restrictions from a file that is not trusted. */
 function readFolderPermissions(
   file: ConfigFile | undefined,
   { faults, options }: { readonly faults: AgentFaults; readonly options: AgentOptions },
@@ -362,14 +362,14 @@ function unheard(name: string, { path }: ConfigFile): { where: string; problem: 
   };
 }
 
-/** Every fault in the options of an agent, reported all at once. */
+/** Collects all faults in the options of an agent, to report them together. */
 export class AgentFaults {
   readonly #options: InvalidOption[] = [];
   readonly #declarations: AuthorFault[] = [];
   readonly #whereOf: (option: string) => string;
   readonly #files: readonly string[];
 
-  /** `whereOf` returns where an option stands: in code, or in one of the files. */
+  /** `whereOf` returns the place of an option: code, or one of the files. */
   constructor(whereOf: (option: string) => string, files: readonly string[] = []) {
     this.#whereOf = whereOf;
     this.#files = files;
@@ -387,7 +387,7 @@ export class AgentFaults {
     this.#options.push(fault);
   }
 
-  /** Whether a mistake was reported for an option, or within it. */
+  /** Whether a fault was reported for an option, or within it. */
   has(option: string): boolean {
     return this.#options.some(
       (fault) =>
@@ -402,8 +402,8 @@ export class AgentFaults {
   }
 
   /**
-   * Makes a part of the agent; what is wrong with its settings is kept, and told with the rest. What is known to be
-   * none is not made. `given` is what the option was given: where that names a part, its settings stand under the name.
+   * Creates a part of the agent and collects its faults. Skipped if the option already has a fault. `given` is the
+   * value of the option: if it names a part, faults of its settings get that name as a prefix.
    */
   async of<Part>(
     option: string,
@@ -442,7 +442,7 @@ export class AgentFaults {
     const where = this.#whereOf(option);
     if (error instanceof InvalidOptionsError) {
       const settings = [option, nameIn(given)].filter(Boolean).join('.');
-      // What a file has for an option may be known to be no value, whatever else it would be.
+      // Report one fault per option: a value from a file may have one already.
       const told = new Set(this.#options.map((fault) => fault.option));
       for (const fault of error.faults) {
         const place = fault.option === '' ? option : [settings, fault.option].filter(Boolean).join('.');
@@ -455,21 +455,21 @@ export class AgentFaults {
         this.#declarations.push(
           option === '' ? fault : { ...fault, where: `${where}, ${option}, ${fault.where}` },
         );
-    // It says in one line what to do, whatever else is wrong.
+    // Not collected: this error explains in one line what to do.
     else if (option === '' || (error instanceof ToolwrightError && error.name === 'SandboxUnavailable'))
       throw error;
     else this.#options.push({ where, option, ...describeFailure(option, error) });
   }
 }
 
-/** The name of a part that stands before its settings: `{ sqlite: { … } }`. */
+/** The name of a part that comes before its settings: `{ sqlite: { … } }`. */
 function nameIn(given: unknown): string | undefined {
   if (!isRecord(given) || !isPlainObject(given)) return undefined;
   const [entry, second] = Object.entries(given);
   return entry !== undefined && second === undefined && isRecord(entry[1]) ? entry[0] : undefined;
 }
 
-/** What the system said, or a package that is not there. */
+/** A system error, or a missing package. */
 function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'problem' | 'fix'> {
   const message = errorMessage(error);
   const [, missing] = /Cannot find package '((?:@[^/']+\/)?[^/']+)/.exec(message) ?? [];
@@ -484,14 +484,14 @@ function describeFailure(option: string, error: unknown): Pick<InvalidOption, 'p
   return { problem: `${option} could not be made: ${message.replace(/\.$/, '')}`, fix: fixOf(option) };
 }
 
-/** What to do about a part that its settings alone do not explain. */
+/** The fix for a part whose creation failed. */
 function fixOf(option: string): string {
   if (option === 'store') return 'store: one that this process can open, in a folder that is there';
   if (option.startsWith('mcp.')) return `${option}: a program that starts, or an address that answers`;
   return `another ${option}`;
 }
 
-/** What the system calls a failure: `ENOENT`. */
+/** The system's error code: `ENOENT`. */
 export function codeOf(error: unknown): string | undefined {
   return isRecord(error) && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -28,15 +28,15 @@ import { freezeTool } from '../../tools/discovery/define-tool.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 import { Agents, type NamedAgent } from './agents.js';
 
-/** The description of the parameter that names an agent. */
+/** Description of the parameter that names an agent. */
 const AGENT_NAME = 'Name of the agent';
 
 const TASK = 'What it is to do, with all that it needs to know: it sees nothing of this conversation';
 const ID = 'Id of the agent that was started, e.g. agent_1';
 
 /**
- * Tools that ask other agents: one waits for the answer, one starts an agent and goes on. Which agents there are says
- * the {@link Agents} that is injected.
+ * Tools that ask other agents: `delegate` waits for the answer, `spawn_agent` continues without it. The injected
+ * {@link Agents} contain the agents.
  *
  * @example
  * ```ts
@@ -103,15 +103,15 @@ export class AgentTools {
 
 const AGENTS = required(instanceOf(Agents, 'new Agents({ agents: { … } })'));
 
-/** Tools that ask an agent which the call names. */
+/** Tools whose argument names an agent. */
 const ASKING = ['delegate', 'spawn_agent'];
 
 /**
- * `delegate`, `spawn_agent`, `list_agents`, `agent_status` and `cancel_agent` without a container. The first two name
- * the agents that there are in their descriptions and take no other name; answers to what an agent waits for may
- * change arguments or stand for later calls, which needs the tools of that agent.
+ * Creates `delegate`, `spawn_agent`, `list_agents`, `agent_status` and `cancel_agent` without a container. The
+ * descriptions of the first two list the agents, and they accept no other names. Unlike with the toolset, approvals of
+ * an agent's calls may change arguments or stand for later calls, because the agent's tools are known.
  *
- * @throws InvalidOptionsError (521) for what is no `Agents`, and names that are not in the table.
+ * @throws InvalidOptionsError (521) if `agents` is not an `Agents`, and for names that are not in the table.
  *
  * @example
  * ```ts
@@ -131,17 +131,17 @@ export function agentTools(agents: Agents, options: OfferOptions = {}): ToolDefi
   return offered.some(({ name }) => ASKING.includes(name)) ? offered : [];
 }
 
-/** What forbids calls before they are made, such as `Permissions`. */
+/** Denies calls before they are made, as `Permissions` do. */
 export interface Forbids {
-  /** Whether a call is denied, whoever makes it and when. */
+  /** Whether a call is denied for every caller at every time. */
   denies(call: { readonly tool: ToolDefinition; readonly arguments: JsonObject }): boolean;
 }
 
-/** Which agents a model is offered. */
+/** Which agents are offered to a model. */
 export interface OfferOptions {
-  /** Names; default: all of the table. */
+  /** Names; default: all agents of the table. */
   readonly names?: readonly string[];
-  /** What it denies is not offered. It is to be the policy of the run as well. */
+  /** Agents that it denies are not offered. Use it as the policy of the run, too. */
   readonly permissions?: Forbids;
 }
 
@@ -150,7 +150,7 @@ const OPTIONS = optionTable<OfferOptions>('agentTools', {
   permissions: protecting(withMethods(['denies'], 'new Permissions({ … })')),
 });
 
-/** The agents that a tool may be called for. */
+/** The agents that a tool may name. */
 function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOptions): readonly string[] {
   checkOptions(options, OPTIONS);
   const { names = agents.names, permissions } = options;
@@ -167,7 +167,7 @@ function offeredNames(agents: Agents, tool: ToolDefinition, options: OfferOption
   return names.filter((agent) => permissions?.denies({ tool, arguments: { agent } }) !== true);
 }
 
-/** A tool with the list of agents that it can be called for; it refuses others. */
+/** A copy of a tool that lists the allowed agents and refuses others. */
 function withNames(tool: ToolDefinition, names: readonly string[], agents: Agents): ToolDefinition {
   const told = names.map((name) => `- ${name}: ${agents.find(name)?.description}`);
   const { properties } = tool.parameters as { readonly properties: Readonly<Record<string, JsonObject>> };
@@ -182,12 +182,12 @@ function withNames(tool: ToolDefinition, names: readonly string[], agents: Agent
   return freezeTool(named, named);
 }
 
-/** What {@link HandOffs} are made from. */
+/** Options of {@link HandOffs}. */
 export interface HandOffsOptions {
   readonly agents: Agents;
-  /** The agent that has a conversation until it hands it off. */
+  /** The agent that has a conversation before the first hand-off. */
   readonly first: string;
-  /** What it denies is not offered. It is to be the policy of the runs as well. */
+  /** Agents that it denies are not offered. Use it as the policy of the runs, too. */
   readonly permissions?: Forbids;
 }
 
@@ -199,17 +199,17 @@ const HAND_OFF_OPTIONS = optionTable<HandOffsOptions>('HandOffs', {
 
 const HAND_OFF = 'hand_off';
 
-/** What of an agent the runs of a conversation are made with. */
+/** The options of an agent that apply to a turn of a conversation. */
 type AgentTurnConfig = Pick<
   ConversationsConfig,
   'provider' | 'model' | 'systemPrompt' | 'llmOptions' | 'maxIterations'
 > & { readonly tools: ToolRegistry };
 
 /**
- * Conversations that agents hand to each other. Who has one says its history: the agent of the last `hand_off` that
- * succeeded. So it is kept where the history is kept, and there is nothing else to keep.
+ * Conversations that agents hand over to each other. The history determines the current agent: that of the last
+ * successful `hand_off`. So no other state needs to be stored.
  *
- * @throws InvalidOptionsError (521), also where `first` is not in the table.
+ * @throws InvalidOptionsError (521), also if `first` is not in the table.
  *
  * @example
  * ```ts
@@ -222,7 +222,7 @@ type AgentTurnConfig = Pick<
  */
 export class HandOffs {
   readonly #options: HandOffsOptions;
-  /** By the agent that has them. */
+  /** Registries by agent. */
   readonly #tools = new Map<string, ToolRegistry>();
   readonly #takers: ReadonlyMap<string, ToolDefinition>;
 
@@ -244,7 +244,7 @@ export class HandOffs {
     );
   }
 
-  /** The agent that has a conversation with this history. */
+  /** The current agent of a conversation with this history. */
   agentOf(messages: readonly Message[]): string {
     const { agents, first } = this.#options;
     for (let index = messages.length - 1; index >= 0; index -= 1) {
@@ -257,8 +257,8 @@ export class HandOffs {
   }
 
   /**
-   * What the next turn of a conversation with this history is run with: the provider, model, prompt and tools of the
-   * agent that has it, and `hand_off` to the others.
+   * The configuration of the next turn: the provider, model, prompt and tools of the current agent, and `hand_off` to
+   * the other agents.
    */
   configOf(messages: readonly Message[]): AgentTurnConfig {
     const name = this.agentOf(messages);
@@ -274,7 +274,7 @@ export class HandOffs {
     };
   }
 
-  /** Gives a `Conversation` to the agent that has it, now and after each of its turns; what it returns ends that. */
+  /** Configures a `Conversation` for its current agent, now and after each turn; returns a function that stops this. */
   follow(conversation: Conversation): () => void {
     const give = (): void => {
       const { provider, model, tools, systemPrompt = '' } = this.configOf(conversation.messages);
@@ -286,7 +286,7 @@ export class HandOffs {
     });
   }
 
-  /** Runs an agent over what was said in the conversation, as the last thing that the run does. */
+  /** Runs an agent on the conversation so far; its answer ends the run. */
   async take(agent: string, note: string, context: ToolContext): Promise<ToolResult> {
     const taker = this.#takers.get(agent);
     return taker === undefined
@@ -318,14 +318,14 @@ export class HandOffs {
   }
 }
 
-/** A registry has options of its own, such as hooks, which a copy with one tool more would not have. */
+/** A registry may have options such as hooks, which a copy with an additional tool would lose. */
 function registryFaults(agents: Agents, name: string): readonly InvalidOption[] {
   if (!(agents.find(name)?.tools instanceof ToolRegistry)) return [];
   const problem = 'it hands conversations off, and its tools are a registry';
   return [{ where: `the agent '${name}'`, option: 'tools', problem, fix: 'tools: [tool, …]' }];
 }
 
-/** By which an agent gives the conversation that it has to another one. */
+/** The tool with which an agent hands its conversation over to another agent. */
 @Toolset({ name: 'Hand-offs' })
 export class HandOffTools {
   constructor(protected readonly handOffs: HandOffs) {}
@@ -348,13 +348,13 @@ export class HandOffTools {
   }
 }
 
-/** The conversation without the instructions of its agent, and without the message that hands it off. */
+/** The conversation without the current agent's instructions and without the message that hands it over. */
 function saidBefore({ messages }: AgentContext): readonly Message[] {
   const open = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
   return open.filter(({ role }) => role !== 'system' && role !== 'developer');
 }
 
-/** Whom a message handed the conversation to; calls that failed or were refused did not. */
+/** The agent that a message handed the conversation over to; failed and refused calls do not count. */
 function takerIn(message: AssistantMessage, after: readonly Message[]): string | undefined {
   const { tool_calls: calls = [] } = message;
   for (const call of calls.toReversed()) {

@@ -26,7 +26,7 @@ import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
 import { PRICES, priceOf } from '../../run/loop/prices.js';
 import { TOOL_NAME } from '../../tools/discovery/define-tool.js';
 
-/** One agent of a table: what it is asked with, and what it may do. */
+/** An agent of a table: its model and prompt, and what it may do. */
 export interface NamedAgent
   extends Pick<
     ToolLoopConfig,
@@ -35,31 +35,31 @@ export interface NamedAgent
   /** What it does, and when to ask it. */
   readonly description: string;
   readonly systemPrompt?: string;
-  /** Of an object: it answers with such data. */
+  /** Schema of an object: the agent answers with such data. */
   readonly output?: SchemaSource;
-  /** What each of its runs may spend; it counts for the run that asked it, too. */
+  /** What each of its runs may spend; this also counts for the run that asked it. */
   readonly budget?: Budget;
-  /** Milliseconds for a whole run of it; default: no limit but those of its requests and calls. */
+  /** Milliseconds for a whole run; default: only its requests and calls have limits. */
   readonly timeoutMs?: number;
-  /** Names of other agents of the table that it may ask: each is a tool of that name. Default: none. */
+  /** Names of other agents in the table that it may ask; each is a tool of that name. Default: none. */
   readonly agents?: readonly string[];
 }
 
-/** What `Agents` are made from. */
+/** Options of {@link Agents}. */
 export interface AgentsOptions {
-  /** By name: letters, digits, `_` and `-`. */
+  /** Agents by name; names contain letters, digits, `_` and `-`. */
   readonly agents: Readonly<Record<string, NamedAgent>>;
-  /** So many agents may be in each other; default 4. */
+  /** How deeply agents may be nested; default 4. */
   readonly maxDepth?: number;
-  /** So many may be under way in one conversation at a time, in this process; default 8. */
+  /** How many agents of one conversation may run at the same time in this process; default 8. */
   readonly maxUnderWay?: number;
-  /** What all agents of one conversation may spend together, through all of its runs; needs `store`. */
+  /** What all agents of one conversation may spend together, in all of its runs; needs `store`. */
   readonly total?: BudgetLimits;
-  /** Keeps what was spent of `total`: the store of the runs that ask the agents. */
+  /** Records what was spent of `total`: the store of the runs that ask the agents. */
   readonly store?: StoreWithBudgets;
 }
 
-/** Who is asked, and for what. */
+/** An agent, and what it is to do. */
 export interface AgentTask {
   readonly agent: string;
   /** The prompt of the agent. */
@@ -69,11 +69,11 @@ export interface AgentTask {
 const DEFAULT_UNDER_WAY = 8;
 
 /**
- * Agents by name, which tools ask: `AgentTools`, `HandOffs`, or one of your own. Each run of an agent is one of
- * `agentAsTool`: inside the call that asks it, on behalf of the same owner, under the same policy.
+ * A table of agents for tools that ask them: `AgentTools`, `HandOffs`, or your own. Each run of an agent works as with
+ * `agentAsTool`: inside the call that asks it, for the same owner, under the same policy.
  *
- * @throws InvalidOptionsError (521) naming everything that is wrong with any of them, a model without a price
- *   included; ToolDeclarationError (502) for tools that are none.
+ * @throws InvalidOptionsError (521) with all faults of all agents, including models without a price;
+ * ToolDeclarationError (502) for invalid tools.
  *
  * @example
  * ```ts
@@ -89,10 +89,10 @@ export class Agents {
   readonly #options: AgentsOptions;
   readonly #registries: ReadonlyMap<string, ToolRegistry>;
   readonly #tools: ReadonlyMap<string, ToolDefinition>;
-  /** The agents that were started and not waited for, by id. */
+  /** Spawned agents by id. */
   readonly #spawned = new Map<string, SpawnedAgent>();
   #spawnedCount = 0;
-  /** How many calls wait for their agents, by conversation. */
+  /** The number of delegating calls, by conversation. */
   readonly #waitedFor = new Map<string, number>();
 
   constructor(options: AgentsOptions) {
@@ -105,37 +105,37 @@ export class Agents {
       this.toolsOf(name).register(...agents.flatMap((other) => this.toolOf(other) ?? []));
   }
 
-  /** Their names, in the order of the table. */
+  /** Names in the order of the table. */
   get names(): readonly string[] {
     return Object.keys(this.#options.agents);
   }
 
-  /** An agent of the table; `undefined` for any other name. */
+  /** An agent of the table; `undefined` for other names. */
   find(name: string): NamedAgent | undefined {
     const { agents } = this.#options;
     return Object.hasOwn(agents, name) ? agents[name] : undefined;
   }
 
-  /** The tool that an agent is; for what it waits for, and where one tool stands for several agents. */
+  /** The tool of an agent: for its pending approvals, and for tools that stand for several agents. */
   toolOf(name: string): ToolDefinition | undefined {
     return this.#tools.get(name);
   }
 
-  /** The tools that an agent has, the agents that it may ask included. */
+  /** The tools of an agent, including the agents that it may ask. */
   toolsOf(name: string): ToolRegistry {
     return this.#registries.get(name) ?? new ToolRegistry();
   }
 
   /**
-   * Has an agent do something, and gives what it answers: the call waits for what the agent waits for. A name that is
-   * not in the table, and one agent too many, are errors for the model.
+   * Runs an agent and returns its answer. If the agent waits for something, the call waits, too. An unknown name and
+   * too many agents are errors for the model.
    */
   async delegate({ agent, task }: AgentTask, context: ToolContext): Promise<ToolResult> {
     const tool = this.toolOf(agent);
     if (tool === undefined) return this.unknown(agent);
     let hasPlace = false;
     try {
-      // A call that is made again after it waited has its place, however many there are by then.
+      // A call that is repeated after waiting counts already, whatever the limit is.
       const refused = await context.once('under way', () => {
         const refusal = this.#refusal(context);
         hasPlace = refusal === undefined && this.#count(context, 1);
@@ -150,8 +150,9 @@ export class Agents {
   }
 
   /**
-   * Starts an agent: its answer is the completion of the call. Where nobody hears of completions, it is awaited, as all
-   * started work is. What it waits for, nobody can answer: it ends with an error then.
+   * Starts an agent in the background; its answer is the completion of the call. If the caller does not receive
+   * completions, the call waits for it, as for all background work. Nobody can approve calls of the agent: it fails
+   * then.
    */
   async spawn({ agent, task }: AgentTask, context: ToolContext): Promise<ToolResult> {
     const tool = this.toolOf(agent);
@@ -173,19 +174,19 @@ export class Agents {
     );
   }
 
-  /** The agents that a conversation has spawned, as text. */
+  /** The spawned agents of a conversation, as text. */
   describeSpawned(context: ToolContext | undefined): string {
     const all = this.#spawnedBy(context);
     return all.length === 0 ? 'No agent was started.' : all.map((agent) => agent.describe()).join('\n');
   }
 
-  /** The state of a spawned agent; with its answer, once there is one. */
+  /** The state of a spawned agent, with its answer if it has ended. */
   statusOf(id: string, context: ToolContext | undefined): ToolResult {
     const found = this.#spawnedBy(context).find((agent) => agent.id === id);
     return found?.status() ?? this.#unknownSpawned(id, context);
   }
 
-  /** Ends a spawned agent. */
+  /** Cancels a spawned agent. */
   cancel(id: string, context: ToolContext | undefined): ToolResult {
     const found = this.#spawnedBy(context).find((agent) => agent.id === id);
     if (found === undefined) return this.#unknownSpawned(id, context);
@@ -194,7 +195,7 @@ export class Agents {
     return toolResult(`${id} is ended.`);
   }
 
-  /** Ends all that were spawned, when the application ends. */
+  /** Cancels all spawned agents, when the application ends. */
   dispose(): void {
     for (const agent of this.#spawned.values()) if (!agent.hasEnded) agent.cancel();
   }
@@ -208,12 +209,12 @@ export class Agents {
     return errorResult(`There is no '${id}'. ${this.describeSpawned(context)}`);
   }
 
-  /** The error of a name that is not in the table. */
+  /** The error for an unknown name. */
   unknown(name: string): ToolResult {
     return errorResult(`There is no agent '${name}'. There are: ${this.names.join(', ')}.`);
   }
 
-  /** An agent as a tool of its own; `more` is what another use of it needs. */
+  /** An agent as a tool; `more` contains options for other uses. */
   agentTool(
     name: string,
     more: Partial<Pick<Parameters<typeof agentAsTool>[0], 'earlier' | 'prompt'>> = {},
@@ -231,7 +232,7 @@ export class Agents {
     });
   }
 
-  /** What a run of an agent may spend, and all of them together. */
+  /** The budget of an agent's run, with the total of all agents. */
   #budgetOf(own: Budget | undefined): Budget | undefined {
     const { total, store } = this.#options;
     if (total === undefined || store === undefined) return own;
@@ -257,7 +258,7 @@ export class Agents {
   }
 }
 
-/** Each owner has a conversation alone; the calls of one outside of any are together. */
+/** A key per owner and conversation. Calls of an owner outside of conversations share a key. */
 function conversationOf(
   place: Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> | undefined,
 ): string {
@@ -265,21 +266,20 @@ function conversationOf(
   return JSON.stringify([ownerText(owner), channel, chatId, conversationId]);
 }
 
-/** An agent that is to go on behind the call that starts it. */
 interface SpawnStart {
-  /** Whose it is: that of other conversations can neither be seen nor ended. */
+  /** The key of its conversation: other conversations can neither see nor cancel it. */
   readonly owner: string;
   readonly agent: string;
   readonly task: string;
-  /** Ends it, also before it has begun. */
+  /** Cancels it, even before it has started. */
   readonly signal: AbortSignal;
 }
 
-/** How many that have ended are remembered, of all conversations. */
+/** How many ended agents are remembered, in all conversations together. */
 const MOST_ENDED = 200;
 const MOST_SHOWN = 200;
 
-/** An agent that was started and not waited for. */
+/** An agent that runs in the background. */
 class SpawnedAgent {
   readonly id: string;
   readonly owner: string;
@@ -300,7 +300,7 @@ class SpawnedAgent {
     this.#unfollow = onAbort(signal, () => this.#end('ended early'));
   }
 
-  /** Aborted when it is to end. */
+  /** Aborted when the agent is cancelled. */
   get stopped(): AbortSignal {
     return this.#stop.signal;
   }
@@ -343,7 +343,7 @@ class SpawnedAgent {
     return `${this.#status}, ${(ms / 1_000).toFixed(1)} s`;
   }
 
-  /** Whichever end comes first. */
+  /** The first outcome counts. */
   #end(status: 'done' | 'failed' | 'ended early'): void {
     if (this.hasEnded) return;
     this.#status = status;
@@ -453,7 +453,7 @@ function agentFaults(
   ];
 }
 
-/** The names that an agent may ask and that no other agent of the table has, and what to write. */
+/** Faults for names that an agent may ask but that are not other agents of the table. */
 function strangersOf(
   name: string,
   asked: readonly string[],

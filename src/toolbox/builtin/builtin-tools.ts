@@ -6,38 +6,38 @@ import { checkOptions } from '../../core/errors/author-fault.js';
 import { FUNCTION, optionTable } from '../../core/kernel/options.js';
 import { defineTool } from '../../tools/discovery/define-tool.js';
 
-/** Said to the model of `calculate`, in both of its forms. */
+/** Description for the model, for both forms of `calculate`. */
 const CALCULATE_DESCRIPTION =
   'Calculate an arithmetic expression. Knows + - * / % ^, parentheses, pi, e and functions such as sqrt, round, min, max, sin, log (natural) and log10.';
 
 const EXPRESSION_DESCRIPTION = 'Arithmetic expression, e.g. 2 + 2 * 3 or round(sqrt(2), 3)';
 
-/** Said to the model of `get_current_time`, in both of its forms. */
+/** Description for the model, for both forms of `get_current_time`. */
 const TIME_DESCRIPTION =
   'Get the current date and time. The answer is ISO 8601 with the offset from UTC of the time zone.';
 
 const TIMEZONE_DESCRIPTION = 'IANA time zone, e.g. America/New_York or UTC; default: the zone of the machine';
 
-// The door of the decorators loads `reflect-metadata`, without which this class would have no types.
+// The entry point of the decorators loads `reflect-metadata`, without which this class has no parameter types.
 
 /**
- * The built-in tools as a toolset: `calculate` and `get_current_time`. A subclass that overrides `now` has
- * a clock of its own.
+ * The built-in tools as a toolset: `calculate` and `get_current_time`. To use another clock, override `now` in a
+ * subclass.
  *
  * @example
  * ```ts
  * tools.register(...discoverTools({ toolsets: [BuiltinTools, ShopTools] }));
  * ```
  */
-// No @Toolset: a bare `discoverTools()` must not offer what was only imported.
+// No @Toolset: a bare `discoverTools()` must not offer a class just because it was imported.
 export class BuiltinTools {
-  /** The value of an arithmetic expression as text; throws an Error that says why there is none. */
+  /** The value of an arithmetic expression as text; throws an Error with the reason if there is no value. */
   @Tool({ description: CALCULATE_DESCRIPTION, annotations: { title: 'Calculate', readOnly: true } })
   calculate(@Param({ description: EXPRESSION_DESCRIPTION, required: true }) expression: string): string {
     return formatNumber(evaluateExpression(expression));
   }
 
-  /** The time in a zone; throws an Error where the zone is unknown. */
+  /** The time in a zone; throws an Error if the zone is unknown. */
   @Tool({ description: TIME_DESCRIPTION, annotations: { title: 'Current time', readOnly: true } })
   getCurrentTime(
     @Param({ description: TIMEZONE_DESCRIPTION, required: false }) timezone?: string,
@@ -51,8 +51,8 @@ export class BuiltinTools {
 }
 
 /**
- * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code. Its
- * result is the number as text; what cannot be evaluated is an error result that says why.
+ * The tool `calculate`, argument `{ expression: string }`: evaluates arithmetic without running code. The result is the
+ * number as text; an error result states why an expression cannot be evaluated.
  *
  * @example
  * ```ts
@@ -72,7 +72,7 @@ export const calculateTool: ToolDefinition = defineTool({
   execute: ({ expression }) => formatNumber(evaluateExpression(String(expression))),
 });
 
-/** What {@link createCurrentTimeTool} is made from. */
+/** Options of {@link createCurrentTimeTool}. */
 export interface CurrentTimeOptions {
   /** The clock; default: the machine's. */
   readonly now?: () => Date;
@@ -81,7 +81,7 @@ export interface CurrentTimeOptions {
 const OPTIONS = optionTable<CurrentTimeOptions>('createCurrentTimeTool', { now: FUNCTION });
 
 /**
- * A tool `get_current_time` with a clock of your own, for tests and simulations.
+ * Creates a tool `get_current_time` with your own clock, for tests and simulations.
  *
  * @example
  * ```ts
@@ -117,13 +117,13 @@ export function createCurrentTimeTool(options: CurrentTimeOptions = {}): ToolDef
 export const getCurrentTimeTool: ToolDefinition = createCurrentTimeTool();
 
 /**
- * What `get_current_time` answers: the local time in the zone for the model, and milliseconds since 1970 as
+ * The result of `get_current_time`: the local time in the zone for the model, and milliseconds since 1970 as
  * `details.utcTimestamp` for the application.
  *
- * @throws Error `Invalid timezone: X. Current UTC time: <ISO>` where the zone is unknown.
+ * @throws Error `Invalid timezone: X. Current UTC time: <ISO>` if the zone is unknown.
  */
 function currentTime(instant: Date, timezone?: string): ToolResult {
-  // Models send '' for an argument that they mean to leave out.
+  // Models send '' for an omitted argument.
   const zone = timezone?.trim() || undefined;
   return new ToolResult({ forLLM: timeIn(instant, zone), details: { utcTimestamp: instant.getTime() } });
 }
@@ -139,11 +139,10 @@ function timeIn(instant: Date, zone: string | undefined): string {
 }
 
 /**
- * An instant as local time in a zone, ISO 8601 with offset and without fractions of a second:
- * `2024-01-15T10:30:00-05:00`.
+ * The local time in a zone, ISO 8601 with offset and without fractions of a second: `2024-01-15T10:30:00-05:00`.
  *
  * @param timezone IANA name; default: the zone of the machine.
- * @throws RangeError where the zone is unknown.
+ * @throws RangeError if the zone is unknown.
  */
 function zonedTime(instant: Date, timezone?: string): string {
   const format = new Intl.DateTimeFormat('en-US', {
@@ -165,14 +164,14 @@ function zonedTime(instant: Date, timezone?: string): string {
   return `${date}T${part('hour')}:${part('minute')}:${part('second')}${offset}`;
 }
 
-/** An expression comes from a model: whatever it sends, the work stays small. */
+/** Expressions come from a model, so their cost is limited. */
 const MAX_LENGTH = 1_000;
 const MAX_DEPTH = 50;
 
-/** No quotes, brackets, `;`, `=`, `?`, `!`: without them the parser has neither text, lists nor statements. */
+/** No quotes, brackets, `;`, `=`, `?`, `!`: without them, the parser has no strings, lists or statements. */
 const FOREIGN = /[^\w\s.,+\-*/%^()]/u;
 
-/** A name, and not the `e5` of `1e5` nor the `xFF` of `0xFF`. */
+/** A name, but not the `e5` of `1e5` or the `xFF` of `0xFF`. */
 const NAMES = /(?<![\w.])[A-Za-z_]\w*/g;
 
 const DISABLED = Object.fromEntries(
@@ -190,11 +189,11 @@ const DISABLED = Object.fromEntries(
 );
 
 /**
- * The value of an arithmetic expression: `+ - * / % ^`, parentheses, the functions and constants of
- * {@link MATH_FUNCTIONS} and {@link MATH_CONSTANTS}. Nothing else can be reached from it.
+ * The value of an arithmetic expression: `+ - * / % ^`, parentheses, and the functions and constants of
+ * {@link MATH_FUNCTIONS} and {@link MATH_CONSTANTS}. It cannot access anything else.
  *
- * @throws Error with a message for the model where the expression is too long or too deep, cannot be read,
- *   names something unknown, divides by zero or has no finite value.
+ * @throws Error with a message for the model if the expression is too long or too deep, cannot be parsed, contains an
+ * unknown name, divides by zero, or has no finite value.
  */
 function evaluateExpression(expression: string): number {
   const text = normalize(expression);
@@ -205,7 +204,7 @@ function evaluateExpression(expression: string): number {
   return value;
 }
 
-/** What models write instead of the plain signs. */
+/** Replaces characters that models write instead of the plain operators. */
 function normalize(expression: string): string {
   return expression
     .replaceAll('**', '^')
@@ -264,7 +263,7 @@ function evaluate(text: string): unknown {
   }
 }
 
-/** A new one for each expression: the library keeps some of its state on the parser. */
+/** A new parser for each expression, because the library stores state in it. */
 function createParser(): Parser {
   const parser: Parser & { binaryOps?: Record<string, unknown> } = new Parser({
     allowMemberAccess: false,
@@ -289,15 +288,15 @@ function excerpt(text: string): string {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
-/** Without a prototype, so that `constructor` and its like are just unknown. */
+/** Without a prototype, so that names such as `constructor` are unknown. */
 function table<Value>(entries: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
   return Object.freeze(Object.assign(Object.create(null), entries));
 }
 
-/** The constants of an expression. */
+/** The constants of expressions. */
 const MATH_CONSTANTS = table({ pi: Math.PI, PI: Math.PI, e: Math.E, E: Math.E });
 
-/** The functions of an expression; `log` is the natural logarithm, as in JavaScript, C and Python. */
+/** The functions of expressions; `log` is the natural logarithm, as in JavaScript, C and Python. */
 const MATH_FUNCTIONS = table<(...values: number[]) => number>({
   sqrt: Math.sqrt,
   cbrt: Math.cbrt,
@@ -323,7 +322,7 @@ const MATH_FUNCTIONS = table<(...values: number[]) => number>({
   pow: Math.pow,
 });
 
-/** `round(2.345, 2)`. The decimal point is moved in the text, because `1.005 * 100` is 100.49999999999999. */
+/** `round(2.345, 2)`. Moves the decimal point in the text, because `1.005 * 100` is 100.49999999999999. */
 function roundTo(value: number, digits = 0): number {
   if (!Number.isInteger(digits) || Math.abs(digits) > 15)
     throw new Error('round takes a whole number of digits, at most 15');
@@ -336,15 +335,15 @@ function shift(value: number, digits: number): number {
   return Number(`${mantissa}e${Number(exponent) + digits}`);
 }
 
-/** 17 digits show how a double is stored; the 15 that every double keeps show what was meant: 0.1 + 0.2 is 0.3. */
+/** Every double preserves 15 digits. 17 digits would show its binary storage: 0.1 + 0.2 must be 0.3. */
 const SAFE_DIGITS = 15;
 
-/** Beyond it JavaScript itself goes over to `1e+21`. */
+/** From here on, JavaScript writes `1e+21`. */
 const PLAIN_BELOW = 1e21;
 
-/** A number as a person writes it: whole numbers plainly, fractions without artefacts of binary storage. */
+/** A number as a person writes it: whole numbers without an exponent, fractions without artefacts of binary storage. */
 function formatNumber(value: number): string {
-  // `String(2 ** 60)` ends in `7000`: shortest digits, not the number. `BigInt` also makes `-0` a `0`.
+  // `String(2 ** 60)` ends in `7000`: it has the shortest digits, not the exact ones. `BigInt` also writes `-0` as `0`.
   if (Number.isInteger(value) && Math.abs(value) < PLAIN_BELOW) return String(BigInt(value));
   return String(Number(value.toPrecision(SAFE_DIGITS)));
 }

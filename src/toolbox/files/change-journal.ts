@@ -16,15 +16,15 @@ import { join } from 'node:path';
 import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeCrypto } from '../../core/kernel/node-module.js';
 
-/** A file as it was: its content is kept under a digest. */
+/** A file as it was; its content is stored under its digest. */
 export interface KeptFile {
   readonly path: string;
   readonly content: string;
-  /** Of files on disk. */
+  /** For files on disk. */
   readonly mode?: number;
 }
 
-/** One thing that was done to files, and what is needed to undo it. It was noted before it was done. */
+/** One change of files with the data to undo it; it is recorded before the change is made. */
 export type ChangeStep = {
   /** Why it cannot be undone. */
   readonly lost?: string;
@@ -32,11 +32,11 @@ export type ChangeStep = {
   | {
       readonly kind: 'write';
       readonly path: string;
-      /** Nothing where the file was made. */
+      /** Absent if the file was created. */
       readonly before?: KeptFile;
       /** Digest of what was written. */
       readonly after: string;
-      /** Folders that it needed and that were not there, the outermost first. */
+      /** Folders that were created for it, the outermost first. */
       readonly made: readonly string[];
     }
   | {
@@ -49,7 +49,7 @@ export type ChangeStep = {
       readonly kind: 'move';
       readonly from: string;
       readonly to: string;
-      /** Of a file: digest of its content. */
+      /** For a file: the digest of its content. */
       readonly content?: string;
       readonly made: readonly string[];
     }
@@ -57,13 +57,13 @@ export type ChangeStep = {
 
 /** Changes that were made together and are undone together. */
 export interface JournaledChange {
-  /** From 1, in the order in which they were made. */
+  /** From 1, in the order of the changes. */
   readonly id: number;
-  /** What was done, for people: `edit src/a.ts`. */
+  /** A description for people: `edit src/a.ts`. */
   readonly about: string;
   /** ISO 8601. */
   readonly at: string;
-  /** What was written, moved or removed. */
+  /** Paths that were written, moved or removed. */
   readonly paths: readonly string[];
 }
 
@@ -71,19 +71,19 @@ interface Entry {
   readonly id: number;
   readonly about: string;
   readonly at: string;
-  /** Those that were not done are `undefined`. */
+  /** A step that failed is `undefined`. */
   readonly steps: readonly (ChangeStep | undefined)[];
 }
 
 const MOST_CHANGES = 1_000;
 
-/** What was changed, the newest last; the oldest go where there is too much of it. */
+/** A journal of changes, the newest last; the oldest are removed if there are too many. */
 export class ChangeJournal {
   readonly #storage: JournalStorage;
   readonly #mostBytes: number;
   readonly #entries = new Map<number, Entry>();
   #last = 0;
-  /** About so many bytes are kept: what nothing names any more may be among them. */
+  /** Approximate bytes of stored contents; may include contents that are no longer referenced. */
   #bytes = 0;
 
   constructor(storage: JournalStorage, mostBytes: number) {
@@ -100,36 +100,35 @@ export class ChangeJournal {
     });
   }
 
-  /** What was done in a change, in order. */
+  /** The steps of a change, in order. */
   stepsOf(id: number): readonly ChangeStep[] {
     return this.#entries.get(id)?.steps.filter((step) => step !== undefined) ?? [];
   }
 
-  /** Begins a change; it is one when something of it is noted. */
+  /** Starts a change; it exists once a step is recorded. */
   begin(): number {
     this.#last += 1;
     return this.#last;
   }
 
-  /** Notes what is about to be done; what this gives takes it back, where it was not done. */
+  /** Records a step before it is made; returns a function that marks it as failed. */
   note(id: number, about: string, step: ChangeStep): () => void {
     const { at = new Date().toISOString(), steps = [] } = this.#entries.get(id) ?? {};
     this.#write({ id, about, at, step });
     return () => this.#write({ id, failed: steps.length });
   }
 
-  /** Takes a change out. */
   remove(id: number): void {
     this.#write({ id, gone: true });
   }
 
-  /** Takes out a change that has left everything as it was, and makes room where there is too much. */
+  /** Removes a change that left everything as it was; removes the oldest changes if there are too many. */
   settle(id: number | undefined): void {
     if (id !== undefined && isNothing(this.stepsOf(id))) this.remove(id);
     if (this.#bytes > this.#mostBytes || this.#entries.size > MOST_CHANGES) this.#removeOldest();
   }
 
-  /** Keeps a content, which is to be named by a note before anything else happens. */
+  /** Stores a content; record a step with its digest next, before anything else happens. */
   keep(bytes: Uint8Array): string {
     this.#bytes += bytes.length;
     return this.#storage.keep(bytes);
@@ -145,7 +144,7 @@ export class ChangeJournal {
     this.#read(text);
   }
 
-  /** A line that cannot be read says nothing. */
+  /** Ignores lines that cannot be read. */
   #read(text: string): void {
     const line = parsedJson(text);
     if (!isRecord(line) || typeof line.id !== 'number') return;
@@ -167,14 +166,14 @@ export class ChangeJournal {
       });
   }
 
-  /** Contents that nothing names any more go, and with them the oldest changes where there is too much. */
+  /** Removes unreferenced contents, and the oldest changes if there are too many. */
   #removeOldest(): void {
     const sizes = this.#storage.sizes();
     const entries = [...this.#entries.values()].sort((one, other) => one.id - other.id);
     const named = (): Set<string> => new Set(entries.flatMap(({ steps }) => steps.flatMap(contentsOf)));
     const total = (): number => [...named()].reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0);
     const count = entries.length;
-    // Half of it, so that there is room for a while.
+    // Down to half, so that this is not necessary again soon.
     const isMuch = total() > this.#mostBytes;
     while (entries.length > MOST_CHANGES || (isMuch && entries.length > 1 && total() > this.#mostBytes / 2))
       entries.shift();
@@ -192,7 +191,7 @@ export class ChangeJournal {
   }
 }
 
-/** What was written and put back, as a patch that could not be applied is. */
+/** Whether all files are as before, as after a patch that could not be applied. */
 function isNothing(steps: readonly ChangeStep[]): boolean {
   const paths = new Map<string, { readonly before: string | undefined; after: string | undefined }>();
   for (const step of steps) {
@@ -220,12 +219,12 @@ export function contentDigest(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Stores the lines of a journal, and the contents that they name, for as long as the process lives. */
+/** Stores the lines of a journal and the contents that they reference, in memory. */
 export class JournalStorage {
   #lines: readonly string[] = [];
   readonly #contents = new Map<string, Uint8Array>();
 
-  /** All lines that were added whole. */
+  /** All complete lines. */
   lines(): readonly string[] {
     return this.#lines;
   }
@@ -235,7 +234,6 @@ export class JournalStorage {
     this.#lines = [...this.#lines, line];
   }
 
-  /** Replaces all lines. */
   replace(lines: readonly string[]): void {
     this.#lines = lines;
   }
@@ -247,12 +245,12 @@ export class JournalStorage {
     return digest;
   }
 
-  /** What was stored; `undefined` if it is gone, or is not what it was. */
+  /** A stored content; `undefined` if it is missing or damaged. */
   read(digest: string): Uint8Array | undefined {
     return this.#contents.get(digest);
   }
 
-  /** The number of bytes of each stored content. */
+  /** The size in bytes of each stored content. */
   sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#contents].map(([digest, { length }]) => [digest, length]));
   }
@@ -277,7 +275,7 @@ export class FolderJournalStorage extends JournalStorage {
   override lines(): readonly string[] {
     if (!existsSync(this.#log)) return [];
     const lines = readFileSync(this.#log, 'utf8').split('\n');
-    // What follows the last line's end was cut off before anything was changed; the next line must not follow it.
+    // An incomplete last line was cut off before its change was made: remove it, so that the next line starts anew.
     if (lines.pop() !== '') this.replace(lines);
     return lines;
   }

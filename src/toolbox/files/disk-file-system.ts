@@ -47,9 +47,9 @@ import {
   wrongKind,
 } from './file-system.js';
 
-/** What a {@link DiskFileSystem} is made from. */
+/** Options of {@link DiskFileSystem}. */
 export interface DiskFileSystemOptions {
-  /** The folder, absolute; it has to be there. Links on the way to it are followed once, now. */
+  /** The absolute path of an existing folder. Links in it are resolved once, at construction. */
   readonly root: string;
 }
 
@@ -64,7 +64,7 @@ const OPTIONS = optionTable<DiskFileSystemOptions>(
   { folder: 'root: …', path: 'root: …', cwd: 'root: …' },
 );
 
-// A pipe would wait for its other end; Windows does not have the flags that are 0 here.
+// O_NONBLOCK: opening a pipe must not wait for its other end. Windows lacks the flags that default to 0.
 const { O_CREAT, O_DIRECTORY = 0, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = constants;
 
 const writeBytes = promisify(write);
@@ -83,10 +83,10 @@ function notOpened(root: string, cause: unknown): InvalidOption {
 }
 
 /**
- * A folder on disk. On Linux every step of a path is taken from a folder that is held open, and none through a link:
- * also where another process swaps folders and links meanwhile, nothing outside is reached. Elsewhere each step is
- * looked at before it is taken ({@link DiskFileSystem.closesRaces}). Only files and folders are opened, never
- * devices, pipes or sockets.
+ * A folder on disk. On Linux, each step of a path is resolved in an open folder handle, and never through a link. Even
+ * if another process swaps folders and links meanwhile, nothing outside is reached. On other systems, each step is
+ * checked before it is taken ({@link DiskFileSystem.closesRaces}). Only files and folders are opened, never devices,
+ * pipes or sockets.
  *
  * @example
  * ```ts
@@ -97,10 +97,10 @@ function notOpened(root: string, cause: unknown): InvalidOption {
 export class DiskFileSystem extends FileSystem {
   readonly #root: string;
   readonly #access: FolderAccess;
-  /** Changes of one file wait for each other. */
+  /** Changes of the same file run one after another. */
   readonly #changes = new Map<string, Promise<unknown>>();
 
-  /** @throws InvalidOptionsError (521), also where the folder is not there or cannot be opened. */
+  /** @throws InvalidOptionsError (521), also if the folder does not exist or cannot be opened. */
   constructor(options: DiskFileSystemOptions) {
     super();
     checkOptions(options, OPTIONS);
@@ -113,12 +113,12 @@ export class DiskFileSystem extends FileSystem {
     }
   }
 
-  /** Whether nothing outside can be reached also where another process swaps folders for links at that moment. */
+  /** Whether the folder is safe even if another process replaces folders with links at the same moment. */
   get closesRaces(): boolean {
     return this.#access === 'handles';
   }
 
-  /** Whether a place on this machine, absolute, is in the folder, links followed; it need not be there yet. */
+  /** Whether an absolute path, with links resolved, is in the folder; it need not exist yet. */
   holds(place: string): boolean {
     const real = realPathOf(place);
     return real === this.#root || isWithin(real, this.#root);
@@ -264,7 +264,7 @@ export class DiskFileSystem extends FileSystem {
     }
   }
 
-  /** One after the other for one path; what fails is told to who did it. */
+  /** Runs the changes of a path one after another; an error rejects only its own change. */
   #alone<Value>(path: string, change: () => Promise<Value>): Promise<Value> {
     const before = this.#changes.get(path) ?? Promise.resolve();
     const done = before.then(change, change);
@@ -276,7 +276,7 @@ export class DiskFileSystem extends FileSystem {
     return done;
   }
 
-  /** `about`: the path that messages name; that of the folder where nothing else is meant. */
+  /** `about`: the path in error messages; default: the folder's path. */
   #inFolder<Value>(path: string, work: (folder: HeldFolder) => Value, about: string = path): Value {
     const folder = this.#open(path);
     try {
@@ -288,7 +288,7 @@ export class DiskFileSystem extends FileSystem {
     }
   }
 
-  /** Goes to a folder step by step, and makes what is missing of it where that is wanted. */
+  /** Opens a folder step by step; with `made`, creates missing folders. */
   #open(path: string, missingFolders: 'made' | 'told' = 'told'): HeldFolder {
     let folder = openFolder(this.#root, this.#access);
     let at = '.';
@@ -319,7 +319,7 @@ export class DiskFileSystem extends FileSystem {
     return kind === 'link' ? this.#linkAt(folder, path, name) : wrongKind(path, kind, 'folder');
   }
 
-  /** Says where a link leads, if that is within the folder: then its path can be used instead. */
+  /** The error for a link; states its target if that is within the folder, so that its path can be used instead. */
   #linkAt(folder: HeldFolder, path: string, name: string): FileSystemError {
     let to: string | undefined;
     try {
@@ -329,7 +329,7 @@ export class DiskFileSystem extends FileSystem {
       });
       to = read.ok ? read.path : undefined;
     } catch {
-      // It is gone again.
+      // The link no longer exists.
     }
     const way = to === undefined ? 'it leads out of the folder' : `use '${to}', to which it leads`;
     return new FileSystemError('link', `'${path}' is a link, and links are not followed: ${way}.`);
@@ -350,7 +350,7 @@ function entered(folder: HeldFolder, name: string): HeldFolder | undefined {
   try {
     return folder.enter(name);
   } catch {
-    // Gone, replaced by a link, or not for us: a walk goes on without it.
+    // Missing, replaced by a link, or not accessible: the walk skips it.
     return undefined;
   }
 }
@@ -396,7 +396,7 @@ class VisitedFolder implements WalkedFolder {
   }
 }
 
-/** Makes a folder, unless another process has just made it. */
+/** Creates a folder, unless another process has just created it. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path);
@@ -405,7 +405,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** With the links followed that are there; the rest of the path is made later. */
+/** Resolves links in the existing part of a path; the rest is created later. */
 function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);
@@ -421,20 +421,20 @@ function splitPath(path: string): { readonly folder: string; readonly name: stri
   return path === '.' ? undefined : { folder: posix.dirname(path), name: posix.basename(path) };
 }
 
-/** A name in a folder that is held, and its path for messages. */
+/** A name in an open folder, with its path for messages. */
 interface HeldPlace {
   readonly folder: HeldFolder;
   readonly name: string;
   readonly path: string;
 }
 
-/** What the system says of a name, which is told apart by the time of its last change too. */
+/** File information; its stamp includes the time of the last change of the inode. */
 interface Stats extends FileInfo {
   readonly mode: number;
   readonly owner: readonly [number, number];
 }
 
-/** What lies there; `undefined` where nothing does. */
+/** `undefined` if nothing exists at the path. */
 function statsAt(path: string): Stats | undefined {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return undefined;
@@ -449,8 +449,8 @@ function statsAt(path: string): Stats | undefined {
 }
 
 /**
- * Writes beside the place and puts it there in one step: whoever looks sees the old file or the new one, also after
- * a crash. What a killed process leaves behind is a file named `.….tmp` beside it.
+ * Writes a temporary file and renames it: other processes see the old file or the new one, even after a crash. A killed
+ * process may leave a file `.….tmp` in the folder.
  */
 async function writeToDisk(
   place: HeldPlace,
@@ -477,7 +477,7 @@ async function writeToDisk(
     await syncFile(file);
     isOpen = false;
     await closeFile(file);
-    // Writing took its time: another process may have been faster.
+    // Another process may have changed the file while this one wrote.
     refuseUnlessFits(place, statsAt(folder.at(name)), condition);
     putInPlace(draft, place, condition.replaces === 'absent' ? 'new' : 'replacing');
   } catch (error) {
@@ -505,12 +505,12 @@ function keepOwnerAndMode(file: number, { mode, owner }: Stats): void {
   try {
     fchownSync(file, ...owner);
   } catch {
-    // Only an administrator may give files away; the file is then the writer's.
+    // Only an administrator may give files away. Otherwise, the file belongs to the writer.
   }
   fchmodSync(file, mode);
 }
 
-/** What is new takes the place of nothing: a link to it fails where somebody was faster. */
+/** A new file is put in place with a hard link, which fails if another process was faster. */
 function putInPlace(draft: string, { folder, name, path }: HeldPlace, how: 'new' | 'replacing'): void {
   if (how === 'new' && linked(draft, { folder, name, path })) unlinkSync(draft);
   else renameSync(draft, folder.at(name));
@@ -520,11 +520,11 @@ function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It has its place already, or is gone.
+    // It was put in place already, or no longer exists.
   }
 }
 
-/** Moves to where nothing is; a file in one step in which nobody can be faster, where the system has hard links. */
+/** Moves to a path where nothing exists. Where the system has hard links, a file moves without a race. */
 function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
   const there = statsAt(from.folder.at(from.name));
   if (there === undefined) throw missing(from.path);
@@ -537,7 +537,7 @@ function moveOnDisk(from: HeldPlace, to: HeldPlace): void {
   to.folder.sync();
 }
 
-/** Whether it has a second name now; not every file system can do that. */
+/** Creates a hard link; false if the file system has none. */
 function linked(from: string, to: HeldPlace): boolean {
   try {
     linkSync(from, to.folder.at(to.name));
@@ -548,7 +548,7 @@ function linked(from: string, to: HeldPlace): boolean {
   }
 }
 
-/** Removes a file, a link, or a folder; what is in a folder is gone through without following a link. */
+/** Removes a file, a link, or a folder; removes the contents of a folder without following links. */
 function removeFromDisk({ folder, name, path }: HeldPlace, how: 'with contents' | 'alone'): void {
   const there = statsAt(folder.at(name));
   if (there === undefined) throw missing(path);
@@ -580,23 +580,23 @@ function removeContents(folder: HeldFolder, name: string): void {
   }
 }
 
-/** A folder that is open: what is looked up in it is in that folder, whatever becomes of its path meanwhile. */
+/** An open folder: names are resolved in it, even if its path changes meanwhile. */
 interface HeldFolder {
-  /** How the system names something in it. */
+  /** The system path of a name in the folder. */
   at(name: string): string;
-  /** How the system names the folder itself. */
+  /** The system path of the folder itself. */
   readonly self: string;
-  /** The folder of that name in it; throws what the system says where it is none, or a link. */
+  /** Opens a subfolder; throws the system's error if it is not a folder, or a link. */
   enter(name: string): HeldFolder;
-  /** Makes what was done in it last. */
+  /** Flushes changes in the folder to disk. */
   sync(): void;
   close(): void;
 }
 
-/** Where Linux shows what a process has open: a path through it begins at the folder that is open. */
+/** Where Linux lists the open files of a process: a path through it starts at an open folder. */
 const HANDLES = '/proc/self/fd';
 
-/** Whether folders can be held here. Elsewhere each step is looked at before it is taken, which leaves a gap. */
+/** Whether folder handles are available. Otherwise, each step is checked before it is taken, which leaves a race. */
 function canHoldFolders(): boolean {
   return process.platform === 'linux' && existsSync(HANDLES);
 }
@@ -650,39 +650,38 @@ class NamedFolder implements HeldFolder {
   close(): void {}
 }
 
-/** How folders are gone through: `handles` where they can be held, `names` elsewhere. */
+/** `handles` if folder handles are available, otherwise `names`. */
 type FolderAccess = 'handles' | 'names';
 
-/** Opens a folder by its absolute path, in which no links are. */
+/** Opens a folder by its absolute path, which must contain no links. */
 function openFolder(path: string, access: FolderAccess): HeldFolder {
   return access === 'handles' ? new OpenFolder(path) : new NamedFolder(path);
 }
 
-/** What something is, by what the system says of it. */
 function kindOf(stats: Pick<BigIntStats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): FileKind {
   if (stats.isFile()) return 'file';
   if (stats.isDirectory()) return 'folder';
   return stats.isSymbolicLink() ? 'link' : 'other';
 }
 
-/** Most files fit into it, so that a walk through many allocates once. */
+/** Large enough for most files, so that a walk allocates memory once. */
 const SCRATCH_BYTES = 256 * 1024;
 
-/** Bytes of a file that is open, of which part, and its path for messages. */
+/** A byte range of an open file, and its path for messages. */
 interface OpenRange {
   readonly path: string;
   readonly from: number;
   readonly most: number;
 }
 
-/** Reads of an open file; it is checked now that it cannot be replaced. */
+/** Reads from an open file, so that it cannot be replaced between the check and the read. */
 function readOpen(file: number, { path, from, most }: OpenRange): FileBytes {
   const stats = fstatSync(file, { bigint: true });
   const kind = kindOf(stats);
   if (kind !== 'file') throw wrongKind(path, kind, 'file');
   const size = Number(stats.size);
   const wanted = Math.max(0, Math.min(most, size - from));
-  // A file of this size does not fit into memory; reading all of it is an error.
+  // A file of this size does not fit into memory.
   if (wanted > MOST_BYTES)
     throw new FileSystemError('failed', `'${path}' is too large to be read at once: ${size} bytes.`);
   const bytes = fill(file, new Uint8Array(wanted), from);
@@ -701,11 +700,11 @@ function fill(file: number, into: Uint8Array, from: number): Uint8Array {
   return done === into.length ? into : into.subarray(0, done);
 }
 
-/** Reads many files, one after the other, into the same memory. */
+/** Reads many files, one after another, into the same memory. */
 class ScratchReader {
   readonly #scratch = new Uint8Array(SCRATCH_BYTES);
 
-  /** The first bytes of a file; `undefined` where it is none. They last until the next are read. */
+  /** The first bytes of a file; `undefined` if it is not a regular file. They are valid until the next read. */
   read(file: number, most: number): Uint8Array | undefined {
     const stats = fstatSync(file);
     if (!stats.isFile()) return undefined;
@@ -715,7 +714,7 @@ class ScratchReader {
   }
 }
 
-/** What the system called it. */
+/** The system's error code. */
 function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | undefined)?.code;
 }
@@ -733,7 +732,7 @@ const TOLD: Readonly<Record<string, string>> = {
   EXDEV: 'it lies on another disk',
 };
 
-/** An error of the system as one for the model, which learns nothing from it of where the folder is. */
+/** Converts a system error to one for the model, without the location of the folder. */
 function told(error: unknown, path: string): FileSystemError {
   if (error instanceof FileSystemError) return error;
   const code = codeOf(error) ?? 'unknown';

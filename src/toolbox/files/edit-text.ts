@@ -1,35 +1,34 @@
 import { applyPatch, createTwoFilesPatch, formatPatch, parsePatch } from 'diff';
 import { escapePattern } from '../../core/kernel/escape-pattern.js';
 
-/** One replacement in a text. */
+/** A replacement in a text. */
 export interface TextEdit {
-  /** What is there, exactly; it has to be there once, unless `all`. */
+  /** The exact text to replace; it must occur exactly once, unless `all`. */
   readonly oldText: string;
   readonly newText: string;
-  /** Replace it wherever it is. */
+  /** Replace every occurrence. */
   readonly all?: boolean;
 }
 
-/** What became of edits: all of them, or none and why. */
+/** The result: all edits were made, or none, with the reason. */
 export type Edited =
   | { readonly ok: true; readonly text: string; readonly replacements: number }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** A part of a text, and what it becomes. */
+/** A range of a text and its replacement. */
 interface Replacement {
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** Which edit wants it, from 1. */
+  /** Number of the edit, from 1. */
   readonly edit: number;
 }
 
 const MOST_NAMED_LINES = 5;
 
 /**
- * Makes all edits of a text, or none. Each is looked for in the text as it is, so that their order says nothing;
- * two that touch the same characters are refused. Where all lines of a text end in `\r\n`, the `\n` of edits are
- * meant so.
+ * Makes all edits of a text, or none. Each edit refers to the original text, so their order does not matter; edits that
+ * overlap are refused. If all lines of a text end in `\r\n`, `\n` in edits is converted.
  */
 export function editText(text: string, edits: readonly TextEdit[]): Edited {
   const replacements: Replacement[] = [];
@@ -63,7 +62,7 @@ function applied(text: string, replacements: readonly Replacement[]): string {
   return parts.join('') + text.slice(end);
 }
 
-/** Models write `\n`; a text that has nothing but `\r\n` keeps them. */
+/** Models write `\n`; a text with only `\r\n` keeps its line endings. */
 function inLineEndsOf(text: string, edit: TextEdit): TextEdit {
   const hasOther = /(?<!\r)\n/.test(text) || !text.includes('\r\n');
   if (hasOther || edit.oldText.includes('\r\n')) return edit;
@@ -79,7 +78,7 @@ function placesOf(text: string, { oldText, newText, all = false }: TextEdit): Pl
   if (oldText === '')
     return { ok: false, problem: 'oldText is empty; to write a whole file there is another tool' };
   const starts: number[] = [];
-  // Each place counts, also where two overlap: then it is not said which of them is meant.
+  // Overlapping occurrences count, too: they make the edit ambiguous.
   for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + (all ? oldText.length : 1)))
     starts.push(at);
   if (starts.length === 0) return { ok: false, problem: whyNotFound(text, oldText) };
@@ -93,7 +92,7 @@ function whyNotUnique(text: string, starts: readonly number[]): string {
   return `oldText is there ${starts.length} times (lines ${named.join(', ')}${rest}); take in more of what is around it, or set all: true`;
 }
 
-/** The most frequent slip is in white space: then it is said where. */
+/** If the text differs only in white space, which is the most frequent mistake, names the line. */
 function whyNotFound(text: string, oldText: string): string {
   const wanted = oldText.trim().split(/\s+/).map(escapePattern).join('\\s+');
   const near = wanted.length > 0 && wanted.length < 20_000 ? new RegExp(wanted).exec(text) : null;
@@ -107,24 +106,24 @@ function lineAt(text: string, index: number): number {
   return line;
 }
 
-/** What a patch does with one file. */
+/** The changes of a patch in one file. */
 export interface FilePatch {
-  /** Where the file is now; nothing where it is made. */
+  /** The current path; absent if the file is created. */
   readonly from?: string;
-  /** Where it is then; nothing where it is removed. */
+  /** The new path; absent if the file is removed. */
   readonly to?: string;
-  /** Its text then, from its text now; `undefined` where the patch does not fit. */
+  /** The new text; `undefined` if the patch does not fit the current text. */
   apply(text: string): string | undefined;
 }
 
-/** A patch as it was read, or what is wrong with it. */
+/** A parsed patch, or why it is invalid. */
 type ReadPatch =
   | { readonly ok: true; readonly files: readonly FilePatch[] }
   | { readonly ok: false; readonly problem: string };
 
 const NOWHERE = '/dev/null';
 
-/** Reads a unified patch of any number of files, as `diff -u` and `git diff` write it. */
+/** Parses a unified patch of any number of files, as `diff -u` and `git diff` write it. */
 export function readPatch(patch: string): ReadPatch {
   let parsed: ReturnType<typeof parsePatch>;
   try {
@@ -145,7 +144,7 @@ export function readPatch(patch: string): ReadPatch {
     files.push({
       from: oldFileName === NOWHERE || one.isCreate ? undefined : nameOf(oldFileName, hasPrefix),
       to: newFileName === NOWHERE || one.isDelete ? undefined : nameOf(newFileName, hasPrefix),
-      // Context that differs is a text that has changed: nothing is put where it might fit.
+      // No fuzz: if the context differs, the file has changed, and guessing a place is unsafe.
       apply: (text) => {
         const patched = applyPatch(text, one, { fuzzFactor: 0 });
         return patched === false ? undefined : patched;
@@ -156,20 +155,20 @@ export function readPatch(patch: string): ReadPatch {
   return { ok: true, files };
 }
 
-/** `a/src/x.ts`, and what `diff -u` adds after a tab. */
+/** Removes the prefix of `a/src/x.ts`, and what `diff -u` adds after a tab. */
 function nameOf(written: string, hasPrefix: boolean | undefined): string {
   const name = written.replace(/\t.*$/, '');
   return hasPrefix ? name.replace(/^[ab]\//, '') : name;
 }
 
-/** How long a difference is looked for; a rough one, or none, is better than waiting. */
+/** Time limit for a diff; a rough diff, or none, is better than waiting. */
 const MOST_MS = 200;
 const MOST_CHARACTERS = 2_000_000;
 
-/** What people are shown of a change; nothing where the texts are too large or too different. */
+/** A diff for people; `undefined` if the texts are too large or too different. */
 export function differenceOf(path: string, before: string, after: string): string | undefined {
   if (before.length + after.length > MOST_CHARACTERS) return undefined;
-  // Nothing has to be looked for, which takes its time also then.
+  // A shortcut: the diff algorithm is slow for a text that is completely new or removed.
   if (before === '' && after !== '') return wholeText(path, after, '+');
   if (after === '' && before !== '') return wholeText(path, before, '-');
   return createTwoFilesPatch(path, path, before, after, undefined, undefined, {
@@ -178,7 +177,7 @@ export function differenceOf(path: string, before: string, after: string): strin
   });
 }
 
-/** The difference from, or to, nothing. */
+/** The diff of a text that is completely new or removed. */
 function wholeText(path: string, text: string, sign: '+' | '-'): string {
   const lines = text.replace(/\n$/, '').split('\n');
   const [oldLines, newLines] = sign === '+' ? [0, lines.length] : [lines.length, 0];

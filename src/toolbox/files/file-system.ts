@@ -1,75 +1,75 @@
-/** What lies at a path; `other` is what no tool opens: devices, pipes, sockets. */
+/** The kind of an entry. `other` is never opened: devices, pipes, sockets. */
 export type FileKind = 'file' | 'folder' | 'link' | 'other';
 
-/** What is known of something without opening it. */
+/** Information about an entry, without opening it. */
 export interface FileInfo {
   readonly kind: FileKind;
   /** In bytes. */
   readonly size: number;
   /** Milliseconds since 1970. */
   readonly changedAt: number;
-  /** Another one whenever it was written or replaced; fit for comparing and nothing else. */
+  /** Changes whenever the file is written or replaced; use it only for comparison. */
   readonly stamp: string;
-  /** Who may do what with it, as POSIX has it (`0o644`); where that is known. */
+  /** Permissions in POSIX form (`0o644`), if the system has them. */
   readonly mode?: number;
 }
 
-/** A name in a folder. */
+/** An entry of a folder. */
 export interface FolderEntry {
   readonly name: string;
   readonly kind: FileKind;
 }
 
-/** Bytes of a file, and of what file they are. */
+/** Bytes of a file, and information about it. */
 export interface FileBytes {
   readonly bytes: Uint8Array;
-  /** Of the whole file, in bytes. */
+  /** Size of the whole file in bytes. */
   readonly size: number;
   readonly stamp: string;
 }
 
 /** Which bytes to read. */
 export interface ByteRange {
-  /** The first; default: 0. */
+  /** Offset of the first byte; default: 0. */
   readonly from?: number;
-  /** How many at most; default: all. */
+  /** The most bytes to read; default: all. */
   readonly most?: number;
 }
 
-/** What has to be there for a file to be written. */
+/** A condition for writing a file. */
 export interface WriteCondition {
-  /** `absent`: nothing; a stamp: the file that has it. Default: whatever is there is replaced. */
+  /** `absent`: nothing may exist at the path; a stamp: the file must have it. Default: replaces any file. */
   readonly replaces?: 'absent' | { readonly stamp: string };
-  /** Who may do what with the file then, where that can be said; default: as it was, or as new files are. */
+  /** Permissions of the written file, if the system has them. Default: those of the old file, or of a new one. */
   readonly mode?: number;
 }
 
-/** A folder that a walk has come to. */
+/** A folder that a walk visits. */
 export interface WalkedFolder {
   readonly path: string;
   /** Sorted by name. */
   readonly entries: readonly FolderEntry[];
   /**
-   * The first bytes of a file in it, at most so many; `undefined` where it is none, or cannot be read. They last until
-   * the next are read.
+   * At most `most` bytes from the start of a file in the folder; `undefined` if it is not a file or cannot be read.
+   * They are valid until the next read.
    */
   read(name: string, most: number): Uint8Array | undefined;
 }
 
 /**
- * Called for each folder of a walk; gives the names of the folders in it to go into, and nothing to end the walk.
- * What it is given serves it until it has answered.
+ * Called for each folder of a walk; returns the names of the subfolders to visit, or `undefined` to end the walk. The
+ * folder object is valid until the visitor returns.
  */
 export type FolderVisitor = (
   folder: WalkedFolder,
 ) => readonly string[] | undefined | Promise<readonly string[] | undefined>;
 
-/** How a walk is made. */
+/** Options of a walk. */
 export interface WalkOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Why something could not be done with a path. */
+/** Why an operation on a path failed. */
 export type FileProblem =
   | 'outside'
   | 'missing'
@@ -82,8 +82,8 @@ export type FileProblem =
   | 'failed';
 
 /**
- * What a {@link FileSystem} throws. Its message is for the model: it names the path as it was given, never where the
- * folder is.
+ * The error of a {@link FileSystem}. Its message is for the model: it contains the path as it was given, never the
+ * location of the folder.
  */
 export class FileSystemError extends Error {
   override readonly name = 'FileSystemError';
@@ -96,11 +96,11 @@ export class FileSystemError extends Error {
 }
 
 /**
- * Where the file tools work: one folder and what is in it. Paths are relative to it, or absolute within it; nothing
- * outside of it is ever opened, whatever a path says. Links are not followed. An abstract class, so that it can be
- * injected: register {@link DiskFileSystem}, {@link MemoryFileSystem}, or one of your own.
+ * The file system of the file tools: one folder with its contents. Paths are relative to it, or absolute within it;
+ * nothing outside of it is ever opened. Links are not followed. It is an abstract class, so that it can be injected:
+ * register {@link DiskFileSystem}, {@link MemoryFileSystem}, or your own.
  *
- * Everything it throws is a {@link FileSystemError}.
+ * All errors are {@link FileSystemError}s.
  *
  * @example
  * ```ts
@@ -111,7 +111,7 @@ export class FileSystemError extends Error {
  * ```
  */
 export abstract class FileSystem {
-  /** Containers make an instance of any unregistered class. */
+  /** Throws if the abstract class itself is instantiated: containers do that with unregistered classes. */
   constructor() {
     if (new.target === FileSystem)
       throw new TypeError(
@@ -119,28 +119,28 @@ export abstract class FileSystem {
       );
   }
 
-  /** The path in the one form that this file system knows it by: with `/`, and `.` for the folder itself. */
+  /** The canonical form of a path: with `/`, and `.` for the folder itself. */
   abstract pathOf(given: string): string;
-  /** What lies at a path; `undefined` where nothing does. */
+  /** Information about a path; `undefined` if nothing exists there. */
   abstract info(path: string): Promise<FileInfo | undefined>;
-  /** Bytes of a file. */
+  /** Reads bytes of a file. */
   abstract read(path: string, range?: ByteRange): Promise<FileBytes>;
-  /** What is in a folder, sorted by name. */
+  /** The entries of a folder, sorted by name. */
   abstract list(path: string): Promise<readonly FolderEntry[]>;
-  /** Goes through a folder and those in it, each before its own folders, in order of names. */
+  /** Walks a folder and its subfolders in order of names; each folder is visited before its subfolders. */
   abstract walk(path: string, visit: FolderVisitor, options?: WalkOptions): Promise<void>;
-  /** Writes a file whole or not at all; makes the folders that it needs. */
+  /** Writes a whole file atomically; creates missing folders. */
   abstract write(path: string, bytes: Uint8Array, condition?: WriteCondition): Promise<FileInfo>;
   /**
-   * Makes several changes that belong together, by the file system that `work` is given. Here that is this one; one that
-   * keeps a journal undoes them together ({@link JournaledFileSystem}). `about` says for people what is done.
+   * Makes several changes that belong together, with the file system that `work` receives. By default that is this one;
+   * a {@link JournaledFileSystem} undoes them together. `about` describes the change for people.
    */
   together<Value>(_about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
     return work(this);
   }
-  /** Moves a file or a folder to where nothing is yet. */
+  /** Moves a file or a folder to a path where nothing exists. */
   abstract move(from: string, to: string): Promise<void>;
-  /** Removes a file, a link (not what it leads to), or a folder; one with something in it only where that is meant. */
+  /** Removes a file, a link (not its target), or a folder; `withContents` is needed if the folder is not empty. */
   abstract remove(path: string, options?: { readonly withContents?: boolean }): Promise<void>;
 }
 
@@ -151,27 +151,27 @@ const WORDS: Readonly<Record<FileKind, string>> = {
   other: 'neither a file nor a folder',
 };
 
-/** Something lies at a path, and it is not what was wanted. */
+/** The error for an entry of the wrong kind. */
 export function wrongKind(path: string, kind: FileKind, wanted: FileKind): FileSystemError {
   return new FileSystemError('kind', `'${path}' is ${WORDS[kind]}, not ${WORDS[wanted]}.`);
 }
 
-/** Nothing lies at a path. */
+/** The error for a path where nothing exists. */
 export function missing(path: string): FileSystemError {
   return new FileSystemError('missing', `There is no '${path}'.`);
 }
 
-/** Something lies where nothing may. */
+/** The error for a path that must be free. */
 export function alreadyThere(path: string): FileSystemError {
   return new FileSystemError('exists', `There is a '${path}' already.`);
 }
 
-/** The folder itself cannot be written, moved or removed. */
+/** The error for writing, moving or removing the folder itself. */
 export function isRoot(path: string): FileSystemError {
   return new FileSystemError('kind', `'${path}' is the folder itself.`);
 }
 
-/** A file is another one than it was. */
+/** The error for a file that has changed. */
 export function changed(path: string): FileSystemError {
   return new FileSystemError('changed', `'${path}' has changed since it was read. Read it again.`);
 }

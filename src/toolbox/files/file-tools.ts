@@ -18,19 +18,19 @@ import { alreadyThere, type FileBytes, FileSystem, FileSystemError, missing } fr
 import { contentOf, encodeText, fileVersion, readByBytes, readByLines } from './read-file.js';
 import { describeFolder, findFiles, searchFiles } from './search-files.js';
 
-/** How far the file tools go in one call. A subclass may have others. */
+/** Limits of the file tools per call; a subclass may change them. */
 export interface FileLimits {
-  /** Lines that one reading gives; default: 2,000. */
+  /** Lines per read; default: 2,000. */
   readonly lines: number;
-  /** Bytes that one reading gives; default: 100,000. */
+  /** Bytes per read; default: 100,000. */
   readonly bytes: number;
-  /** Of an image that goes to the model; default: 5,000,000. */
+  /** Size of an image for the model; default: 5,000,000. */
   readonly imageBytes: number;
-  /** Of a file that is edited, or read whole; larger ones are read in parts. Default: 16,000,000. */
+  /** Size of a file to edit or to read whole; larger files are read in parts. Default: 16,000,000. */
   readonly fileBytes: number;
-  /** Paths that a call gives; default: 500. */
+  /** Paths per result; default: 500. */
   readonly paths: number;
-  /** For how long a search goes on; default: 20,000. */
+  /** Milliseconds per search; default: 20,000. */
   readonly searchMs: number;
 }
 
@@ -53,9 +53,9 @@ const PATH = 'Path, relative to the folder, e.g. src/index.ts';
 const VERSION = 'The version that reading the file told; it is refused where the file is another one now';
 
 /**
- * Tools for the files of one folder: read, list, find, search, write, edit, patch, move and delete. Where they work is
- * the {@link FileSystem} that is injected. What they may do is for a policy to say
- * (`toolwright/toolbox/permissions`): without one, they do all that the model asks for.
+ * Tools for the files of one folder: read, list, find, search, write, edit, patch, move and delete. They work in the
+ * injected {@link FileSystem}. Use a policy to restrict them (`toolwright/toolbox/permissions`): without a policy, they
+ * do everything that the model requests.
  *
  * @example
  * ```ts
@@ -75,7 +75,7 @@ export class FileTools {
     paths: 500,
     searchMs: 20_000,
   };
-  /** The change that is made now, and those that wait for it. */
+  /** Resolves when the running change and all waiting changes are done. */
   #changes: Promise<unknown> = Promise.resolve();
 
   constructor(protected readonly files: FileSystem) {}
@@ -260,31 +260,31 @@ export class FileTools {
     });
   }
 
-  /** Changes that belong together, after those that were begun before. */
+  /** Makes changes that belong together, after all earlier changes. */
   private change<Value>(about: string, work: (files: FileSystem) => Promise<Value>): Promise<Value> {
     return this.inTurn(() => this.files.together(about, work));
   }
 
-  /** Models edit a file several times in one message: of two changes at once, one would be told that it is too late. */
+  /** Models edit a file several times in one message; without a queue, the second edit would have an old version. */
   private inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
     const done = this.#changes.then(work);
     this.#changes = done.catch(() => {});
     return done;
   }
 
-  /** The difference that writing would make. */
+  /** The diff of a write. */
   protected writePreviewed({ path, text, version }: JsonObject): Promise<string> {
     return previewChange(this.files, this.wholeFile(path, version), () => ({ ok: true, text: String(text) }));
   }
 
-  /** The difference that edits would make. */
+  /** The diff of edits. */
   protected editPreviewed({ path, edits, version }: JsonObject): Promise<string> {
     const wanted = { ...this.wholeFile(path, version), isWhole: false };
-    // They fit their schema.
+    // The arguments were validated against the schema.
     return previewChange(this.files, wanted, (text) => editText(text, edits as readonly TextEdit[]));
   }
 
-  /** The differences that a patch would make. */
+  /** The diffs of a patch. */
   protected patchPreviewed({ patch }: JsonObject): Promise<string> {
     return previewPatch(this.files, String(patch), this.limits);
   }
@@ -298,22 +298,22 @@ export class FileTools {
     };
   }
 
-  /** What a call that reads one path touches. */
+  /** Access of a call that reads one path. */
   protected pathRead({ path = '.' }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('read', path, 'alone');
   }
 
-  /** What a call that looks through a folder touches. */
+  /** Access of a call that searches a folder. */
   protected folderRead({ path = '.' }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('read', path, 'with contents');
   }
 
-  /** What a call that writes one path touches. */
+  /** Access of a call that writes one path. */
   protected pathWritten({ path }: JsonObject): Promise<readonly ResourceAccess[]> {
     return this.touched('write', path, 'with contents');
   }
 
-  /** What a move touches. */
+  /** Access of a move. */
   protected async pathsMoved({ from, to }: JsonObject): Promise<readonly ResourceAccess[]> {
     return [
       ...(await this.touched('write', from, 'with contents')),
@@ -321,7 +321,7 @@ export class FileTools {
     ];
   }
 
-  /** What a patch touches. */
+  /** Access of a patch. */
   protected async pathsPatched({ patch }: JsonObject): Promise<readonly ResourceAccess[]> {
     const read = readPatch(String(patch));
     if (!read.ok) return [];
@@ -330,7 +330,7 @@ export class FileTools {
     return (await Promise.all(touched)).flat();
   }
 
-  /** A path that leads out is refused by the tool itself, and touches nothing. */
+  /** The tool itself refuses a path outside of the folder, so it accesses nothing. */
   protected async touched(
     action: 'read' | 'write',
     given: unknown,
@@ -347,7 +347,7 @@ export class FileTools {
 }
 
 /**
- * The file tools of one folder on disk, or of any {@link FileSystem}, without a container.
+ * Creates the file tools for a folder on disk, or for any {@link FileSystem}, without a container.
  *
  * @throws InvalidOptionsError (521).
  *
@@ -362,23 +362,23 @@ export function fileTools(options: DiskFileSystemOptions | FileSystem): ToolDefi
   );
 }
 
-/** A file that is to be changed. */
+/** A file to change. */
 interface FileChange {
   readonly path: string;
-  /** What the model has read. */
+  /** The version that the model has read. */
   readonly version: string | undefined;
-  /** All of it is replaced, and it may be new. */
+  /** The file is replaced as a whole, or created. */
   readonly isWhole: boolean;
   readonly limits: { readonly fileBytes: number };
 }
 
-/** The new text of a file, or why there is none. */
+/** Computes the new text of a file, or returns why that is impossible. */
 type Change = (text: string) => { readonly ok: true; readonly text: string } | Extract<Edited, { ok: false }>;
 
-/** A file as it is; without a text if it is not text and is replaced as a whole. */
+/** A file as it is; `text` is empty if a file that is not text is replaced as a whole. */
 type OpenFile = FileBytes & { readonly text: string };
 
-/** A file before and after a change: `from` is `undefined` if it is made, `to` if it is removed. */
+/** A file before and after a change: `from` is `undefined` if it is created, `to` if it is removed. */
 interface PlannedFile {
   readonly from?: string;
   readonly to?: string;
@@ -386,7 +386,7 @@ interface PlannedFile {
   readonly after: string;
 }
 
-/** Changes one file by its text; the application gets the difference. */
+/** Changes the text of a file; the application receives the diff. */
 async function changeFile(files: FileSystem, wanted: FileChange, change: Change): Promise<ToolResult> {
   const planned = await planChange(files, wanted, change);
   const { to, there, after } = planned;
@@ -395,7 +395,7 @@ async function changeFile(files: FileSystem, wanted: FileChange, change: Change)
   return resultOf([planned]);
 }
 
-/** Applies a patch: first all of it is tried, then it is written; if writing fails, what was written is put back. */
+/** Applies a patch. Everything is tried before the first write; if a write fails, the earlier writes are undone. */
 async function patchFiles(
   files: FileSystem,
   patch: string,
@@ -406,12 +406,12 @@ async function patchFiles(
   return resultOf(planned);
 }
 
-/** The difference that a change would make, for whoever is asked; or why it would not be made. */
+/** The diff of a change for the person who approves it, or why it would fail. */
 function previewChange(files: FileSystem, wanted: FileChange, change: Change): Promise<string> {
   return preview(async () => [await planChange(files, wanted, change)]);
 }
 
-/** The differences that a patch would make, or why it would not be applied. */
+/** The diffs of a patch, or why it could not be applied. */
 function previewPatch(files: FileSystem, patch: string, limits: FileChange['limits']): Promise<string> {
   return preview(() => planPatches(files, patch, limits.fileBytes));
 }
@@ -434,7 +434,7 @@ function differenceIn({ from, to, there, after }: PlannedFile): string | undefin
   return differenceOf(to ?? from ?? '', there?.text ?? '', after);
 }
 
-/** The model knows what it did; people are shown the difference. */
+/** The model gets a short confirmation; people see the diff. */
 function resultOf(files: readonly PlannedFile[]): ToolResult {
   const changes = files.map((planned) => {
     const { from, to } = planned;
@@ -459,7 +459,7 @@ function verbOf(from: string | undefined, to: string | undefined): string {
   return from === to ? 'changed' : `moved from ${from}`;
 }
 
-/** Nothing is written: what is wrong is found out before. */
+/** Finds all errors before anything is written. */
 async function planChange(
   files: FileSystem,
   { path: given, version, isWhole, limits }: FileChange,
@@ -487,12 +487,12 @@ async function planChange(
   const changed = change(there?.text ?? '');
   const refused = (why: string) => new FileSystemError('failed', `'${path}' was not changed:${why}`);
   if (!changed.ok) throw refused(`\n${changed.problems.map((one) => `- ${one}`).join('\n')}`);
-  // Half a character has no bytes: a replacement character would be written in its place.
+  // A lone surrogate has no bytes: a replacement character would be written instead.
   if (!changed.text.isWellFormed()) throw refused(' half of a character would be left in it.');
   return { to: path, after: changed.text, ...(there && { from: path, there }) };
 }
 
-/** What is replaced as a whole may be anything; what is edited has to be text. */
+/** An edited file must be text; a file that is replaced as a whole may be anything. */
 async function openFile(
   files: FileSystem,
   path: string,
@@ -552,7 +552,7 @@ async function planPatch(files: FileSystem, patch: FilePatch, most: number): Pro
   return { from, to, there, after };
 }
 
-/** Each write on the condition that the file is still what the patch was tried on. */
+/** Writes each file on the condition that it has not changed since the patch was tried. */
 async function writeAll(files: FileSystem, planned: readonly PlannedFile[]): Promise<void> {
   const undo: (() => Promise<unknown>)[] = [];
   try {

@@ -24,14 +24,14 @@ import {
 } from './file-system.js';
 import { encodeText } from './read-file.js';
 
-/** Where a {@link JournaledFileSystem} keeps its journal, and how much of it. */
+/** Options of a {@link JournaledFileSystem}. */
 export interface JournalOptions {
   /**
-   * A folder, absolute, made where it is not there; one within the folder that is changed is refused. One journal at
-   * a time writes there. Default: in memory, for as long as the process lives.
+   * An absolute folder, created if it is missing. It must not be within the folder that is changed, and only one
+   * journal at a time may use it. Default: in memory, until the process ends.
    */
   readonly folder?: string;
-  /** Bytes of contents; where there are more, the oldest changes are forgotten. Default: 100,000,000. */
+  /** Bytes of stored contents; above it, the oldest changes are removed. Default: 100,000,000. */
   readonly mostBytes?: number;
 }
 
@@ -50,7 +50,7 @@ const OPTIONS = optionTable<JournalOptions>('JournaledFileSystem', {
 
 const FILES = withMethods(['pathOf', 'info', 'read', 'write', 'move', 'remove'], 'a FileSystem');
 
-/** Reads as the file system behind it does. */
+/** Reads from the underlying file system. */
 abstract class ReadingThrough extends FileSystem {
   readonly #behind: FileSystem;
 
@@ -81,8 +81,8 @@ abstract class ReadingThrough extends FileSystem {
 }
 
 /**
- * A file system that notes what is changed through it, so that it can be undone: what a file was before it is written,
- * removed or moved is kept first. Changes that were made another way (by a command, in an editor) it knows nothing of.
+ * A file system that records its changes, so that they can be undone. It stores the old content of a file before the
+ * file is written, removed or moved. It does not record changes made in another way, by a command or in an editor.
  *
  * @example
  * ```ts
@@ -96,7 +96,7 @@ export class JournaledFileSystem extends ReadingThrough {
   readonly #journal: ChangeJournal;
   readonly #mostBytes: number;
 
-  /** @throws InvalidOptionsError (521), and what the system says where the journal's folder cannot be made. */
+  /** @throws InvalidOptionsError (521), and system errors if the journal's folder cannot be created. */
   constructor(files: FileSystem, options: JournalOptions = {}) {
     super(files);
     checkArguments({ of: 'JournaledFileSystem', given: { files }, rules: { files: FILES } });
@@ -112,16 +112,16 @@ export class JournaledFileSystem extends ReadingThrough {
     this.#journal = new ChangeJournal(storage, mostBytes);
   }
 
-  /** What was changed and can be undone, the newest last. */
+  /** Changes that can be undone, the newest last. */
   changes(): readonly JournaledChange[] {
     return this.#journal.changes();
   }
 
   /**
-   * Undoes the newest change, all of it or nothing; nothing where there is none.
+   * Undoes the newest change completely or not at all; resolves with undefined if there is no change.
    *
-   * @throws FileSystemError `changed` or `exists` where the files are not as the change has left them, and `failed`
-   *   where what was there before could not be kept. The change stays the newest then; `forget` takes it out.
+   * @throws FileSystemError `changed` or `exists` if the files are not as the change left them; `failed` if the old
+   * content could not be stored. The change stays the newest then; `forget` removes it.
    */
   async undo(): Promise<JournaledChange | undefined> {
     const newest = this.changes().at(-1);
@@ -133,7 +133,7 @@ export class JournaledFileSystem extends ReadingThrough {
     return newest;
   }
 
-  /** Takes out the newest change and leaves the files as they are, so that the one before it can be undone. */
+  /** Removes the newest change from the journal without undoing it, so that `undo` continues with the one before. */
   forget(): JournaledChange | undefined {
     const newest = this.changes().at(-1);
     if (newest !== undefined) this.#journal.remove(newest.id);
@@ -162,19 +162,19 @@ export class JournaledFileSystem extends ReadingThrough {
   }
 }
 
-/** What was read, before it is kept. */
+/** A file that was read and is not stored yet. */
 interface ReadFile {
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly mode: number | undefined;
 }
 
-/** Notes each change before it makes it; all of them are one change of the journal. */
+/** Records each step before it is made; all steps are one change of the journal. */
 class NotingFileSystem extends ReadingThrough {
   readonly #files: FileSystem;
   readonly #journal: ChangeJournal;
   readonly #how: { readonly about: string; readonly most: number };
-  /** Of the change in the journal, once there is something in it. */
+  /** Id of the change in the journal, once a step is recorded. */
   id: number | undefined;
 
   constructor(
@@ -198,7 +198,7 @@ class NotingFileSystem extends ReadingThrough {
     return this.#noted(
       files,
       ([before]) => ({ kind: 'write', path, ...(before && { before }), after, made, ...lost }),
-      // What was read is what is replaced.
+      // Replaces exactly the version that was read.
       () =>
         this.#files.write(path, bytes, {
           ...condition,
@@ -236,7 +236,7 @@ class NotingFileSystem extends ReadingThrough {
     );
   }
 
-  /** Keeps what was read and notes the step, without anything else in between; then does it. */
+  /** Stores what was read and records the step, both synchronously; then makes the change. */
   async #noted<Value>(
     files: readonly ReadFile[],
     stepOf: (kept: readonly KeptFile[]) => ChangeStep,
@@ -257,7 +257,7 @@ class NotingFileSystem extends ReadingThrough {
     }
   }
 
-  /** Folders that writing to a path makes, the outermost first. */
+  /** Folders that a write would create, the outermost first. */
   async #missingFolders(path: string): Promise<readonly string[]> {
     const missing: string[] = [];
     for (let at = posix.dirname(path); at !== '.'; at = posix.dirname(at)) {
@@ -267,7 +267,7 @@ class NotingFileSystem extends ReadingThrough {
     return missing;
   }
 
-  /** The contents of files, unless that is more than is ever kept. */
+  /** The contents of files, unless they are larger than the journal's limit. */
   async #readAll(found: readonly FoundFile[]): Promise<{
     readonly files: readonly ReadFile[];
     readonly stamp?: string;
@@ -291,7 +291,7 @@ class NotingFileSystem extends ReadingThrough {
     return { files, ...(stamp === undefined ? {} : { stamp }) };
   }
 
-  /** What goes when something is removed. */
+  /** Everything that a removal would remove. */
   async #contentsOf(
     path: string,
     withContents: boolean,
@@ -326,12 +326,12 @@ interface FoundFile extends Pick<FileInfo, 'size' | 'stamp' | 'mode'> {
   readonly path: string;
 }
 
-/** What was kept under a digest. */
+/** The stored content of a digest. */
 type ContentOf = (digest: string) => Uint8Array | undefined;
 
 /**
- * Undoes steps, the last first. All of them are looked at before the first is undone; one that is undone already, by an
- * undoing that was cut off, is left as it is.
+ * Undoes steps, the last first. All steps are checked before the first is undone. A step that an interrupted undo has
+ * already undone is skipped.
  */
 async function undoSteps(
   files: FileSystem,
@@ -342,7 +342,7 @@ async function undoSteps(
   const seen = new Set<string>();
   for (const step of backwards) {
     const paths = step.kind === 'move' ? [step.from, step.to] : [step.path];
-    // What a later step has done to the same path is still there now.
+    // If a later step changed the same path, the current state is the result of that step.
     const isAsLeft = !paths.some((path) => seen.has(path));
     for (const path of paths) seen.add(path);
     if (isAsLeft) await planUndo(files, step, contentOf);
@@ -350,7 +350,7 @@ async function undoSteps(
   for (const step of backwards) await (await planUndo(files, step, contentOf))();
 }
 
-/** What has to be done to undo a step. */
+/** Prepares the undoing of a step. */
 async function planUndo(
   files: FileSystem,
   step: ChangeStep,
@@ -422,7 +422,7 @@ async function planUnremove(
   };
 }
 
-/** A file system makes folders for what is written into them. */
+/** A file system creates folders only for files, so this writes a file and removes it. */
 async function makeFolder(files: FileSystem, folder: string): Promise<void> {
   if ((await files.info(folder)) !== undefined) return;
   const draft = posix.join(folder, '.undone.tmp');
@@ -430,7 +430,7 @@ async function makeFolder(files: FileSystem, folder: string): Promise<void> {
   await files.remove(draft);
 }
 
-/** Those that have something else in them by now stay. */
+/** Folders that are no longer empty stay. */
 async function removeEmpty(files: FileSystem, folders: readonly string[]): Promise<void> {
   for (const folder of folders.toReversed()) {
     try {
@@ -453,7 +453,7 @@ async function fileAt(
   return { digest: contentDigest(bytes), stamp };
 }
 
-/** Where a folder on the way has become a file, nothing of it is as it was. */
+/** If a parent folder has become a file, the path has changed. */
 async function infoAt(files: FileSystem, path: string) {
   try {
     return await files.info(path);

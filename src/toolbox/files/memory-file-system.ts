@@ -25,8 +25,7 @@ interface KeptFile {
 }
 
 /**
- * A folder in memory, for tests and for agents that get no disk. Folders are there for as long as something is in
- * them.
+ * A folder in memory, for tests and for agents without a disk. A folder exists as long as it contains something.
  *
  * @example
  * ```ts

@@ -9,7 +9,6 @@ import {
   wrongKind,
 } from './file-system.js';
 
-/** Which lines to read. */
 interface LinesWanted {
   readonly path: string;
   readonly fromLine: number;
@@ -19,7 +18,7 @@ interface LinesWanted {
 
 const MOST_OF_A_LINE = 2_000;
 
-/** Lines with their numbers, an image, or what else a file is. */
+/** Numbered lines, an image, or a description of other content. */
 export async function readByLines(files: FileSystem, wanted: LinesWanted): Promise<ToolResult> {
   const { limits } = wanted;
   const path = files.pathOf(wanted.path);
@@ -52,7 +51,7 @@ export async function readByLines(files: FileSystem, wanted: LinesWanted): Promi
   );
 }
 
-/** As many as were asked for and have room; at least one. */
+/** As many of the requested lines as fit; at least one. */
 function numbered(
   lines: readonly string[],
   { fromLine, lines: most, limits }: LinesWanted,
@@ -82,7 +81,7 @@ function imageResult(path: string, bytes: Uint8Array, mimeType: string): ToolRes
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** Goes through a file in pieces up to the lines that are wanted; it has no version, because it cannot be edited. */
+/** Reads a large file in pieces up to the requested lines. It gets no version, because it cannot be edited. */
 async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolResult> {
   const { path, fromLine, lines: most, limits } = wanted;
   const decoder = new TextDecoder();
@@ -95,7 +94,7 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
       throw new FileSystemError('changed', `'${path}' changed while it was read. Read it again.`);
     ({ size, stamp } = piece);
     const parts = (left + decoder.decode(piece.bytes, { stream: true })).split('\n');
-    // What no line end follows yet; of an endless line only its beginning is kept.
+    // The start of an unfinished line; of a line without end, only this much is stored.
     left = (parts.pop() ?? '').slice(0, PIECE_BYTES);
     for (const part of parts) {
       if (line >= fromLine && found.length < most) found.push(part.endsWith('\r') ? part.slice(0, -1) : part);
@@ -117,7 +116,7 @@ async function readHuge(files: FileSystem, wanted: LinesWanted): Promise<ToolRes
 
 const MOST_HEX_BYTES = 2_048;
 
-/** Bytes as text if they are text, from one whole character to another; otherwise in hexadecimal. */
+/** Bytes as whole characters if they are text, otherwise in hexadecimal. */
 export async function readByBytes(
   files: FileSystem,
   { path, from, most }: Required<ByteRange> & { readonly path: string },
@@ -137,10 +136,10 @@ export async function readByBytes(
   return toolResult(`${known}: bytes ${start}–${end - 1} of ${size}${form}\n${body}${rest}`);
 }
 
-/** Without the halves of characters at both ends; `undefined` where it is no text. */
+/** Text without cut characters at both ends; `undefined` if it is not text. */
 function wholeCharacters(bytes: Uint8Array) {
   if (hasZero(bytes)) return undefined;
-  // A byte of a character that is not its first.
+  // A continuation byte of a character.
   const isInside = (byte = 0): boolean => (byte & 0xc0) === 0x80;
   let skipped = 0;
   while (skipped < 3 && isInside(bytes[skipped])) skipped += 1;
@@ -150,24 +149,24 @@ function wholeCharacters(bytes: Uint8Array) {
     try {
       return { text: new TextDecoder('utf-8', { fatal: true }).decode(part), bytes: part, skipped };
     } catch {
-      // Without the character that is cut at the end it may be text.
+      // Try again without the cut character at the end.
     }
   }
   return undefined;
 }
 
-/** What the bytes of a file are, as far as the tools can handle them. */
+/** The content of a file, as far as the tools can handle it. */
 type FileContent =
   | { readonly kind: 'text'; readonly text: string; readonly lineEnd: '\n' | '\r\n' }
   | { readonly kind: 'image'; readonly mimeType: string }
   | { readonly kind: 'binary'; readonly why: string };
 
-/** Where a zero byte shows that a file is binary. */
+/** A zero byte within this range shows that a file is binary. */
 const LOOKED_AT_BYTES = 8_192;
 
 const TEXT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads bytes as text in UTF-8, or reports what else they are. */
+/** Decodes bytes as UTF-8 text, or reports their kind. */
 export function contentOf(bytes: Uint8Array): FileContent {
   const mimeType = imageType(bytes);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
@@ -176,14 +175,14 @@ export function contentOf(bytes: Uint8Array): FileContent {
   if (hasZero(bytes)) return { kind: 'binary', why: 'it is binary' };
   try {
     const text = TEXT.decode(bytes);
-    // The first line decides; a file that mixes them keeps each as it is.
+    // The first line decides; lines in a mixed file keep their endings.
     return { kind: 'text', text, lineEnd: /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n' };
   } catch {
     return { kind: 'binary', why: 'it is not text in UTF-8' };
   }
 }
 
-/** Whether bytes are no text, by their beginning. */
+/** Whether bytes are binary, decided by their start. */
 export function hasZero(bytes: Uint8Array): boolean {
   return bytes.subarray(0, LOOKED_AT_BYTES).includes(0);
 }
@@ -195,7 +194,7 @@ const IMAGES: readonly (readonly [string, readonly number[], number])[] = [
   ['image/webp', [0x57, 0x45, 0x42, 0x50], 8],
 ];
 
-/** By what the bytes begin with: the ending of a name may say anything. */
+/** By the first bytes, because the file extension may be wrong. */
 function imageType(bytes: Uint8Array): string | undefined {
   return IMAGES.find(([, start, at]) => startsWith(bytes.subarray(at), start))?.[0];
 }
@@ -204,27 +203,26 @@ function startsWith(bytes: Uint8Array, start: readonly number[]): boolean {
   return bytes.length >= start.length && start.every((byte, index) => bytes[index] === byte);
 }
 
-/** The short hash that identifies a content of a file: 12 characters that a model can repeat. */
+/** A short hash of a file's content: 12 characters that a model can repeat. */
 export function fileVersion(bytes: Uint8Array): string {
   return nodeCrypto().createHash('sha256').update(bytes).digest('hex').slice(0, 12);
 }
 
-/** Text as bytes. */
 export function encodeText(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Lines without their ends; the end of the last line is no line of its own. */
+/** Lines without their endings; the ending of the last line starts no further line. */
 function linesOf(text: string): readonly string[] {
   const lines = text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
   if (lines.at(-1) === '') lines.pop();
   return lines;
 }
 
-/** A line of which only so much is shown, and how much is not. */
+/** A line cut to `most` characters, with the number of those left out. */
 export function shownLine(line: string, most: number): string {
   if (line.length <= most) return line;
-  // Not in the middle of a character.
+  // Do not cut a surrogate pair.
   const end = line.slice(0, most).isWellFormed() ? most : most - 1;
   return `${line.slice(0, end)} … (${line.length - end} more characters)`;
 }

@@ -15,42 +15,39 @@ import {
 } from './file-system.js';
 import { hasZero, shownLine } from './read-file.js';
 
-/** Which files are gone through. */
 interface FileSelection {
   /** A folder, or one file. */
   readonly path: string;
-  /** Default: all. */
+  /** Default: all files. */
   readonly fits?: (path: string) => boolean;
-  /** Also what `.gitignore` files name. */
+  /** Includes files that `.gitignore` excludes. */
   readonly withIgnored: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** How to search. */
 interface FileSearch extends FileSelection, LineQuery {
   readonly context: number;
-  /** How many lines that fit are wanted at most. */
+  /** The most matching lines to return. */
   readonly most: number;
   /** When to stop, by `performance.now()`. */
   readonly until: number;
 }
 
-/** Lines of one file. */
 interface FileLines {
   readonly path: string;
   readonly lines: readonly FoundLine[];
 }
 
-/** For how long everything else waits. */
+/** How long the search may block the event loop. */
 const MOST_MS_AT_ONCE = 8;
 
-/** Of a file, what is searched at most. */
+/** The most bytes of a file that are searched. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 const MOST_OF_A_LINE = 300;
 const MOST_CHARACTERS = 60_000;
 
-/** The matching files of a folder and its subfolders, as the model receives them. */
+/** The matching files of a folder and its subfolders, as text for the model. */
 export async function findFiles(files: FileSystem, selection: FileSelection, most: number): Promise<string> {
   const paths: string[] = [];
   await eachFile(files, selection, ({ path }) => {
@@ -63,7 +60,7 @@ export async function findFiles(files: FileSystem, selection: FileSelection, mos
   return `${shown}\n(more than ${most}; look in a folder of them, or by a narrower pattern)`;
 }
 
-/** Matching lines, file by file in order of paths, as the model receives them. */
+/** Matching lines, file by file in order of paths, as text for the model. */
 export async function searchFiles(files: FileSystem, search: FileSearch): Promise<string> {
   const { context, most, until } = search;
   const find = lineFinder(search);
@@ -75,7 +72,7 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
     if (bytes === undefined) return true;
     searched += 1;
     if (bytes.length === MOST_BYTES) tooLarge.push(path);
-    // One more than is wanted, to know whether there are more.
+    // One more than requested, to detect whether there are more.
     const lines = find(bytes, { context, most: most - count + 1 });
     if (lines.length > 0) found = [...found, { path, lines }];
     count += lines.filter(({ isContext }) => !isContext).length;
@@ -97,7 +94,7 @@ export async function searchFiles(files: FileSystem, search: FileSearch): Promis
   return [`${head} (${about.join('; ')}).`, ...shown].join('\n\n');
 }
 
-/** As many files as have room: `12:` before a line that fits, `13-` before one beside it, `--` between places apart. */
+/** As many files as fit: `12:` before a matching line, `13-` before a context line, `--` between separate places. */
 function shownLines(files: readonly FileLines[]): readonly string[] {
   const parts: string[] = [];
   let room = MOST_CHARACTERS;
@@ -116,7 +113,7 @@ function shownLines(files: readonly FileLines[]): readonly string[] {
   return parts;
 }
 
-/** Without the line that is one too many, and what stands before it only for its sake. */
+/** Without the one match too many, and its context lines. */
 function withoutLast(found: readonly FileLines[]): readonly FileLines[] {
   const last = found.at(-1);
   if (last === undefined) return found;
@@ -126,7 +123,7 @@ function withoutLast(found: readonly FileLines[]): readonly FileLines[] {
   return lines.length === 0 ? found.slice(0, -1) : [...found.slice(0, -1), { ...last, lines }];
 }
 
-/** Goes through files until it is stopped. */
+/** Visits files until it is stopped. */
 async function eachFile(
   files: FileSystem,
   { path, fits, withIgnored, signal }: FileSelection,
@@ -171,7 +168,7 @@ const KINDS: Readonly<Record<FileKind, string>> = {
   other: ' (device or pipe)',
 };
 
-/** Names in a folder, as the model receives them; for a file, its kind. */
+/** The entries of a folder, as text for the model; for a file, its kind. */
 export async function describeFolder(files: FileSystem, path: string, most: number): Promise<string> {
   const known = files.pathOf(path);
   const info = await files.info(known);
@@ -189,7 +186,7 @@ export async function describeFolder(files: FileSystem, path: string, most: numb
   return `${known}: ${entries.length} ${entries.length === 1 ? 'entry' : 'entries'}\n${lines.join('\n')}${rest}`;
 }
 
-/** Its folder, and whether a path is ignored, is meant all the same, or is not spoken of. */
+/** The rules of a folder's `.gitignore`. */
 interface RulesOfFolder {
   readonly folder: string;
   readonly rules: ignore.Ignore;
@@ -198,16 +195,16 @@ interface RulesOfFolder {
 const RULES_FILE = '.gitignore';
 const MOST_RULE_BYTES = 1024 * 1024;
 
-/** Never of interest, and large. */
+/** Large, and never of interest. */
 const ALWAYS = new Set(['.git']);
 
-/** What `.gitignore` files say of paths, folder by folder, as a walk comes to them. */
+/** The `.gitignore` rules of folders, read as a walk visits them. */
 class IgnoredPaths {
   readonly #known = new Map<string, readonly RulesOfFolder[]>();
 
   private constructor() {}
 
-  /** Knows what the folders above the first one say, unless that itself is ignored and meant all the same. */
+  /** Reads the rules of the parent folders; they do not apply if they ignore the start folder, which was requested. */
   static async above(files: FileSystem, start: string): Promise<IgnoredPaths> {
     const paths = new IgnoredPaths();
     const folders: string[] = [];
@@ -222,7 +219,7 @@ class IgnoredPaths {
     return paths;
   }
 
-  /** The entries of a folder that are not ignored; the folders among them may be asked for next. */
+  /** The entries of a folder that are not ignored. The walk may visit their folders next. */
   kept(folder: WalkedFolder): readonly FolderEntry[] {
     const { path, entries } = folder;
     let rules = this.#known.get(path) ?? [];
@@ -244,7 +241,7 @@ function rulesIn(text: string): ignore.Ignore {
   return ignore({ allowRelativePaths: true }).add(text);
 }
 
-/** The folder nearest to a path has the last word. */
+/** The rules of the nearest folder take precedence. */
 function says(all: readonly RulesOfFolder[], path: string, kind: FolderEntry['kind']): boolean {
   for (const { folder, rules } of all) {
     const relative = folder === '.' ? path : path.slice(folder.length + 1);
@@ -264,43 +261,42 @@ async function textOf(files: FileSystem, path: string): Promise<string | undefin
   }
 }
 
-/** What lines are looked for by. */
+/** What to search for. */
 interface LineQuery {
   readonly text: string;
-  /** The text is a regular expression, as JavaScript reads it with the flag `u`. */
+  /** `text` is a JavaScript regular expression, with the flag `u`. */
   readonly isPattern: boolean;
   readonly ignoresCase: boolean;
 }
 
-/** Lines of a file that fit, with those around them. */
+/** A matching line, or a context line. */
 interface FoundLine {
   /** From 1. */
   readonly line: number;
   readonly text: string;
-  /** It stands beside one that fits. */
+  /** It is a context line. */
   readonly isContext: boolean;
 }
 
-/** How to look through a file. */
 interface LineSearch {
-  /** Lines around each that fits. */
+  /** Context lines around each match. */
   readonly context: number;
-  /** How many lines that fit are wanted at most. */
+  /** The most matching lines to return. */
   readonly most: number;
 }
 
-/** Looks for lines that fit in the bytes of a file; nothing where none does, or where they are no text. */
+/** Finds matching lines in the bytes of a file; empty if there are none, or if the file is not text. */
 type LineFinder = (bytes: Uint8Array, search: LineSearch) => readonly FoundLine[];
 
 const MOST_PATTERN = 500;
 const MOST_MATCHED_CHARACTERS = 100_000;
-/** For how long a pattern may look at one file, where its time may grow faster than a line is long. */
+/** Time limit per file, for a pattern whose time may grow faster than the length of a line. */
 const MOST_MS = 300;
 
 /**
- * Makes what looks for lines.
+ * Creates a line finder.
  *
- * @throws Error with a message for the model where the pattern is none, is too long, or can be kept busy for ever.
+ * @throws Error with a message for the model if the pattern is invalid, too long, or may take exponential time.
  */
 function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
   if (text === '') throw new Error('There is nothing to look for: the text is empty.');
@@ -314,20 +310,20 @@ function lineFinder({ text, isPattern, ignoresCase }: LineQuery): LineFinder {
 }
 
 /**
- * A text that stands in every line that fits: the longest of plain characters outside of all brackets. Nothing where
- * there is a choice, or something that is not understood.
+ * A string that every matching line contains: the longest run of plain characters outside of all brackets. `undefined`
+ * if the pattern has alternatives, or syntax that is not handled here.
  */
 function neededText(pattern: string): string | undefined {
   if (/[|\\]/.test(pattern)) return undefined;
   const outside = pattern.replace(/\[[^\]]*\]/g, '.').replace(/\([^()]*\)/g, '.');
   if (/[()[\]]/.test(outside)) return undefined;
-  // What stands before a quantifier may be missing.
+  // A character before a quantifier may be absent.
   const runs = outside.replace(/.[*?]|.\{[^}]*\}/gu, '\n').split(/[^\w ,:;=<>"'#%&@!~-]/);
   const longest = runs.reduce((one, other) => (other.length > one.length ? other : one), '');
   return longest.length < 2 ? undefined : longest;
 }
 
-/** Most files have nowhere what has to be in a line, which is seen at once. */
+/** Skips files that do not contain the needed string, which is most files. */
 function whereIs(
   needed: string,
   { ignoresCase }: Pick<LineQuery, 'ignoresCase'>,
@@ -346,7 +342,7 @@ function compiled(source: string, flags: string): RegExp {
   try {
     return new RegExp(source, flags);
   } catch {
-    // Much of what people escape is a fault only for the flag `u`.
+    // Many unnecessary escapes are errors only with the flag `u`.
   }
   try {
     return new RegExp(source, flags.replace('u', ''));
@@ -355,7 +351,7 @@ function compiled(source: string, flags: string): RegExp {
   }
 }
 
-/** Refuses what would never end; the rest of what is not known to be quick is stopped in time. */
+/** Refuses exponential patterns; other patterns that may be slow get a time limit. */
 function mayBeSlow(pattern: string, flags: string): boolean {
   if (pattern.length > MOST_PATTERN)
     throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_PATTERN}.`);
@@ -367,7 +363,7 @@ function mayBeSlow(pattern: string, flags: string): boolean {
   return growth !== 'linear';
 }
 
-/** The engine of regular expressions stops for nothing but the end of its script. */
+/** Only the time-out of a script can interrupt a regular expression. */
 function stopped(find: LineFinder): LineFinder {
   const script = new Script('work()');
   let work = (): void => {};
@@ -387,7 +383,7 @@ function stopped(find: LineFinder): LineFinder {
   };
 }
 
-/** The bytes are looked through first: most files have none, and are then never read as text. */
+/** Searches the bytes first: most files have no match and need no decoding. */
 function findText(wanted: Buffer): LineFinder {
   const text = wanted.toString();
   return (bytes, search) => {

@@ -13,22 +13,22 @@ import ipaddr from 'ipaddr.js';
 import { checkOptions } from '../../core/errors/author-fault.js';
 import { COUNT, FILLED_TEXT, FUNCTION, MILLISECONDS, optionTable, WHOLE } from '../../core/kernel/options.js';
 
-/** Where requests may go, and how far they go. */
+/** Options of {@link WebAccess}. */
 export interface WebAccessOptions {
-  /** Only these hosts, by name: `example.com`, `*.example.com`, `example.com:8443`. Default: all. */
+  /** Only these hosts are allowed: `example.com`, `*.example.com`, `example.com:8443`. Default: all. */
   readonly allow?: readonly HostPattern[];
-  /** Never these, whatever `allow` says. */
+  /** These hosts are denied, even if `allow` contains them. */
   readonly deny?: readonly HostPattern[];
-  /** Hosts that may be in a private network or on this machine, such as a service of your own. Default: none. */
+  /** Hosts that may be in a private network or on this machine, such as your own service. Default: none. */
   readonly privateHosts?: readonly HostPattern[];
-  /** Bytes of a response, unpacked; the rest is left. Default 5,000,000. */
+  /** The most bytes of a decompressed response; the rest is discarded. Default 5,000,000. */
   readonly maxBytes?: number;
   /** Milliseconds for a request with all its redirects; default 30,000. */
   readonly timeoutMs?: number;
-  /** Redirects that are followed; default 5. */
+  /** The most redirects to follow; default 5. */
   readonly maxRedirects?: number;
   readonly userAgent?: string;
-  /** The addresses of a host; default: what the system says. */
+  /** Resolves a host to its addresses; default: the system's resolver. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
@@ -42,24 +42,24 @@ export interface WebRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What came of a request, whatever its status. */
+/** The response to a request, whatever its status. */
 export interface WebResponse {
-  /** After redirects. */
+  /** The URL after redirects. */
   readonly url: string;
   readonly status: number;
   readonly headers: Readonly<IncomingHttpHeaders>;
-  /** Unpacked. */
+  /** Decompressed. */
   readonly body: Uint8Array;
-  /** There was more than `maxBytes`. */
+  /** The response was longer than `maxBytes`. */
   readonly isCut: boolean;
 }
 
-/** A request that was not made, or to which nothing came; the message is for whoever asked. */
+/** A request that was refused or failed; the message is for the caller. */
 export class WebFault extends Error {
   override readonly name = 'WebFault';
 }
 
-/** What a list of hosts may be. */
+/** Option rules for lists of hosts. */
 export const HOSTS = {
   accepts: (value: unknown) => Array.isArray(value) && value.every(isHostPattern),
   fix: "names of hosts: ['example.com', '*.example.com']",
@@ -81,9 +81,9 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_REDIRECTS = 5;
 
 /**
- * Requests to the public web over HTTP and HTTPS. Every address of a host is looked at before anything is sent, and
- * the connection goes to the very address that was looked at, also after each redirect: a name that leads into a
- * private network, or that changes its mind in between, is not asked.
+ * Sends requests to the public web over HTTP and HTTPS. All addresses of a host are checked before anything is sent,
+ * and the connection uses a checked address; this applies to each redirect, too. So names that lead into a private
+ * network are refused, even if their DNS record changes between check and connection.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ const DEFAULT_REDIRECTS = 5;
  * const { status, body } = await web.request({ url: 'https://example.com/' });
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export class WebAccess {
   readonly #options: WebAccessOptions;
@@ -102,10 +102,10 @@ export class WebAccess {
   }
 
   /**
-   * Makes a request and follows its redirects.
+   * Sends a request and follows its redirects.
    *
-   * @throws WebFault for an address that may not be asked, too many redirects, no connection, or no answer in time;
-   *   the reason of `signal` where that aborts.
+   * @throws WebFault for a forbidden address, too many redirects, no connection, or a time-out; the reason of `signal`
+   * if it is aborted.
    */
   async request(request: WebRequest): Promise<WebResponse> {
     const { timeoutMs = DEFAULT_TIMEOUT_MS, maxRedirects = DEFAULT_REDIRECTS } = this.#options;
@@ -128,7 +128,7 @@ export class WebAccess {
     }
   }
 
-  /** The URL of an allowed address, as far as that is known before its name is resolved. */
+  /** The URL of an address, if it is allowed before its name is resolved. */
   check(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (url === undefined) throw new WebFault('That is no address: write it with https://.');
@@ -155,7 +155,7 @@ export class WebAccess {
     return { url: url.href, status: incoming.statusCode ?? 0, headers: incoming.headers, body: bytes, isCut };
   }
 
-  /** All addresses of the host. Where one of them is not public, none of them is asked. */
+  /** All addresses of the host; throws if any of them is not public. */
   async #addresses(url: URL): Promise<readonly string[]> {
     const { privateHosts = [], resolve = resolveBySystem } = this.#options;
     const given = addressIn(url);
@@ -175,7 +175,7 @@ async function resolveBySystem(host: string): Promise<readonly string[]> {
   }
 }
 
-/** Connects to the addresses that were checked, without a second look-up. */
+/** Connects to the checked addresses, without another DNS lookup. */
 function lookupOf(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, done) => {
@@ -210,7 +210,7 @@ async function readBody(
   return { bytes: Buffer.concat(chunks), isCut: left < 0 };
 }
 
-/** A stream that fails where the response does: `pipe` hands no errors on. */
+/** Decompresses a response; forwards its errors, which `pipe` does not do. */
 function unpacked(incoming: IncomingMessage): Readable {
   const create = UNPACKERS.get(incoming.headers['content-encoding']?.trim().toLowerCase() ?? 'identity');
   if (create === undefined)
@@ -242,7 +242,7 @@ function redirectOf({ status, headers: { location }, url }: WebResponse): string
   return new URL(location, url).href;
 }
 
-/** As browsers do it (Fetch standard, HTTP-redirect fetch); secrets stay with the origin that they were meant for. */
+/** Follows a redirect as browsers do (Fetch standard, HTTP-redirect fetch); secrets are not sent to another origin. */
 function redirected(
   { url, method = 'GET', headers = {}, body, signal }: WebRequest,
   target: string,
@@ -265,12 +265,12 @@ function redirected(
 }
 
 /**
- * Hosts, as options name them: `example.com`, `*.example.com` for all below it, an address such as `10.0.0.7` or
- * `[::1]`; each may end with a port.
+ * A host in options: `example.com`, `*.example.com` for all its subdomains, or an address such as `10.0.0.7` or
+ * `[::1]`; each with an optional port.
  */
 export type HostPattern = string;
 
-/** Whether a pattern can fit a host at all. */
+/** Whether a host pattern is valid. */
 function isHostPattern(pattern: unknown): boolean {
   if (typeof pattern !== 'string') return false;
   const plain = pattern.startsWith('*.') ? pattern.slice(2) : pattern;
@@ -279,7 +279,7 @@ function isHostPattern(pattern: unknown): boolean {
   return pathname === '/' && username === '' && search === '' && hash === '' && !hostname.includes('*');
 }
 
-/** Whether one of the patterns names the host of a URL. */
+/** Whether one of the patterns matches the host of a URL. */
 export function fitsHost(patterns: readonly HostPattern[], url: URL): boolean {
   return patterns.some((pattern) => fits(pattern, url));
 }
@@ -292,25 +292,25 @@ function fits(pattern: HostPattern, url: URL): boolean {
   return isBelow ? given.endsWith(`.${wanted}`) : given === wanted;
 }
 
-/** In small letters and without the dot of the root: `Example.com.` is `example.com`. */
+/** In lower case and without a final dot: `Example.com.` becomes `example.com`. */
 function plainHost({ hostname }: URL): string {
   return hostname.replace(/\.$/, '');
 }
 
-/** The address that a host is, where it is one; the URL standard has brought all its notations into one form. */
+/** The IP address in a URL, if its host is one; the URL standard has normalized its notation. */
 function addressIn({ hostname }: URL): string | undefined {
   const address = hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(address) === 0 ? undefined : address;
 }
 
-/** Only these are given out for the public Internet (IANA, IPv6 Address Space); the rest is reserved. */
+/** The only IPv6 range for the public Internet (IANA, IPv6 Address Space); the rest is reserved. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 /**
- * Whether an address is one of the public Internet: not of a private network, this machine, a link, a group, nor
- * reserved (the special-purpose registries of IANA, RFC 6890). An IPv6 address that stands for one of IPv4 is treated
- * as that.
+ * Whether an address belongs to the public Internet: not to a private network, this machine, a link or a multicast
+ * group, and not reserved (special-purpose registries of IANA, RFC 6890). An IPv6 address that embeds an IPv4 address
+ * counts as that address.
  */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;

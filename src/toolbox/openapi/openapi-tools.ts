@@ -28,22 +28,22 @@ import {
   type SecurityScheme,
 } from './read-document.js';
 
-/** What a security scheme needs: a token, `user:password` for `basic`, or a function that gives it for a call. */
+/** A credential: a token, `user:password` for `basic`, or a function that returns it for a call. */
 export type AuthSource = string | ((context: ToolContext) => string | Promise<string>);
 
 /** Options of {@link toolsFromOpenApi}. */
 export interface OpenApiOptions {
-  /** Base address; default: the document's first server. Only a server that is named here may be in a private network. */
+  /** Base URL; default: the document's first server. A server in a private network must be named here. */
   readonly server?: string;
-  /** By the names of the document's security schemes. */
+  /** Credentials by the names of the document's security schemes. */
   readonly auth?: Readonly<Record<string, AuthSource>>;
-  /** Which operations: their ids, or a function. Default: all that are not deprecated. */
+  /** The operations to include: their ids, or a function. Default: all that are not deprecated. */
   readonly include?: readonly string[] | ((operation: Operation) => boolean);
-  /** Before the names of all tools: `shop` makes `shop_list_orders`. */
+  /** A prefix for the names of all tools: `shop` makes `shop_list_orders`. */
   readonly prefix?: string;
-  /** Sent with every request. */
+  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** With which requests are made; default: one that connects only to the server. */
+  /** The client for requests; default: a client that connects only to the server. */
   readonly web?: WebAccess;
 }
 
@@ -57,12 +57,11 @@ const OPTIONS = optionTable<OpenApiOptions>('toolsFromOpenApi', {
 });
 
 /**
- * The operations of an OpenAPI document, 3.0 or 3.1, as tools: named after their ids, with their parameters by name
- * and their bodies as `body`. What `GET` does is `readOnly`; `DELETE` is `destructive`, and `PUT` and `DELETE` are
- * `idempotent`. A status of 400 and more is an error result with what the server said.
+ * Makes tools from the operations of an OpenAPI document, 3.0 or 3.1. Tools are named after operation ids; their
+ * arguments are the parameters by name, and the request body as `body`. `GET` is `readOnly`, `DELETE` is `destructive`,
+ * `PUT` and `DELETE` are `idempotent`. A status of 400 or more becomes an error result with the server's response.
  *
- * @throws ToolDeclarationError (502) for all that cannot be read in what is included, together; InvalidOptionsError
- *   (521).
+ * @throws ToolDeclarationError (502) with all faults of the included operations; InvalidOptionsError (521).
  *
  * @example
  * ```ts
@@ -92,7 +91,7 @@ export function toolsFromOpenApi(document: unknown, options: OpenApiOptions = {}
   ];
   if (wrong.length > 0) throw new ToolDeclarationError(wrong);
   const { host } = new URL(server);
-  // A foreign document must not lead into the application's own network.
+  // Only a server from the options may be private: an untrusted document must not reach the application's own network.
   const privateHosts = options.server === undefined ? {} : { privateHosts: [host] };
   const web = options.web ?? new WebAccess({ allow: [host], ...privateHosts });
   return included.map((operation, index) =>
@@ -113,7 +112,7 @@ function isIncluded(operation: Operation, include: OpenApiOptions['include']): b
   return typeof include === 'function' ? include(operation) : include.includes(operation.id);
 }
 
-/** An unknown id, a scheme without credentials. */
+/** Faults for unknown ids and for schemes without credentials. */
 function missing(
   included: readonly Operation[],
   { include, auth = {} }: OpenApiOptions,
@@ -150,7 +149,7 @@ function tooLong(where: string): AuthorFault {
   };
 }
 
-/** Names as every provider takes them; operations that would have the same one are numbered. */
+/** Tool names that every provider accepts; equal names are numbered. */
 function toolNames(operations: readonly Operation[], prefix?: string): readonly string[] {
   const names = new Set<string>();
   for (const { id } of operations) {
@@ -192,7 +191,7 @@ function descriptionOf({ summary, description, method, path }: Operation): strin
   return texts.length === 0 ? `${method.toUpperCase()} ${path}` : [...new Set(texts)].join('\n\n');
 }
 
-/** What the methods mean (RFC 9110, 9.2). */
+/** Annotations from the semantics of HTTP methods (RFC 9110, 9.2). */
 function annotationsOf({ method, summary }: Operation): ToolAnnotations {
   const title = summary === undefined ? {} : { title: summary };
   if (method === 'get' || method === 'head' || method === 'options')
@@ -201,7 +200,7 @@ function annotationsOf({ method, summary }: Operation): ToolAnnotations {
   return { ...title, readOnly: false, destructive: method === 'delete', idempotent, openWorld: true };
 }
 
-/** The first choice of schemes that can be filled. */
+/** The first alternative of security schemes with known credentials. */
 function schemesFor(
   security: Operation['security'],
   auth: Readonly<Record<string, AuthSource>>,
@@ -238,24 +237,24 @@ function resultOf({ status, headers, body, isCut }: WebResponse): ToolResult {
   return new ToolResult({ forLLM: note === '' ? `HTTP ${status}` : note });
 }
 
-/** Which argument of a tool is which part of a request. */
+/** Maps the arguments of a tool to the parts of a request. */
 interface ArgumentPlan {
   readonly parameters: readonly { readonly argument: string; readonly parameter: OperationParameter }[];
-  /** The argument that is the body. */
+  /** The name of the argument for the body. */
   readonly body?: string;
 }
 
-/** What a tool takes, and where it goes. */
+/** The schema of a tool's arguments, and where they go in a request. */
 interface OperationSchema {
   readonly schema: JsonSchema;
   readonly plan: ArgumentPlan;
-  /** Of references that lead to no schema. */
+  /** Faults of references that lead to no schema. */
   readonly faults: readonly AuthorFault[];
 }
 
 /**
- * The arguments of an operation: its parameters by their names, and its body as `body`. Two of one name get their
- * places as well: `id` and `header_id`.
+ * The arguments of an operation: its parameters by name, and its body as `body`. Two parameters of the same name get
+ * their location as a prefix: `id` and `header_id`.
  */
 function operationSchema(operation: Operation, document: JsonObject): OperationSchema {
   const taken = new Set<string>();
@@ -286,13 +285,13 @@ function operationSchema(operation: Operation, document: JsonObject): OperationS
   return { schema, plan: { parameters, ...ofBody }, faults };
 }
 
-/** A description beside a `$ref` would be lost to those who read the dialect of 3.0. */
+/** Wraps a `$ref` with a description in `allOf`, because readers of the 3.0 dialect ignore keywords beside `$ref`. */
 function described(schema: JsonSchema, description: string | undefined): JsonSchema {
   if (description === undefined || schema.description !== undefined) return schema;
   return schema.$ref === undefined ? { ...schema, description } : { allOf: [schema], description };
 }
 
-/** What is said for people and tools, or only of answers; and what is not JSON Schema. */
+/** Keywords without a meaning for arguments, and those that are not part of JSON Schema. */
 const LEFT_OUT = new Set([
   'example',
   'examples',
@@ -303,12 +302,12 @@ const LEFT_OUT = new Set([
   '$schema',
   '$id',
 ]);
-/** Keywords whose values are maps from any name to a schema. */
+/** Keywords that contain a map of names to schemas. */
 const MAPS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
-/** Keywords whose values are values, not schemas. */
+/** Keywords that contain plain values, not schemas. */
 const VALUES = new Set(['enum', 'const', 'default', 'required', 'type', 'dependentRequired']);
 
-/** The schemas of a document as JSON Schema 2020-12; what they refer to is brought along once. */
+/** Converts the schemas of a document to JSON Schema 2020-12; referenced schemas are added once. */
 class Definitions {
   /** By their names in `$defs`. */
   readonly used = new Map<string, JsonSchema>();
@@ -349,7 +348,7 @@ class Definitions {
     }
     const name = this.#nameOf(reference);
     this.#names.set(reference, name);
-    // Its place is taken first: it may refer to itself.
+    // Reserve the name first: the schema may refer to itself.
     this.used.set(name, {});
     this.used.set(name, this.convert(lookUp(this.document, reference)));
     return { $ref: `#/$defs/${name}` };
@@ -363,7 +362,7 @@ class Definitions {
   }
 }
 
-/** What only answers have is not asked for. */
+/** Removes properties that only responses have. */
 function withoutReadOnly(converted: Record<string, unknown>, { properties, required }: JsonObject): void {
   if (!isRecord(properties) || !isRecord(converted.properties)) return;
   const answered = new Set(
@@ -378,7 +377,7 @@ function withoutReadOnly(converted: Record<string, unknown>, { properties, requi
   if (Array.isArray(required)) converted.required = required.filter((name) => !answered.has(name));
 }
 
-/** In 3.0 a limit is said to be exclusive beside it; since 3.1 the exclusive limit is the number. */
+/** In 3.0, `exclusiveMinimum` is a boolean beside `minimum`; since 3.1, it is the limit itself. */
 function exclusiveLimits(converted: Record<string, unknown>, schema: JsonObject): void {
   for (const [limit, exclusive] of [
     ['minimum', 'exclusiveMinimum'],
@@ -403,18 +402,18 @@ type Credential =
   | { readonly kind: 'header' | 'query' | 'cookie'; readonly name: string; readonly value: string }
   | { readonly kind: 'bearer' | 'basic'; readonly value: string };
 
-/** What a request is made of. */
+/** The data of a request. */
 interface RequestParts {
   readonly operation: Operation;
   readonly plan: ArgumentPlan;
   readonly args: JsonObject;
-  /** Base address, with or without `/` at its end. */
+  /** Base URL, with or without a final `/`. */
   readonly server: string;
   readonly credentials: readonly Credential[];
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The request of a call. Arguments stay in their places: none reaches another part of the address. */
+/** Builds the request of a call. An argument cannot change other parts of the URL. */
 function buildRequest(parts: RequestParts): WebRequest {
   const { operation, plan, args, credentials } = parts;
   const query: string[] = [];
@@ -444,7 +443,7 @@ function buildRequest(parts: RequestParts): WebRequest {
   return { url, method, headers, body: bodyText(body, operation.body.type) };
 }
 
-/** `..` and `.` are resolved by whoever reads an address, however they are written: they are no parts of a path. */
+/** Throws for `..` and `.`, because URL parsers resolve them even if they are encoded. */
 function pathPart(value: unknown, parameter: OperationParameter): string {
   const { name, style, explode } = parameter;
   const items = Array.isArray(value) ? value.map((item) => encodeURIComponent(plainText(item))) : undefined;
@@ -459,7 +458,7 @@ function pathPart(value: unknown, parameter: OperationParameter): string {
 
 type Pair = readonly [name: string, value: string];
 
-/** A value as the pairs of a query or of cookies (OpenAPI 3.1, Style Examples). */
+/** A value as name-value pairs for a query or cookies (OpenAPI 3.1, Style Examples). */
 function pairs(value: unknown, parameter: OperationParameter): readonly Pair[] {
   const { name, style, explode, isJson } = parameter;
   if (isJson) return [[name, JSON.stringify(value)]];
@@ -478,12 +477,12 @@ const SEPARATORS: Readonly<Record<string, string>> = { spaceDelimited: ' ', pipe
 
 function pairText([name, value]: Pair, { allowReserved }: OperationParameter): string {
   const encoded = encodeURIComponent(value);
-  // What is reserved but not a separator of pairs may stay as it is.
+  // Reserved characters stay unencoded, except those that separate pairs.
   const text = allowReserved ? encoded.replace(/%(?:3A|2F|3F|40|24|2C|3B)/g, decodeURIComponent) : encoded;
   return `${encodeURIComponent(name)}=${text}`;
 }
 
-/** A value of the style `simple`: `a,b` or `key,value`, or with `explode` `key=value`. */
+/** A value in the style `simple`: `a,b` or `key,value`; `key=value` with `explode`. */
 function listText(
   value: unknown,
   { explode, isJson }: OperationParameter,
@@ -501,7 +500,7 @@ function plainText(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
 
-/** A header has one line of Latin-1; anything else would begin another header, or be refused by Node. */
+/** A header value is one line of Latin-1. Other characters could start another header, or Node refuses them. */
 function oneLine(text: string): string {
   return text.replace(/[^\t -~\x80-\xff]+/g, ' ');
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import type { AuthorFault } from '../../core/errors/author-fault.js';
 import { isRecord } from '../../core/kernel/json.js';
 
-/** Where a parameter of an operation goes. */
+/** The location of a parameter. */
 export type ParameterPlace = 'path' | 'query' | 'header' | 'cookie';
 
 /** A parameter of an operation. */
@@ -11,17 +11,17 @@ export interface OperationParameter {
   readonly place: ParameterPlace;
   readonly isRequired: boolean;
   readonly description?: string;
-  /** As the document has it. */
+  /** As it is in the document. */
   readonly schema: unknown;
-  /** How lists and objects are written; the default of its place where the document says nothing. */
+  /** How lists and objects are serialized; default: that of the location. */
   readonly style: string;
   readonly explode: boolean;
   readonly allowReserved: boolean;
-  /** It is written as JSON. */
+  /** Serialized as JSON. */
   readonly isJson: boolean;
 }
 
-/** What an operation is sent. */
+/** The request body of an operation. */
 export interface OperationBody {
   readonly type: string;
   readonly isRequired: boolean;
@@ -37,11 +37,11 @@ export interface SecurityScheme {
     | { readonly kind: 'bearer' | 'basic' };
 }
 
-/** One operation of a document, as data. */
+/** An operation of a document. */
 export interface Operation {
   readonly id: string;
   readonly method: string;
-  /** With its `{names}`. */
+  /** With `{name}` placeholders. */
   readonly path: string;
   readonly tags: readonly string[];
   readonly summary?: string;
@@ -49,17 +49,17 @@ export interface Operation {
   readonly isDeprecated: boolean;
   readonly parameters: readonly OperationParameter[];
   readonly body?: OperationBody;
-  /** Any one of these lists of schemes will do; an empty list: no authentication is needed. */
+  /** Alternative lists of schemes; an empty list: no authentication is needed. */
   readonly security: readonly (readonly SecurityScheme[])[];
 }
 
-/** What a document says, and what in it cannot be read. */
+/** The content of a document, and what could not be read. */
 interface ReadDocument {
   readonly operations: readonly Operation[];
-  /** The first server, its variables with their defaults. */
+  /** The first server, with the defaults of its variables. */
   readonly server: string | undefined;
   readonly faults: readonly AuthorFault[];
-  /** Where an operation or a path is expected, and something else stands. */
+  /** Values that are not an operation or a path where one is expected. */
   readonly misplaced: readonly AuthorFault[];
 }
 
@@ -79,7 +79,7 @@ export function readDocument(document: JsonObject): ReadDocument {
   const misplaced: AuthorFault[] = [];
   const operations = Object.entries(paths).flatMap(([path, item]) => {
     const shared = reader.follow(item);
-    // A broken reference is reported already, and `x-…` is for others.
+    // A broken reference is reported elsewhere, and `x-…` are extensions.
     if (!isRecord(shared)) {
       if (shared !== undefined && !path.startsWith('x-')) misplaced.push(noObject(path, shared));
       return [];
@@ -122,7 +122,7 @@ class DocumentReader {
     readonly faults: AuthorFault[],
   ) {}
 
-  /** What a `$ref` of the document leads to; anything else as it is. */
+  /** The target of a `$ref`; other values unchanged. */
   follow(value: unknown): unknown {
     if (!isRecord(value) || typeof value.$ref !== 'string') return value;
     const fault = deadEnd(this.document, value.$ref);
@@ -155,7 +155,7 @@ class DocumentReader {
     };
   }
 
-  /** Those of the path, unless the operation has one of the same place and name. */
+  /** Parameters of the path and the operation; those of the operation replace those of the same location and name. */
   #parameters(lists: readonly unknown[], where: string): readonly OperationParameter[] {
     const parameters = new Map<string, OperationParameter>();
     for (const given of lists.flatMap((list) => (Array.isArray(list) ? list : []))) {
@@ -165,14 +165,14 @@ class DocumentReader {
         continue;
       }
       const read = readParameter(parameter, parameter.name, parameter.in as ParameterPlace);
-      // The specification: these are said by the media types and the security schemes.
+      // The specification ignores these headers: media types and security schemes define them.
       const isIgnored = read.place === 'header' && /^(?:accept|content-type|authorization)$/i.test(read.name);
       if (!isIgnored) parameters.set(`${read.place} ${read.name}`, read);
     }
     return [...parameters.values()];
   }
 
-  /** What nothing is put in for would be sent as it stands there. */
+  /** A placeholder without a parameter would be sent literally. */
   #checkPath(path: string, parameters: readonly OperationParameter[], where: string): void {
     for (const name of new Set(Array.from(path.matchAll(/\{([^{}]+)\}/g), ([, name = '']) => name))) {
       if (parameters.some((parameter) => parameter.place === 'path' && parameter.name === name)) continue;
@@ -251,7 +251,7 @@ function textIn<Name extends string>(given: JsonObject, name: Name): { readonly 
     : {};
 }
 
-/** Why a reference leads to nothing: it is not there, or only references that lead to each other are. */
+/** Why a reference cannot be resolved: its target is missing, or the references are circular. */
 export function deadEnd(document: JsonObject, reference: string): AuthorFault | undefined {
   const seen = new Set<string>();
   let next = reference;
@@ -271,7 +271,7 @@ export function deadEnd(document: JsonObject, reference: string): AuthorFault | 
   return { where: reference, problem: `it leads only to references: ${ring}`, fix: 'fix the document' };
 }
 
-/** What a reference within a document names: a JSON Pointer (RFC 6901) behind `#`. */
+/** The target of a reference within the document: a JSON Pointer (RFC 6901) after `#`. */
 export function lookUp(document: JsonObject, reference: string): unknown {
   if (!reference.startsWith('#/')) return undefined;
   let found: unknown = document;

@@ -1,24 +1,24 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 
-/** A path within a folder, with `/` and without `.` and `..`, or why it is none. `.` is the folder itself. */
+/** A normalized path within a folder, with `/` and without `.` and `..`, or an error. `.` is the folder itself. */
 type FolderPath =
   | { readonly ok: true; readonly path: string }
   | { readonly ok: false; readonly problem: string };
 
 const MOST_CHARACTERS = 4_096;
 
-/** Controls, and marks that change how a name looks to whoever is asked about it. */
+/** Control characters, and characters that change how a name looks to the person who approves it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/u;
 
-/** On Windows a stream of a file (`a:b`), a name that stands for another one, or a device, with any ending. */
+/** On Windows: an alternate data stream (`a:b`), a short name, or a device with any extension. */
 const FOREIGN_ON_WINDOWS =
   /[<>:"|?*]|[. ]$|^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\.|$)/i;
 
 /**
- * Reads a path that a person or a model wrote: relative to a folder, or absolute within it. It is read by its text
- * alone; whoever opens it has to check for links on the way.
+ * Parses a path that a person or a model wrote: relative to a folder, or absolute within it. This reads only the text;
+ * the code that opens the path must check for links.
  */
 export function folderPath(
   given: string,
@@ -43,7 +43,7 @@ export function folderPath(
   return { ok: true, path: segments.join('/') || '.' };
 }
 
-/** `undefined` if it is absolute and elsewhere. */
+/** `undefined` if it is absolute and outside of the folder. */
 function withoutRoot(text: string, root: string | undefined, isWindows: boolean): string | undefined {
   if (!text.startsWith('/') && !(isWindows && /^[a-z]:/i.test(text))) return text;
   if (root === undefined) return undefined;
@@ -53,28 +53,28 @@ function withoutRoot(text: string, root: string | undefined, isWindows: boolean)
   return path.startsWith(start) ? text.slice(start.length) : undefined;
 }
 
-/** Files and folders whose texts name programs that run by themselves. */
+/** Files and folders that can make programs run automatically. */
 export const PROTECTED_NAMES = ['.git', '.npmrc', '.yarnrc', '.yarnrc.yml', '.pnpmfile.cjs'] as const;
 
-/** The form that all forms of a path share if a file system ignores case and Unicode forms; never to open a file by. */
+/** A common form of paths, for file systems that ignore case and Unicode forms. For comparison, not to open files. */
 export function foldedPath(path: string): string {
   return path.normalize('NFKC').toUpperCase().toLowerCase();
 }
 
-/** A text that a stranger may have written, or why it is not read. */
+/** The text of an untrusted file, or why it is not read. */
 export type BroughtText =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly problem: string };
 
 const MOST_BYTES = 1_048_576;
 
-// Not on Windows: there is nothing there that an opening could wait for.
+// O_NONBLOCK is missing on Windows, where opening a file cannot block.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
 
 /**
- * Reads a small text that a stranger may have written: a regular file that is in the folder with links followed.
+ * Reads a small untrusted file. It must be a regular file that is in the folder after links are resolved.
  *
- * @throws the error of the system if the file is not there, or may not be read.
+ * @throws the system's error if the file is missing or not readable.
  */
 export function readBroughtFile(path: string, folder: string): BroughtText {
   const real = realpathSync.native(path);
@@ -92,15 +92,15 @@ export function readBroughtFile(path: string, folder: string): BroughtText {
   }
 }
 
-/** Whether an absolute path is one in a folder, by its text: it is not the folder itself. */
+/** Whether an absolute path is inside of a folder, by its text; false for the folder itself. */
 export function isWithin(path: string, folder: string): boolean {
   return pathWithin(path, folder) !== undefined;
 }
 
-/** The path of something in a folder, with `/`; both are absolute. */
+/** The relative path, with `/`, of an entry of a folder; both arguments are absolute. */
 export function pathWithin(path: string, folder: string): string | undefined {
   const found = relative(folder, path);
-  // On Windows it is absolute where the drive is another one.
+  // On Windows, the result is absolute if the drives differ.
   if (found === '' || isAbsolute(found)) return undefined;
   const names = found.split(sep);
   return names[0] === '..' ? undefined : names.join('/');

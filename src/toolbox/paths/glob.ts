@@ -5,9 +5,9 @@ const MOST_CHARACTERS = 500;
 const MOST_ALTERNATIVES = 256;
 
 /**
- * Whether a path with `/` fits a pattern: `*` and `?` within a name, `**` for any number of folders, `[a-z]`, `[!a]`, `{a,b}` and
- * `\` before a literal character. Names that begin with a dot are like others. Patterns come from models: unlike those
- * of picomatch, the regular expressions made here never try two ways, and take time in proportion to path and pattern.
+ * Matches paths with `/` against a pattern: `*` and `?` within a name, `**` for any number of folders, `[a-z]`, `[!a]`,
+ * `{a,b}` and `\` before a literal character. Names that start with a dot are not special. Patterns come from models:
+ * unlike picomatch's, these regular expressions never backtrack, and take linear time.
  *
  * @throws Error if the pattern is too long or has too many alternatives.
  */
@@ -15,7 +15,7 @@ export function globMatcher(pattern: string): (path: string) => boolean {
   return fitsOne(alternativesOf(pattern).map(pathExpression));
 }
 
-/** Whether a folder, or something that may be in it, fits a pattern: the folder fits a beginning of the pattern. */
+/** Whether a folder, or something that may be in it, matches a pattern. */
 export function globReaches(pattern: string): (path: string) => boolean {
   const beginnings = alternativesOf(pattern).flatMap((names) =>
     names.map((_, index) => names.slice(0, index)),
@@ -23,12 +23,12 @@ export function globReaches(pattern: string): (path: string) => boolean {
   return fitsOne([...beginnings, ...alternativesOf(pattern)].map(pathExpression));
 }
 
-/** A pattern that fits this path alone. */
+/** A pattern that matches only this path. */
 export function globLiteral(path: string): string {
   return path.replace(/[*?[\]{}\\]/g, '\\$&');
 }
 
-/** A pattern of paths as an option. With `..` in it, it would fit nothing. */
+/** Option rule for a path pattern. `..` is refused, because it would match nothing. */
 export const PATH_PATTERN: OptionRule = {
   accepts: (value) => {
     try {
@@ -43,18 +43,18 @@ export const PATH_PATTERN: OptionRule = {
   schema: { type: 'string', pattern: '\\S' },
 };
 
-/** Whether a text fits a pattern in which only `*` and `\` have a meaning. */
+/** Matches text against a pattern in which only `*` and `\` are special. */
 export function textMatcher(pattern: string): (text: string) => boolean {
   const literal = pattern.replace(/\\.|[?[]/gsu, (text) => (text.length > 1 ? text : `\\${text}`));
   const expression = new RegExp(`^${nameSource(literal, '[^]')}$`, 'u');
   return (text) => expression.test(text);
 }
 
-/** The innermost braces with a comma in them. */
+/** The innermost braces that contain a comma. */
 const BRACES = /(?<before>(?:\\.|[^\\])*?)\{(?<choices>(?:\\.|[^\\{},])*(?:,(?:\\.|[^\\{},])*)+)\}/suy;
 const COMMA = /(?<=(?:^|[^\\])(?:\\\\)*),/su;
 
-/** The names of each path pattern that a pattern with braces stands for. */
+/** Expands braces; each alternative is a list of names. */
 function alternativesOf(pattern: string): readonly (readonly string[])[] {
   if (pattern.length > MOST_CHARACTERS)
     throw new Error(`The pattern is too long: ${pattern.length} characters, at most ${MOST_CHARACTERS}.`);
@@ -73,7 +73,7 @@ function alternativesOf(pattern: string): readonly (readonly string[])[] {
   return done.map((one) => one.split('/').filter((name) => name !== '' && name !== '.'));
 }
 
-/** An expression for a path of which each name ends with `/`. */
+/** A regular expression for a path in which each name ends with `/`. */
 function pathExpression(names: readonly string[]): RegExp {
   const parts = [''];
   for (const name of names)
@@ -89,7 +89,7 @@ function fitsOne(expressions: readonly RegExp[]): (path: string) => boolean {
   };
 }
 
-/** A character behind `\`, a set, stars, or any other character; a `[` without `]` means itself. */
+/** An escaped character, a set, stars, or any other character; a `[` without `]` is literal. */
 const PIECES = /\\(?<meant>.)|\[(?<not>[!^]|(?![!^]))(?<set>.[^\]]*)\]|(?<star>\*+)|./gsu;
 const RANGES = /(.)-(.)|./gsu;
 
@@ -111,7 +111,7 @@ function setSource(set: string, isNot: boolean): string {
   return `(?!/)[${isNot ? '^' : ''}${ranges.join('')}]`;
 }
 
-/** A gap ends at the first place where the part behind it fits: no later place could fit better. */
+/** A gap ends at the first match of the next part: a later match is never better. */
 function withGaps([first = '', ...others]: readonly string[], gap: string): string {
   const last = others.pop();
   const middle = others.map((part) => `(?:(?!${part})${gap})*${part}`).join('');

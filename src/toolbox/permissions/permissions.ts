@@ -145,12 +145,12 @@ function entriesIn(file: string): readonly StandingApproval[] {
   return json.entries as StandingApproval[];
 }
 
-/** What happens to a call. */
+/** The decision about a call. */
 export type Permission = 'allow' | 'ask' | 'deny';
 
 /**
- * A rule about calls. Everything that it names has to fit. A rule with `action`, `path`, `command` or `host` is about
- * each resource that a call would access, one without about the call as a whole.
+ * A rule about calls; all of its conditions must match. A rule with `action`, `path`, `command` or `host` applies to
+ * each resource that a call would access, a rule without them to the call as a whole.
  *
  * @example
  * ```ts
@@ -161,19 +161,22 @@ export interface PermissionRule {
   readonly decision: Permission;
   /** Name of a tool; `*` stands for any characters. */
   readonly tool?: string;
-  /** Values of arguments by name. In texts `*` stands for any characters; other values have to be the same. */
+  /** Values of arguments by name. In strings, `*` stands for any characters; other values must be equal. */
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly action?: ResourceAccess['action'];
-  /** Pattern of paths, as `src/**`; from `/` on for what is outside of the folder. */
+  /** A pattern of paths, such as `src/**`. To match paths outside of the folder, start it with `/`. */
   readonly path?: string;
   /**
-   * A program and its arguments, word by word; in a word `*` stands for any characters. A rule that allows fits the
-   * whole command, and any further words only where it ends in ` *`. A rule that asks or denies fits whatever follows.
+   * A program and its arguments, word by word; within a word, `*` stands for any characters. An `allow` rule must match
+   * the whole command; further words are allowed only if the rule ends in ` *`. Other rules match whatever words
+   * follow.
    */
   readonly command?: string;
-  /** Pattern of names of hosts, as `*.example.com`; one that ends with a port, as `example.com:8080`, means that alone. */
+  /**
+   * A pattern of host names, such as `*.example.com`. With a port, as in `example.com:8080`, only that port matches.
+   */
   readonly host?: string;
-  /** For whoever is asked, and for the model if the rule denies. */
+  /** For the person who approves, and for the model if the rule denies. */
   readonly reason?: string;
 }
 
@@ -191,7 +194,7 @@ const PATTERN: OptionRule = {
 
 const EXAMPLE = "{ decision: 'allow', path: 'src/**' }";
 
-/** What rules may be. */
+/** Option rule for lists of rules. */
 const RULES: OptionRule = listOf(
   objectOf<PermissionRule>(
     {
@@ -209,7 +212,7 @@ const RULES: OptionRule = listOf(
   `[${EXAMPLE}]`,
 );
 
-/** As {@link RULES}; a rule that allows everything has to state it. */
+/** Like {@link RULES}, but a rule that allows everything must say so explicitly. */
 const EXPLICIT_RULES: OptionRule = {
   ...RULES,
   accepts: (value) => RULES.accepts(value) && !(value as readonly unknown[]).some(allowsImplicitly),
@@ -229,7 +232,7 @@ function allowsImplicitly(rule: unknown): boolean {
   return Object.values(about).every((part) => part === undefined);
 }
 
-/** The rules that an approval of a call stands for: the same paths, and for everything else the same call. */
+/** The rules that an approval stands for: the same paths; for everything else, the same call. */
 export function rulesOfYes(
   tool: string,
   args: Readonly<Record<string, unknown>>,
@@ -249,7 +252,7 @@ export function rulesOfYes(
   return rules.length === 0 ? [sameCall] : [...byText.values()];
 }
 
-/** What a rule is compared with: a call, and one of the resources that it would access. */
+/** What a rule is matched against: a call, and one of the resources that it would access. */
 interface Subject {
   readonly tool: string;
   readonly arguments: JsonObject;
@@ -259,18 +262,18 @@ interface Subject {
   readonly accessesNothing?: boolean;
 }
 
-/** `maybe`: of words that are not known yet, or of a folder with something in it that would fit. */
+/** `maybe`: a word is unknown before the command runs, or a folder may contain a match. */
 type Fit = 'yes' | 'maybe' | 'no';
 
-/** A rule that is ready to be compared with calls. */
+/** A compiled rule. */
 interface ReadyRule {
   readonly rule: PermissionRule;
-  /** The higher, the more specific. */
+  /** Greater for more specific rules. */
   readonly weight: number;
   fits(subject: Subject): Fit;
 }
 
-/** Makes a rule ready. A rule that denies or asks also fits other capitals and Unicode forms of the same name. */
+/** Compiles a rule. Rules that deny or ask ignore case and Unicode forms in names. */
 function readyRule(rule: PermissionRule): ReadyRule {
   const fitsTool = textMatcher(rule.tool ?? '*');
   const args = Object.entries(rule.arguments ?? {}).map(
@@ -290,7 +293,7 @@ function readyRule(rule: PermissionRule): ReadyRule {
   };
 }
 
-/** A path or command says more than an action, that more than a tool; of two, the one with more characters. */
+/** A path, command or host is more specific than an action, an action than a tool; longer text decides ties. */
 function weightOf({ tool, action, path, command, host, arguments: args = {} }: PermissionRule): number {
   const letters = (value: unknown): number => String(value ?? '').replace(/[*?]/g, '').length;
   const about = [path, command, host].filter((part) => part !== undefined);
@@ -309,7 +312,7 @@ function valueMatcher(wanted: unknown): (value: unknown) => boolean {
   return (value) => JSON.stringify(plainJson(value)) === text;
 }
 
-/** Of `path`, `command` and `host`, the first that the rule names decides. */
+/** The first of `path`, `command` and `host` that the rule contains decides. */
 function accessMatcher(rule: PermissionRule): (access: ResourceAccess) => Fit {
   const isStrict = rule.decision === 'allow';
   const { action } = rule;
@@ -320,7 +323,7 @@ function accessMatcher(rule: PermissionRule): (access: ResourceAccess) => Fit {
     (() => 'yes' as const);
   return (access) => {
     if (action === undefined || action === access.action) return fitPart(access);
-    // A program may do anything with the paths and hosts that it is given.
+    // A program may do anything with the paths and hosts in its arguments.
     if (access.action !== 'run' || isStrict) return 'no';
     const isOfAction =
       action === 'open'
@@ -330,7 +333,7 @@ function accessMatcher(rule: PermissionRule): (access: ResourceAccess) => Fit {
   };
 }
 
-/** Pattern and address are brought into the one form that the URL standard has for them. */
+/** Patterns and URLs are compared in the normalized form of the URL standard. */
 function hostMatcher(pattern: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const fits = textMatcher(plainPattern(pattern.toLowerCase()));
   const fitUrl = (url: string): Fit => {
@@ -339,13 +342,13 @@ function hostMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
     if (given === undefined) return isStrict ? 'no' : 'maybe';
     const { host, port } = given;
     if (fits(host) || (port !== '' && fits(`${host}:${port}`))) return 'yes';
-    // Some programs expand that themselves.
+    // Some programs, such as curl, expand these characters.
     return !isStrict && /[{}*,]/.test(host) ? 'maybe' : 'no';
   };
   return (access) => {
     if (access.action === 'open') return fitUrl(access.url);
     if (access.action !== 'run' || isStrict) return 'no';
-    // A hint: what a program opens by itself is not among its words. `--url=http://a/b`, `git@a:b`, `a.test`.
+    // Only a hint, because a program may open other hosts. Finds `--url=http://a/b`, `git@a:b`, `a.test`.
     const addresses = access.words
       .flatMap((word = '') => word.split(/[\s=@,'"]+/))
       .map((part) => part.replace(/:(?![/\\\d]).*$/s, ''))
@@ -357,10 +360,10 @@ function hostMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
 const BEGINS_WITH_SCHEME = /^([a-z][a-z0-9+.-]*:)[/\\]/i;
 const PORTS = new Map(Object.entries({ 'http:': '80', 'https:': '443', 'ws:': '80', 'wss:': '443' }));
 
-/** Without the dot of the root; an IPv4 address in the form of IPv6 is that IPv4 address. */
+/** Without a final dot; an IPv4-mapped IPv6 address becomes the IPv4 address. */
 function hostOf(url: string): { readonly host: string; readonly port: string } | undefined {
   const scheme = BEGINS_WITH_SCHEME.exec(url)?.[1]?.toLowerCase();
-  // The standard does not normalize the host of a scheme that it does not know.
+  // The URL standard does not normalize hosts of unknown schemes.
   const isOther = scheme !== undefined && !PORTS.has(scheme);
   const web = isOther ? `http:${url.slice(scheme.length)}` : url;
   const { hostname = '', port, protocol = '' } = URL.canParse(web) ? new URL(web) : {};
@@ -385,7 +388,7 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
   const fits = globMatcher(form(pattern));
   const reaches = globReaches(form(pattern));
   const fitPath = (path: string, isDeep = false): Fit => {
-    // What is allowed within the folder is not allowed elsewhere; what is denied is denied wherever it may be.
+    // An `allow` rule for the folder does not apply outside of it; a `deny` rule without `/` applies everywhere.
     if (isOutside !== path.startsWith('/') && (isStrict || isOutside)) return 'no';
     const names = form(path).replace(/^\//, '');
     if (fits(names)) return 'yes';
@@ -401,12 +404,12 @@ function pathMatcher(pattern: string, isStrict: boolean): (access: ResourceAcces
     const { mentions = [], words, isSandboxed = false } = access;
     const found = mentions.map((path) => fitPath(path.replace(/(?<=.)\/$/, ''), path.endsWith('/')));
     if (found.includes('yes')) return 'yes';
-    // A sandbox closes what only may fit.
+    // A sandbox enforces what only may match.
     return !isSandboxed && (found.includes('maybe') || words.includes(undefined)) ? 'maybe' : 'no';
   };
 }
 
-/** A rule that allows fits all words, or with ` *` at its end the first ones; one that asks or denies, the first ones. */
+/** An `allow` rule must match all words, or a prefix if it ends in ` *`; other rules match a prefix. */
 function commandMatcher(command: string, isStrict: boolean): (access: ResourceAccess) => Fit {
   const given = command.trim().split(/\s+/);
   const isPrefix = given.length > 1 && /^\*{1,2}$/.test(given.at(-1) ?? '');
@@ -426,7 +429,7 @@ function commandMatcher(command: string, isStrict: boolean): (access: ResourceAc
       for (const at of places) {
         const word = index === 0 && byName ? words[at]?.split('/').at(-1) : words[at];
         if (word !== undefined && fits(form(word))) next.add(at + 1);
-        // It may be any word, or several, or none.
+        // An unknown word may become one word, several, or none.
         if (word === undefined) isMaybe ||= at < words.length;
       }
       places = next;
@@ -436,7 +439,7 @@ function commandMatcher(command: string, isStrict: boolean): (access: ResourceAc
   };
 }
 
-/** Options may stand between the words of what asks or denies; only the program knows which of them take the next word. */
+/** Lets options appear between the words of `ask` and `deny` rules. Any of them may take the next word as its value. */
 function passOptions(places: Set<number>, words: readonly (string | undefined)[]): void {
   const isOption = (at: number): boolean => /^[-+]/.test(words[at] ?? '');
   for (const at of places) {
@@ -447,9 +450,9 @@ function passOptions(places: Set<number>, words: readonly (string | undefined)[]
 }
 
 /**
- * What holds if no rule decides. `read-only`: what reads is allowed, the rest is denied. `ask`: what reads
- * is allowed, the rest asks. `auto`: all is allowed, commands only in a sandbox (`sandboxShell`, or a shell that states
- * `sandbox: 'external'`); without one they are denied. What is outside of the folder asks in every mode.
+ * The default decision. `read-only`: reading is allowed, the rest is denied. `ask`: reading is allowed, the rest asks.
+ * `auto`: everything is allowed, but commands only in a sandbox (`sandboxShell`, or a shell with
+ * `sandbox: 'external'`); without a sandbox they are denied. Access outside of the folder asks in every mode.
  */
 export type PermissionMode = 'read-only' | 'ask' | 'auto';
 
@@ -459,17 +462,17 @@ export interface PermissionsOptions {
   readonly mode?: PermissionMode;
   /** Rules of the user or the application. */
   readonly rules?: readonly PermissionRule[];
-  /** Rules that the folder brings, whoever wrote them: they deny and ask, and never allow. */
+  /** Rules that come with the folder and are not trusted: they can deny and ask, but never allow. */
   readonly folderRules?: readonly PermissionRule[];
-  /** Where standing approvals are stored; default: in memory. It belongs to the user, not into the folder. */
+  /** File for standing approvals; default: in memory. Keep it outside of the folder: it belongs to the user. */
   readonly file?: string;
-  /** Whose calls these are, for approvals of a session; default: `context.conversationId`, or `context.chatId`. */
+  /** The session of a call, for session approvals; default: `context.conversationId`, or `context.chatId`. */
   readonly sessionOf?: (context: ToolContext) => string | undefined;
-  /** The owner of the calls, for approvals of a user; default: none. */
+  /** The user of a call, for user approvals; default: none. */
   readonly userOf?: (context: ToolContext) => string | undefined;
 }
 
-/** Why one resource that a call would access is allowed, asked about or denied. */
+/** Why access to one resource is allowed, asked about or denied. */
 export interface Reason {
   readonly decision: Permission;
   /** `undefined` for the call as a whole. */
@@ -480,14 +483,13 @@ export interface Reason {
   readonly text: string;
 }
 
-/** What happens to a call, and why. */
+/** The decision about a call, with its reasons. */
 export interface Verdict {
   readonly decision: Permission;
-  /** One for each resource that it would access; those that decided first. */
+  /** A reason for each resource that it would access; the decisive ones come first. */
   readonly reasons: readonly Reason[];
 }
 
-/** What each option may be. */
 export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
   'Permissions',
   {
@@ -505,7 +507,7 @@ export const PERMISSIONS_OPTIONS = optionTable<PermissionsOptions>(
   },
 );
 
-/** Writing there asks, unless a rule names it. */
+/** Writing to these paths asks, unless a rule names them. */
 const PROTECTED = PROTECTED_NAMES.flatMap((name) => [`**/${name}`, `**/${name}/**`]).map((path) => {
   const reason = 'programs that are named there run by themselves';
   return readyRule({ decision: 'ask', action: 'write', path, reason });
@@ -514,9 +516,9 @@ const PROTECTED = PROTECTED_NAMES.flatMap((name) => [`**/${name}`, `**/${name}/*
 const RANK = { allow: 0, ask: 1, deny: 2 };
 
 /**
- * One policy for all tools: rules, a mode, and standing approvals. Of the rules that fit, one that denies wins;
- * otherwise the most specific one; of two that are as specific, the one that asks. A call is allowed if everything
- * that it would access is.
+ * One policy for all tools: rules, a mode, and standing approvals. If any matching rule denies, the call is denied.
+ * Otherwise the most specific rule decides; between equally specific rules, the one that asks. A call is allowed if
+ * everything that it would access is allowed.
  *
  * @example
  * ```ts
@@ -532,7 +534,7 @@ export class Permissions {
   readonly #approvals: StandingApprovals;
   readonly #whose: (context: ToolContext) => { readonly session?: string; readonly user?: string };
 
-  /** @throws InvalidOptionsError (521) naming everything that is wrong, also in the file. */
+  /** @throws InvalidOptionsError (521) with all faults, including those of the file. */
   constructor(options: PermissionsOptions = {}) {
     checkOptions(options, PERMISSIONS_OPTIONS);
     const { mode = 'ask', rules = [], folderRules = [], file, userOf } = options;
@@ -551,7 +553,7 @@ export class Permissions {
     }
   }
 
-  /** For the loop, a registry, MCP: whatever takes a policy. */
+  /** The policy for the loop, a registry, or MCP. */
   readonly policy: ToolPolicy = async (request) => {
     const { decision, reasons } = await this.explain(request);
     if (decision === 'allow') return true;
@@ -563,9 +565,9 @@ export class Permissions {
   };
 
   /**
-   * What happens to a call, and why. Nothing is done.
+   * The decision about a call, with its reasons. The call is not made.
    *
-   * @throws InvalidOptionsError (521) if the tool is not a definition, but its name.
+   * @throws InvalidOptionsError (521) if `tool` is a name instead of a definition.
    */
   async explain(request: PolicyRequest): Promise<Verdict> {
     if (!isRecord(request.tool)) {
@@ -588,13 +590,13 @@ export class Permissions {
     return { decision: reasons[0]?.decision ?? 'deny', reasons };
   }
 
-  /** Whether a call is denied whatever it accesses and whose it is: then it need not be offered. */
+  /** Whether a call is denied whatever it accesses and whoever makes it: such a call need not be offered. */
   denies({ tool, arguments: args }: Pick<PolicyRequest, 'tool' | 'arguments'>): boolean {
     const subject = { tool: tool.name, arguments: args, accessesNothing: tool.touches !== undefined };
     return this.#decide(subject, tool, []).decision === 'deny';
   }
 
-  /** Patterns of paths that a rule denies or asks about, whatever the tool, for a sandbox; `unwritable` may be read. */
+  /** Path patterns that rules deny or ask about for all tools, as options of a sandbox; `unwritable` may be read. */
   closedPaths(): { readonly unreadable: readonly string[]; readonly unwritable: readonly string[] } {
     const pathsOf = (isWrite: boolean): readonly string[] =>
       [...this.#rules, ...this.#folderRules].flatMap(({ rule }) => {
@@ -606,7 +608,8 @@ export class Permissions {
   }
 
   /**
-   * Allows from now on what fits a rule, for a session or a user. It is stored in the file, if there is one.
+   * Allows future calls that match a rule, for a session or a user. The approval is stored in the file, if there is
+   * one.
    *
    * @throws InvalidOptionsError (521) if the rule does not allow.
    */
@@ -622,17 +625,17 @@ export class Permissions {
     return this.#approvals.add({ rule: allowing, scope: whose, given, ...end });
   }
 
-  /** The standing approvals that hold now. */
+  /** The valid standing approvals. */
   remembered(): readonly StandingApproval[] {
     return this.#approvals.all();
   }
 
-  /** Revokes one; returns whether it was there. */
+  /** Revokes an approval; returns whether it existed. */
   revoke(id: string): boolean {
     return this.#approvals.remove(id);
   }
 
-  /** Whoever answers decides whether the approval stands, and for whom. */
+  /** The person who approves decides whether the approval stands, and for whom. */
   #rememberFor(request: PolicyRequest, asked: readonly Reason[]): PolicyRemember | undefined {
     const { session, user } = this.#whose(request.context);
     const scopes: RememberScope[] = [];
@@ -652,7 +655,7 @@ export class Permissions {
   #decide(subject: Subject, tool: PolicyRequest['tool'], approved: readonly ReadyRule[]): Reason {
     const own = this.#byOwnRules(subject, tool, approved);
     const folder = mostSpecific(this.#folderRules, subject);
-    // Rules of the folder only restrict. A standing approval already answered what they ask.
+    // Rules of the folder only restrict. A standing approval has already answered a rule that asks.
     const isAnswered = own.by === 'standing yes' && folder?.decision === 'ask';
     const isStricter = folder !== undefined && RANK[folder.decision] > RANK[own.decision];
     const { decision, by, rule, because }: Cause =
@@ -678,7 +681,7 @@ export class Permissions {
     if (approval !== undefined && this.mode !== 'read-only')
       return { decision: 'allow', rule: approval.rule, by: 'standing yes' };
     const base = this.#byRuleOrMode(subject, tool, rule);
-    // A sandbox prevents whatever would ask.
+    // The sandbox prevents everything that would ask.
     if (this.mode === 'auto' && isSandboxed(access)) return base;
     // The reason why an access is unknown says more than the mode.
     const isUnknown = access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
@@ -692,7 +695,7 @@ export class Permissions {
 
   #byRuleOrMode(subject: Subject, tool: PolicyRequest['tool'], rule: RuleDecision | undefined): Cause {
     const decision = this.#byMode(subject, tool);
-    // A rule that only may fit is not laxer than the mode.
+    // A rule that only may match must not be more permissive than the mode.
     const isByMode = decision === 'deny' && !this.#rules.some((one) => one.fits(subject) === 'yes');
     if (rule !== undefined && !isByMode) return { ...rule, by: 'rule' };
     const needsSandbox = this.mode === 'auto' && decision === 'deny';
@@ -717,10 +720,10 @@ const NEEDS_SANDBOX =
 
 const VERBS = { allow: 'allows it', ask: 'asks about it', deny: 'denies it' };
 
-/** Why a call is decided as it is. */
+/** The cause of a decision. */
 type Cause = Pick<Reason, 'decision' | 'by' | 'rule'> & { readonly because?: string };
 
-/** What rules decide about one access. */
+/** The decision of the rules about one access. */
 type RuleDecision = Omit<Cause, 'by'> & { readonly rule: PermissionRule; readonly weight: number };
 
 function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecision | undefined {
@@ -740,7 +743,7 @@ function mostSpecific(rules: readonly ReadyRule[], subject: Subject): RuleDecisi
   return best;
 }
 
-/** Why something asks whatever the mode, unless a rule that names it allows it. */
+/** Why an access asks in every mode, unless a rule that names it allows it. */
 function alwaysAsks(access: ResourceAccess | undefined, isNamed: boolean): string | undefined {
   if (access?.action === 'unknown') return access.why;
   if (access?.action === 'read' || access?.action === 'write')
@@ -755,7 +758,7 @@ function isSandboxed(access: ResourceAccess | undefined): boolean {
   return access !== undefined && 'isSandboxed' in access && access.isSandboxed === true;
 }
 
-/** Fails closed: if a tool cannot state what it would access, that is unknown. */
+/** Fails closed: if a tool cannot state what it would access, the access is unknown. */
 async function accessOf(request: PolicyRequest): Promise<readonly ResourceAccess[] | 'as annotated'> {
   if (request.tool.touches === undefined) return 'as annotated';
   let problem = '';
@@ -781,7 +784,7 @@ function isAccess(value: unknown): value is ResourceAccess {
   return action === 'run' && areTexts(known) && areTexts(mentions);
 }
 
-/** What a call would do, for people: `writes 'src/a.ts'`. Nothing in it is hidden, and it stays on its line. */
+/** A description for people, such as `writes 'src/a.ts'`, on one line and without invisible characters. */
 function describeAccess(access: ResourceAccess): string {
   const quoted = (text: string): string => {
     const seen = visibleLine(text);

@@ -34,7 +34,7 @@ import {
   type LocalShellOptions,
 } from '../shell/local-shell.js';
 
-/** Something that commands may not read, or not write. */
+/** A path that commands may not read, or not write. */
 interface ClosedPath {
   /** Absolute, as commands see it. */
   readonly path: string;
@@ -42,20 +42,20 @@ interface ClosedPath {
   readonly isFolder: boolean;
 }
 
-/** A file or folder that commands are given: where they see it, and where it is without links. */
+/** A file or folder that commands can see: its path for commands, and its path with links resolved. */
 interface GivenPath {
   readonly path: string;
   readonly real: string;
 }
 
-/** More than so many would make each command slow. */
+/** More closed paths would slow down each command. */
 const MOST_CLOSED = 1_000;
 
 /**
- * What fits patterns now in a folder, in capitals of any kind, without links. A pattern is about the path behind
- * `namesFrom` characters.
+ * Existing paths in a folder that match patterns, ignoring case; links are not followed. Patterns are matched against
+ * the path without its first `namesFrom` characters.
  *
- * @throws Error where that is too much.
+ * @throws Error if there are too many.
  */
 function findFitting(folder: string, patterns: readonly string[], namesFrom: number): readonly string[] {
   const folded = patterns.map(foldedPath);
@@ -75,7 +75,7 @@ function findFitting(folder: string, patterns: readonly string[], namesFrom: num
   return found;
 }
 
-/** Whether a pattern fits an absolute path, or a folder that it is in. */
+/** Whether a pattern matches an absolute path or one of its parent folders. */
 function fitsAround(pattern: string, path: string): boolean {
   const fits = globMatcher(foldedPath(pattern));
   return [path, ...foldersOf(path)].some((one) => fits(foldedPath(one.slice(1))));
@@ -89,7 +89,7 @@ function absolute(patterns: readonly string[] = []): readonly string[] {
   return patterns.filter(isAbsolute).map(withoutLinks);
 }
 
-/** A pattern from `/` on whose beginning, up to the first wildcard, is written without links. */
+/** An absolute pattern whose part before the first wildcard has its links resolved. */
 function withoutLinks(pattern: string): string {
   const names = pattern.split('/');
   const wild = names.findIndex((name) => /[*?[{\\]/.test(name));
@@ -112,8 +112,8 @@ function realPath(path: string): string | undefined {
 type ProtectedPaths = ReadonlyMap<string, 'file or folder' | 'link' | 'bare repository'>;
 
 /**
- * Finds what has a protected name in subfolders, and bare repositories, which Git obeys without a `.git`. It does not
- * descend into `.git` and `node_modules`.
+ * Finds protected names in subfolders, and bare repositories, which Git uses without a `.git`. Skips `.git` and
+ * `node_modules`.
  */
 function findProtected(root: string, names: readonly string[]): ProtectedPaths {
   const found = new Map<string, 'file or folder' | 'link' | 'bare repository'>();
@@ -143,7 +143,7 @@ function checkCount(count: number): void {
     );
 }
 
-/** Closes a path, of a link what it leads to, wherever commands see it. */
+/** Closes a path, or the target of a link, wherever commands see it. */
 function closedAt(found: string, how: ClosedPath['how'], given: readonly GivenPath[]): readonly ClosedPath[] {
   const real = realPath(found);
   if (real === undefined) return [];
@@ -161,14 +161,14 @@ function entriesOf(folder: string): readonly Dirent[] {
   }
 }
 
-/** How many running commands need what was made for them, by its path. */
+/** How many running commands need a path that was created for them. */
 const made = new Map<string, number>();
 
 /**
- * Keeps a name in a folder from being made or replaced: what is not there is made empty until `release`, so that
- * something can be mounted over it.
+ * Prevents commands from creating or replacing a name in a folder. If the name is missing, it is created empty until
+ * `release`, as a mount point.
  *
- * @throws Error where it is a link, which cannot be mounted over.
+ * @throws Error if it is a link, which cannot be a mount point.
  */
 function protect(root: string, name: string): ClosedPath & { readonly release: () => void } {
   const path = join(root, name);
@@ -198,24 +198,28 @@ function removeEmpty(path: string, isFolder: boolean): void {
     if (isFolder) rmdirSync(path);
     else if (lstatSync(path).size === 0) rmSync(path);
   } catch {
-    // Somebody has put something in it, or has removed it.
+    // It is no longer empty, or has been removed.
   }
 }
 
-/** What {@link sandboxShell} is made from. */
+/** Options of {@link sandboxShell}. */
 export interface SandboxShellOptions extends Omit<LocalShellOptions, 'sandbox'> {
   /**
-   * Patterns of paths that commands may not read, as `**\/.env*`: in the folder and in what is `readable`; from `/` on,
-   * also in the system.
+   * Patterns of paths that commands may not read, such as `**\/.env*`: in the folder and in `readable` paths. A pattern
+   * that starts with `/` applies to the system, too.
    */
   readonly unreadable?: readonly string[];
-  /** Patterns of paths in the folder that commands may read, and not write. */
+  /** Patterns of paths in the folder that commands may read but not write. */
   readonly unwritable?: readonly string[];
-  /** Of `.git`, `.npmrc`, `.yarnrc`, `.yarnrc.yml` and `.pnpmfile.cjs`, those that commands may write all the same. */
+  /** Those of `.git`, `.npmrc`, `.yarnrc`, `.yarnrc.yml` and `.pnpmfile.cjs` that commands may write anyway. */
   readonly writable?: readonly string[];
-  /** Existing files and folders elsewhere that commands may read, absolute; beside the programs of the system and of `PATH`. */
+  /**
+   * Absolute paths elsewhere that commands may read; they must exist. Programs of the system and `PATH` need no entry.
+   */
   readonly readable?: readonly string[];
-  /** Hosts that commands may connect to by HTTP and HTTPS, as `registry.npmjs.org`, `*.example.com`. Default: none. */
+  /**
+   * Hosts that commands may reach over HTTP and HTTPS, such as `registry.npmjs.org`, `*.example.com`. Default: none.
+   */
   readonly hosts?: readonly string[];
 }
 
@@ -248,11 +252,11 @@ const OPTIONS = optionTable<SandboxShellOptions>(
 );
 
 /**
- * A shell whose commands the operating system keeps in: they write nothing but the folder, read nothing of the user but
- * the folder, and have no network, or that to the named hosts. By bubblewrap on Linux and `sandbox-exec` on macOS.
+ * A shell whose commands the operating system restricts: they write only in the folder, read no files of the user
+ * outside of it, and have no network except the named hosts. Uses bubblewrap on Linux and `sandbox-exec` on macOS.
  *
- * @throws InvalidOptionsError (521), and SandboxUnavailable (543) where this machine cannot make a sandbox: it is tried
- *   here with a command that does nothing.
+ * @throws InvalidOptionsError (521), and SandboxUnavailable (543) if this machine cannot create a sandbox; a command
+ * that does nothing is run to find out.
  *
  * @example
  * ```ts
@@ -355,7 +359,7 @@ class SandboxShell extends LocalShell {
     }
   }
 
-  /** What a command in this environment sees beside its own, and the folder. */
+  /** The paths that a command with this environment can see, including the folder. */
   #given(environment: Readonly<Record<string, string>>): readonly GivenPath[] {
     const isMac = process.platform === 'darwin';
     const paths = [...(isMac ? MAC_SYSTEM : LINUX_SYSTEM), ...this.#readable(environment), this.#root];
@@ -369,7 +373,7 @@ class SandboxShell extends LocalShell {
     return [...programFolders(PATH, this.#root), ...(this.#options.readable ?? [])];
   }
 
-  /** What patterns close now. Those from `/` on count everywhere, the others where the user's files are. */
+  /** The paths that patterns close now. Absolute patterns apply everywhere, relative ones to the user's files. */
   #closed(given: readonly GivenPath[]): readonly ClosedPath[] {
     const { unreadable = [], unwritable = [], readable = [] } = this.#options;
     const root = this.#root;
@@ -389,7 +393,7 @@ class SandboxShell extends LocalShell {
     ];
   }
 
-  /** Reports what a command has created and the sandbox could not prevent: bubblewrap closes only what exists. */
+  /** Reports protected names that a command created: bubblewrap can only protect what exists. */
   #newNote(before: ProtectedPaths, after: ProtectedPaths): string | undefined {
     const created = [...after].filter(([path, kind]) => before.get(path) !== kind);
     if (created.length === 0) return undefined;
@@ -425,7 +429,7 @@ class SandboxShell extends LocalShell {
     };
   }
 
-  /** Where there is no `/tmp` of its own for a command: one for all of this shell. */
+  /** A temporary folder for all commands of this shell, on systems where each has no `/tmp` of its own. */
   #temporary(): string {
     if (this.#temporaryFolder === undefined) {
       const folder = realpathSync.native(mkdtempSync(join(tmpdir(), 'toolwright-shell-')));
@@ -435,7 +439,7 @@ class SandboxShell extends LocalShell {
     return this.#temporaryFolder;
   }
 
-  /** A command that does nothing but look whether it is kept in. */
+  /** Runs a command that checks whether the sandbox works. */
   #probe(): void {
     if (process.platform !== 'linux' && process.platform !== 'darwin')
       throw unavailable(`there is none for ${process.platform}`, 'Run it in a container');
@@ -473,7 +477,7 @@ function unavailable(why: string, remedy: string): ToolwrightError {
   );
 }
 
-/** Where a program is; never in the folder, where a command may have put another one. */
+/** The path of a program; never in the folder, where a command may have replaced it. */
 function findProgram(name: string, root: string): string {
   const folders = (process.env.PATH ?? '')
     .split(':')
@@ -484,7 +488,7 @@ function findProgram(name: string, root: string): string {
   return found ?? name;
 }
 
-/** Folders of `PATH` outside of the home, and the one of this Node.js, each with the libraries beside it. */
+/** Folders of `PATH` outside of the home folder, and that of this Node.js, each with the library folder beside it. */
 function programFolders(path: string, root: string): readonly string[] {
   const home = homedir();
   const own = dirname(process.execPath);
@@ -495,35 +499,35 @@ function programFolders(path: string, root: string): readonly string[] {
     .filter((folder) => ![home, root].some((one) => folder === one || isWithin(one, folder)));
 }
 
-/** What a sandbox lets commands have. */
+/** What commands in a sandbox may access. */
 interface SandboxPlan {
-  /** May be written. */
+  /** The writable folder. */
   readonly root: string;
-  /** The home of the user for commands: an empty one. */
+  /** The user's home folder, which commands see as an empty folder. */
   readonly home: string;
-  /** May be read, beside the programs of the system. */
+  /** Readable paths, besides the programs of the system. */
   readonly readable: readonly string[];
   readonly closed: readonly ClosedPath[];
-  /** The socket of the proxy for allowed hosts; without one there is no network. */
+  /** The socket of the proxy for allowed hosts; without it, there is no network. */
   readonly proxySocket?: string;
 }
 
 /**
- * Closes all open files but the three standard ones before the sandbox starts: a child inherits what this process has
- * inherited (`node app.js 9</`), and a command could read and write through such a folder outside of the sandbox.
+ * Closes all inherited file descriptors except the standard three (`node app.js 9</`). Through an inherited folder, a
+ * command could read and write outside of the sandbox.
  */
 const CLOSE_INHERITED =
   '[ -e /dev/fd/0 ] || exit; for fd in /dev/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec "$@"';
 
-/** Where the socket and the proxy are, for commands. */
+/** The paths of the socket and the port of the proxy inside of the sandbox. */
 const INNER_SOCKET = '/run/toolwright-proxy.sock';
 const PROXY_PORT = 3128;
 
-/** What programs need to know of the machine, and nothing that is secret. */
+/** Files that programs need to know about the machine, without secrets. */
 const SETTINGS =
   'alternatives ca-certificates ca-certificates.conf crypto-policies fonts group hosts java ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime machine-id mime.types nsswitch.conf os-release passwd perl pki/ca-trust pki/tls/certs profile protocols python3 resolv.conf services ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone';
 
-/** What commands see of the system. */
+/** The parts of the system that commands see. */
 const LINUX_SYSTEM = [
   ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store'],
   ...SETTINGS.split(' ').map((name) => `/etc/${name}`),
@@ -531,8 +535,8 @@ const LINUX_SYSTEM = [
 const MAC_SYSTEM = ['/usr', '/bin', '/sbin', '/opt', '/etc', '/Library', '/System', '/Applications'];
 
 /**
- * Arguments of bubblewrap for a command: a file system of its own with nothing in it but what is named here, no
- * network, no capabilities, and no processes but its own.
+ * Arguments of bubblewrap for a command: an empty file system plus the paths named here, no network, no capabilities,
+ * and a process namespace of its own.
  */
 function bubblewrapArguments({ root, home, readable, closed, proxySocket }: SandboxPlan): readonly string[] {
   const read = (path: string): string[] => ['--ro-bind-try', path, path];
@@ -550,10 +554,10 @@ function bubblewrapArguments({ root, home, readable, closed, proxySocket }: Sand
   ];
 }
 
-/** Waits until the proxy answers inside, and goes on as the command. */
+/** Waits until the proxy answers inside the sandbox, and then executes the command. */
 const BRIDGE = `socat TCP-LISTEN:${PROXY_PORT},bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:${INNER_SOCKET} & for i in {1..200}; do (exec 3<>/dev/tcp/127.0.0.1/${PROXY_PORT}) 2> /dev/null && break; sleep 0.02; done; exec "$@"`;
 
-/** By which programs find the proxy. */
+/** Environment variables that direct programs to the proxy. */
 function proxyEnvironment(): Readonly<Record<string, string>> {
   const url = `http://127.0.0.1:${PROXY_PORT}`;
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy'];
@@ -561,8 +565,8 @@ function proxyEnvironment(): Readonly<Record<string, string>> {
 }
 
 /**
- * From the outside in; what is in an unreadable folder needs no closing. The folders on the way are mounted, too, so that
- * none can be moved away with what is in it.
+ * Mounts from the outermost path to the innermost; paths in an unreadable folder need no mount. The parent folders
+ * become mounts, too, so that commands cannot move them away with their contents.
  */
 function closingArguments(root: string, closed: readonly ClosedPath[]): readonly string[] {
   const hidden = new Set(closed.filter(({ how }) => how === 'unreadable').map(({ path }) => path));
@@ -582,14 +586,14 @@ function closingArguments(root: string, closed: readonly ClosedPath[]): readonly
     });
 }
 
-/** The folders that a path is in, from the innermost on. */
+/** The parent folders of a path, the innermost first. */
 function foldersOf(path: string): readonly string[] {
   const folders: string[] = [];
   for (let at = dirname(path); at !== '/'; at = dirname(at)) folders.push(at);
   return folders;
 }
 
-/** Where macOS keeps what belongs to people, and what programs leave for each other. */
+/** Private data of users and programs on macOS. */
 const PRIVATE = [
   '/Users',
   '/Volumes',
@@ -598,10 +602,10 @@ const PRIVATE = [
   '/private/etc/ssh',
   '/Library/Keychains',
 ];
-/** Below those, what programs need. */
+/** Parts of those paths that programs need. */
 const NEEDED = ['/private/var/db/timezone', '/private/var/db/dyld', '/private/var/select'];
 
-/** A profile of `sandbox-exec` for a command: of several rules that fit, the last one counts. */
+/** A profile of `sandbox-exec`; the last matching rule decides. */
 function seatbeltProfile({ root, readable, closed }: SandboxPlan, temporary: string): string {
   const paths = (rule: string, all: readonly string[]): string =>
     all.length === 0 ? '' : `(${rule} ${all.map((path) => `(subpath ${JSON.stringify(path)})`).join(' ')})`;
@@ -609,7 +613,7 @@ function seatbeltProfile({ root, readable, closed }: SandboxPlan, temporary: str
     '(version 1)(allow default)(deny network*)(deny mach-lookup (global-name-regex #"^com\\.apple\\.(SecurityServer|securityd)"))',
     '(deny file-write*)(allow file-write* (literal "/dev/null") (literal "/dev/tty"))',
     paths('deny file-read*', PRIVATE),
-    // A path is found by way of its folders.
+    // Path lookup needs the metadata of all parent folders.
     '(allow file-read-metadata)',
     paths('allow file-read*', [...NEEDED, ...readable, root, temporary]),
     paths('allow file-write*', [root, temporary]),
@@ -625,8 +629,8 @@ function seatbeltProfile({ root, readable, closed }: SandboxPlan, temporary: str
 }
 
 /**
- * A proxy for HTTP that connects to named hosts only, on a socket in a folder of its own. A host that a pattern with `*`
- * names is not connected to in a private network.
+ * Starts an HTTP proxy that connects only to the named hosts, on a socket in a folder of its own. Hosts that only a
+ * pattern with `*` matches must not be in a private network.
  *
  * @returns The path of the socket.
  */
@@ -643,7 +647,7 @@ function startHostProxy(hosts: readonly HostPattern[]): string {
   return socket;
 }
 
-/** The address to connect to, which is the very one that was looked at; nothing where it may not be. */
+/** The checked address to connect to; `undefined` if connecting is forbidden. */
 async function addressFor(url: URL, hosts: readonly HostPattern[]): Promise<string | undefined> {
   if (!fitsHost(hosts, url)) return undefined;
   const { address } = await lookup(url.hostname.replace(/^\[(.*)\]$/, '$1'));

@@ -42,8 +42,8 @@ const TIME_ZONE = {
 };
 
 /**
- * Tools by which a model schedules what is to be done later: a message of its own enters the conversation then, and
- * begins a turn. They need a conversation that is kept in the store (`Conversations`).
+ * Tools that let a model schedule prompts: at the given time, a message from the model enters the conversation and
+ * starts a turn. They need a conversation in the store (`Conversations`).
  *
  * @example
  * ```ts
@@ -80,7 +80,7 @@ export class ScheduleTools {
   ): Promise<ToolResult> {
     const of = ownerOf(context);
     if (of === undefined) return errorResult(NO_CONVERSATION);
-    // A call that is made again after a crash schedules nothing twice, also if its prompt has entered meanwhile.
+    // A call that is repeated after a crash must not schedule twice, even if its prompt has already been delivered.
     const once = { key: context?.idempotencyKey, onlyKnown: true, onlyOnce: true };
     const wanted = { ...of, at, inMinutes, everyMinutes, cron, timeZone, text, ...once };
     const said = Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null);
@@ -129,13 +129,13 @@ export class ScheduleTools {
     );
   }
 
-  /** What cannot be scheduled accesses nothing: it fails before an approval is requested. */
+  /** A schedule that would be refused accesses nothing: the call fails before an approval is requested. */
   async touchesOfNew(_: unknown, context?: ToolContext): Promise<readonly ResourceAccess[] | 'as annotated'> {
     const of = ownerOf(context);
     return of !== undefined && (await this.schedules.reaches(of.conversationId)) ? 'as annotated' : [];
   }
 
-  /** Nor does what is not there to be cancelled. */
+  /** Cancelling a schedule that does not exist accesses nothing. */
   async touchesOfEnd(
     { id }: { readonly id?: unknown },
     context?: ToolContext,
@@ -157,7 +157,7 @@ export class ScheduleTools {
 
 const NO_CONVERSATION = 'There is no conversation here that something could be scheduled in.';
 
-/** Whose schedules a call may see. */
+/** The conversation and owner of the schedules that a call may see. */
 function ownerOf(context: ToolContext | undefined) {
   const { conversationId, owner } = context ?? {};
   if (conversationId === undefined) return undefined;
@@ -170,7 +170,7 @@ function describeTiming(timing: ScheduleTiming): string {
   return `by cron ${timing.cron}`;
 }
 
-/** With the day of the week, by which a model sees that it was a day off: `Tue 2030-05-14 09:00 Europe/Vienna`. */
+/** With the day of the week, so that a model notices weekends: `Tue 2030-05-14 09:00 Europe/Vienna`. */
 function describeTime(time: number, timeZone: string): string {
   const day = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone }).format(time);
   const clock = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'short', timeZone });
@@ -178,7 +178,7 @@ function describeTime(time: number, timeZone: string): string {
 }
 
 /**
- * `schedule_prompt`, `list_schedules` and `cancel_schedule` without a container.
+ * Creates `schedule_prompt`, `list_schedules` and `cancel_schedule` without a container.
  *
  * @throws InvalidOptionsError (521).
  *

@@ -32,58 +32,54 @@ const MINUTE_MS = 60_000;
 const DEFAULT_MOST = 20;
 const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
 
-/** Times of a cron expression that are looked at for the smallest interval. */
+/** How many times of a cron expression are checked for the smallest interval. */
 const LOOKED_AT = 100;
 
 /** Options of {@link Schedules}. */
 export interface SchedulesOptions {
-  /** `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`: the one of the conversations. */
+  /** The store of the conversations: `SqliteRunStore`, `PostgresRunStore` or `MemoryRunStore`. */
   readonly store: StoreWithSchedules & { readonly conversations?: Pick<ConversationLog, 'read'> };
-  /** Schedules of one owner at the same time, or of one conversation that has no owner; default 20. */
+  /** The most schedules per owner at the same time, or per conversation without an owner; default 20. */
   readonly maxSchedules?: number;
-  /** Milliseconds between two times of a schedule at least; default 300,000, which is 5 minutes. */
+  /** The smallest interval of a schedule in milliseconds; default 300,000 (5 minutes). */
   readonly minIntervalMs?: number;
-  /** Where times are that name neither an offset nor a time zone, as IANA names it; default `UTC`. */
+  /** IANA time zone for times without an offset or a time zone; default `UTC`. */
   readonly timeZone?: string;
 }
 
-/** What is to be scheduled; exactly one of `at`, `inMinutes`, `everyMinutes` and `cron` says when. */
+/** A new schedule; exactly one of `at`, `inMinutes`, `everyMinutes` and `cron` sets its time. */
 export interface NewSchedule {
   readonly conversationId: string;
-  /** On whose behalf, any JSON. */
+  /** The owner, any JSON. */
   readonly owner?: unknown;
-  /** The message that the model receives then. */
+  /** The message for the model. */
   readonly text: string;
-  /** Once, at a time of ISO 8601: `2030-05-17T09:00`, with an offset or by the clock of `timeZone`. */
+  /** Once, at an ISO 8601 time: `2030-05-17T09:00`, with an offset or in `timeZone`. */
   readonly at?: string;
-  /** Once, so many minutes from now. */
+  /** Once, after this many minutes. */
   readonly inMinutes?: number;
-  /** Again and again, for the first time so many minutes from now. */
+  /** Repeatedly, every so many minutes, starting after the first interval. */
   readonly everyMinutes?: number;
-  /** By a cron expression of five fields, or `@daily` and the like: `0 9 * * MON-FRI`. */
+  /** By a cron expression with five fields, or `@daily` and the like: `0 9 * * MON-FRI`. */
   readonly cron?: string;
-  /** Where `at` and `cron` are; default: that of the {@link Schedules}. */
+  /** Time zone of `at` and `cron`; default: that of the {@link Schedules}. */
   readonly timeZone?: string;
-  /**
-   * The same key means the same schedule: given again while that is kept, it changes nothing, not its times and not its
-   * text. Default: a new one.
-   */
+  /** Identifies the schedule: adding a stored key again changes neither its times nor its text. Default: a new key. */
   readonly key?: string;
-  /** Refuses it where nothing ever entered the conversation. Default: false, and the first prompt begins it. */
+  /** Refuses an unknown conversation. Default: false; the first prompt starts the conversation. */
   readonly onlyKnown?: boolean;
   /**
-   * A `key` is used up by its prompt: also where that has entered the conversation and the schedule has ended, nothing
-   * is added. Default: false.
+   * Adds nothing if the prompt of this `key` has been delivered, even if the schedule has ended since. Default: false.
    */
   readonly onlyOnce?: boolean;
 }
 
-/** A schedule that was added, or why none was, as text for a model. */
+/** The added schedule, or why it was refused, as text for a model. */
 export type AddedSchedule =
   | { readonly ok: true; readonly schedule: Schedule; readonly now: number }
   | { readonly ok: false; readonly problem: string };
 
-/** Whose schedules. */
+/** The owner of schedules. */
 type ScheduleOwner = Pick<NewSchedule, 'conversationId' | 'owner'>;
 
 const TIME_ZONE = {
@@ -120,8 +116,8 @@ const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
 });
 
 /**
- * Prompts that enter conversations when their time has come, in a store that all processes share. `Conversations` over
- * the same store enter them, wherever turns are taken.
+ * Prompts that enter conversations at a scheduled time, in a store that all processes share. `Conversations` with the
+ * same store deliver them, in whichever process runs the turns.
  *
  * @example
  * ```ts
@@ -130,14 +126,14 @@ const NEW_SCHEDULE = optionTable<NewSchedule>('Schedules.add', {
  * await schedules.add({ conversationId: 'c1', text: 'Tell what is new', cron: '0 9 * * MON-FRI' });
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export class Schedules {
   readonly #store: ScheduleStore;
   readonly #conversations: Pick<ConversationLog, 'read'> | undefined;
   readonly #most: number;
   readonly #minIntervalMs: number;
-  /** Where times are that do not say so. */
+  /** The time zone of times that do not specify one. */
   readonly timeZone: string;
 
   constructor(options: SchedulesOptions) {
@@ -150,8 +146,8 @@ export class Schedules {
   }
 
   /**
-   * Keeps a schedule, and gives it as it is kept: of a `key` that is known, the one that is there. What a model can have got wrong is told as a `problem`: times that are none, past or too close
-   * together, and more schedules than there may be.
+   * Stores a schedule and returns it; for a known `key`, returns the stored one. Mistakes that a model can make are
+   * returned as a `problem`: invalid or past times, too short intervals, and too many schedules.
    *
    * @throws InvalidOptionsError (521) for values of a wrong type.
    */
@@ -182,7 +178,7 @@ export class Schedules {
     );
   }
 
-  /** Whether prompts arrive in a conversation: it is one of the store, as far as that tells. */
+  /** Whether prompts can be delivered to a conversation: it is in the store, or the store cannot tell. */
   async reaches(conversationId: string): Promise<boolean> {
     return (
       this.#conversations === undefined || (await this.#conversations.read(conversationId)) !== undefined
@@ -190,9 +186,9 @@ export class Schedules {
   }
 
   /**
-   * The schedules of an owner in a conversation, the first to come first.
+   * The schedules of an owner in a conversation, sorted by their next time.
    *
-   * @throws InvalidOptionsError (521) for an owner that is `undefined`.
+   * @throws InvalidOptionsError (521) if `owner` is given as `undefined`.
    */
   async list(of: ScheduleOwner): Promise<readonly Schedule[]> {
     const faults = wrongValues(of, SCHEDULE_OWNER);
@@ -203,8 +199,8 @@ export class Schedules {
   }
 
   /**
-   * Ends a schedule of an owner in a conversation; false where it has no such one. A prompt that is due at this very
-   * moment may still enter.
+   * Cancels a schedule of an owner in a conversation; false if there is none. A prompt that is due at the same moment
+   * may still be delivered.
    */
   async cancel(id: string, of: ScheduleOwner): Promise<boolean> {
     const own = await this.list(of);
@@ -273,7 +269,7 @@ function refused(problem: string): { readonly ok: false; readonly problem: strin
   return { ok: false, problem };
 }
 
-/** Short enough for a model, and unique. */
+/** Unique, and short enough for a model. */
 function idOf(key: string, of: ScheduleOwner): string {
   const digest = createHash('sha256').update(JSON.stringify([key, of.conversationId, subjectOf(of)]));
   return `sch_${digest.digest('base64url').slice(0, 16)}`;

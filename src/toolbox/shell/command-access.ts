@@ -7,16 +7,16 @@ import type { FolderView } from './command-shell.js';
 
 /** Where a command runs. */
 export interface CommandPlace {
-  /** Absolute, in the folder of the view. */
+  /** Absolute, within the folder of the view. */
   readonly folder: string;
   readonly view: FolderView;
-  /** The operating system keeps the command away from what is not allowed. */
+  /** The operating system enforces the permissions of the command. */
   readonly isSandboxed?: boolean;
 }
 
 /**
- * What a command would access: every program that its text names, with the paths that its words may be, and why it is
- * not a list or pipeline of simple commands with literal words, if it is not.
+ * What a command would access: each program in its text with the paths that its words may be. If the text is not a list
+ * or pipeline of simple commands with literal words, the reason is included.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ export function commandTouches(command: string, folder: string, view: FolderView
   return commandAccess(command, { folder, view });
 }
 
-/** The command with every built-in read-only program in the form in which it only reads. */
+/** The command, with each built-in read-only program in the form in which it can only read. */
 export function readOnlyText(command: string, place: CommandPlace): string {
   const { commands, unclear } = parseCommand(command);
   if (unclear !== undefined) return command;
@@ -69,14 +69,14 @@ export function readOnlyText(command: string, place: CommandPlace): string {
   return text + command.slice(copied);
 }
 
-/** A word of a command; `text` is `undefined` if it is not known before the command runs. */
+/** A word of a command; `text` is `undefined` if it is unknown before the command runs. */
 interface ParsedWord {
   readonly text: string | undefined;
   readonly pos: number;
   readonly end: number;
 }
 
-/** One program with its arguments, wherever in the text it stands. */
+/** A program with its arguments, anywhere in the text. */
 interface ParsedCommand {
   readonly words: readonly ParsedWord[];
   /** Files that the shell opens for it: `> out`. */
@@ -89,7 +89,7 @@ const MOST_COMMAND_CHARACTERS = 20_000;
 const SIMPLE =
   /^(Script|Statement|AndOr|Pipeline|Negation|Command|Word|Redirect|FileDescriptor|Literal|SingleQuoted|DoubleQuoted|AnsiCQuoted)$/;
 
-/** Built-in commands of Bash after which the rest of the text means something else, or that run a text. */
+/** Bash built-ins that change the meaning of the following text, or that run a text. */
 const CHANGES_SHELL =
   /^(\.|alias|bg|bind|break|builtin|caller|cd|command|compgen|complete|compopt|continue|declare|dirs|disown|enable|eval|exec|exit|export|fc|fg|getopts|hash|history|jobs|let|local|logout|mapfile|popd|printf|pushd|read|readarray|readonly|return|set|shift|shopt|source|suspend|test|times|trap|type|typeset|ulimit|umask|unalias|unset|wait|\[)$/;
 
@@ -99,7 +99,7 @@ interface ParsedText {
   readonly unclear: string | undefined;
 }
 
-/** Parses a text for Bash in linear time. */
+/** Parses a Bash text in linear time. */
 function parseCommand(command: string): ParsedText {
   if (command.length > MOST_COMMAND_CHARACTERS)
     return { commands: [], unclear: 'it is too long to be looked at' };
@@ -125,7 +125,7 @@ function parseCommand(command: string): ParsedText {
     if (error !== undefined) unclear = `it cannot be read: ${error.message}`;
     visit(script);
   } catch {
-    // The parser and the visit end at the depth that the stack allows.
+    // The stack limits the depth of parsing.
     unclear ??= 'it is nested too deeply';
   }
   return { commands, unclear };
@@ -158,7 +158,7 @@ function wordOf(word: CommandArgument): ParsedWord {
   return { text: word.type === 'Word' ? textOf(word) : undefined, pos: word.pos, end: word.end };
 }
 
-/** Bash expands `~` to folders. */
+/** Words with `~` are unknown, because Bash expands it. */
 function textOf({ text, value, parts }: Word): string | undefined {
   if (/(^|[=:])~/.test(text)) return undefined;
   return parts === undefined || parts.every(isLiteral) ? value : undefined;
@@ -169,15 +169,15 @@ function isLiteral(part: WordPart): boolean {
   return part.type === 'Literal' || part.type === 'SingleQuoted' || part.type === 'AnsiCQuoted';
 }
 
-/** The characters by which programs separate a path from the rest of a word: `--file=a`, `a:b`, `x=<b`. */
+/** Parts of a word between the separators that programs use: `--file=a`, `a:b`, `x=<b`. */
 const PARTS = /[^=,:;@<>]+/g;
 const WEB = /(?<![a-z])(?!file:)[a-z][a-z0-9+.-]{0,20}:\/\/\S*/gi;
 const MOST_PATH_CHARACTERS = 4_096;
 
-/** Paths that the words of a command may be. A word that is not known yet mentions none. */
+/** Paths that the words of a command may refer to; unknown words refer to none. */
 function mentionsOf({ words, files }: ParsedCommand, place: CommandPlace): readonly string[] {
   return [...words, ...files].flatMap(({ text = '' }, index) => {
-    // A program without a path is found elsewhere, and rules about commands are for it.
+    // A program name without a path is found in `PATH`; rules about commands cover it.
     if (index === 0 && (!text.includes('/') || text.startsWith('/'))) return [];
     const rest = text.replace(WEB, '');
     const option = /^-[^/.~]*(?=[/.~])/.exec(rest)?.[0] ?? '';
@@ -189,10 +189,10 @@ function mentionsOf({ words, files }: ParsedCommand, place: CommandPlace): reado
 function resolvedPaths(text: string, { folder, view }: CommandPlace): readonly string[] {
   if (text === '/dev/null') return [];
   if (text.length > MOST_PATH_CHARACTERS || text.includes('\0')) return ['/… (a path that is too long)'];
-  // Some programs expand it to the home of the user.
+  // Some programs expand it to the home folder.
   if (text.startsWith('~')) return [`/${text}`];
   const absolute = text.startsWith('/') ? text : `${folder}/${text}`;
-  // The system resolves `..` behind the target of a link, and some programs by the text.
+  // The system resolves `..` after the target of a link; some programs resolve it in the text.
   const ways = text.includes('..') ? [absolute, posix.resolve(absolute)] : [absolute];
   return ways.map((way) => {
     const { path, isFolder } = view.resolve(way);
@@ -207,21 +207,21 @@ function shown(path: string, { root }: FolderView): string {
   return read.ok ? read.path : path;
 }
 
-/** How a program of the built-in list is run so that it only reads. */
+/** The read-only form of a built-in program. */
 interface ReadOnlyForm {
-  /** Its environment, and nothing else. */
+  /** Its complete environment. */
   readonly environment: string;
-  /** What follows its first words: the program, and its command. */
+  /** Options that follow its first words, which are the program and its subcommand. */
   readonly options: readonly string[];
-  /** It reads everything in the folder where it runs, whatever its words name. */
+  /** It reads everything in its folder, whatever its words are. */
   readonly isDeep: boolean;
 }
 
-/** Programs of the system: never those of the folder. */
+/** Programs of the system, never those in the folder. */
 const SYSTEM = 'PATH=/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin LC_ALL=C.UTF-8';
 const GIT_SYSTEM = `${SYSTEM} GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1`;
 
-/** Each option has to be one of these; all others ask. */
+/** The allowed options of read-only programs; a command with other options asks. */
 const OPTIONS: Readonly<Record<string, RegExp>> = {
   ls: /^(-[1AaBCFGhiklnopQqRrSstUuXx]+|--(all|almost-all|human-readable|recursive|reverse))$/,
   pwd: /^-[LP]$/,
@@ -241,14 +241,14 @@ const OPTIONS: Readonly<Record<string, RegExp>> = {
     /^(-[bpwz]+|-[MU]\d*|--(abbrev-commit|decorate|name-only|name-status|no-patch|numstat|oneline|patch|shortstat|stat|no-color)|--pretty=(oneline|short|medium|full|fuller)|--format=(?!.*%G).*)$/s,
 };
 
-/** `undefined` if the command is not on the list, has another option, or names a path outside of the folder. */
+/** `undefined` if the command is not on the list, has another option, or contains a path outside of the folder. */
 function readOnlyForm(command: ParsedCommand, place: CommandPlace): ReadOnlyForm | undefined {
   const texts = command.words.map(({ text = '' }) => text);
   const isGit = texts[0] === 'git';
   const name = isGit ? texts.slice(0, 2).join(' ') : (texts[0] ?? '');
   const allowed = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
   if (allowed === undefined) return undefined;
-  // Also behind `--`, which may be the value of an option.
+  // Also options after `--`, because `--` may be the value of an option.
   const options = texts.slice(isGit ? 2 : 1).filter((text) => /^-./.test(text) && text !== '--');
   if (!options.every((text) => allowed.test(text))) return undefined;
   if (mentionsOf(command, place).some((path) => path.startsWith('/'))) return undefined;
@@ -271,12 +271,12 @@ function readOnlyForm(command: ParsedCommand, place: CommandPlace): ReadOnlyForm
   };
 }
 
-/** Settings with which Git starts no program. */
+/** Settings that do not make Git start a program. */
 const PLAIN_SECTION = /^\[(core|init|user|pull|push|(branch|remote) "[^"\\\]]*")\]$/;
 const PLAIN_SETTING =
   /^(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|name|email|url|pushurl|fetch|merge|remote|rebase|defaultbranch|default)\s*=[^\\]*$/i;
 
-/** Whether `.git` is a folder with nothing that leads Git to programs, settings or objects elsewhere. */
+/** Whether `.git` is a folder that refers Git to no programs, settings or objects elsewhere. */
 function isPlainRepository({ root, resolve, names, text }: FolderView): boolean {
   const own = `${root}/.git`;
   const { path, isFolder } = resolve(own);

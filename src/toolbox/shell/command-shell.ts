@@ -1,59 +1,59 @@
-/** Finds out what a command would access in a folder. */
+/** A view of the file system, to find out what a command would access. */
 export interface FolderView {
   /** The folder, absolute, without links. */
   readonly root: string;
-  /** What an absolute path is in the end, as the system reads it: with links followed, and `..` behind them. */
+  /** Resolves an absolute path as the system does: follows links, and resolves `..` after them. */
   resolve(path: string): { readonly path: string; readonly isFolder: boolean };
-  /** Names in a folder; `undefined` if it is not one. */
+  /** Names in a folder; `undefined` if it is not a folder. */
   names(path: string): readonly string[] | undefined;
   /** The text of a file; `undefined` if there is none. */
   text(path: string): string | undefined;
 }
 
-/** How a command is run. */
+/** A command to run. */
 export interface CommandRequest {
-  /** For Bash. */
+  /** Text for Bash. */
   readonly command: string;
-  /** Where, relative to the folder of the shell. */
+  /** The working directory, relative to the folder of the shell. */
   readonly folder: string;
-  /** Aborted when it has to end; then everything that it has started ends too. */
+  /** Abort it to end the command and everything that it has started. */
   readonly signal?: AbortSignal;
-  /** Milliseconds after which it is ended. */
+  /** Milliseconds until the command is ended. */
   readonly timeoutMs?: number;
-  /** Receives what it writes, as it comes. */
+  /** Receives the output as it arrives. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** How a command ended. */
+/** The outcome of a command. */
 export interface CommandEnd {
   /** `undefined` if a signal ended it. */
   readonly exitCode: number | undefined;
   /** `SIGSEGV`, … */
   readonly signal: string | undefined;
-  /** What ended it before its own end. */
+  /** Why it was ended early. */
   readonly endedBy?: 'time' | 'abort';
   readonly durationMs: number;
 }
 
 /** A command that was started. */
 export interface RunningCommand {
-  /** What it has written so far. */
+  /** Its output so far. */
   readonly output: OutputView;
-  /** Its end; never rejects. */
+  /** Its outcome; never rejects. */
   readonly ended: Promise<CommandEnd>;
-  /** Ends it and everything that it has started; resolves when they are gone. */
+  /** Ends it and everything that it has started; resolves once all of it has ended. */
   end(why: 'time' | 'abort'): Promise<void>;
 }
 
-/** What a command has written: its beginning and its end, if it is too long to be stored. */
+/** The output of a command. If it is too long, only its start and end are stored. */
 export interface OutputView {
-  /** All of it that is stored, with a line that says what is missing. */
+  /** The stored output, with a note about what is missing. */
   text(): string;
-  /** What came behind a place of it, and the place to go on from. */
+  /** The output after a position, and the position to continue from. */
   since(place: number): { readonly text: string; readonly place: number };
 }
 
-/** Stores the beginning and the end of an output that may be endless. */
+/** Stores the start and the end of an output of any length. */
 export class StoredOutput implements OutputView {
   readonly #half: number;
   #head = '';
@@ -69,7 +69,7 @@ export class StoredOutput implements OutputView {
     const room = Math.max(0, this.#half - this.#head.length);
     this.#head += text.slice(0, room);
     this.#tail += text.slice(room);
-    // Not at each line: that would be a copy each time.
+    // Not after each line: that would copy the text each time.
     if (this.#tail.length > this.#half * 2) this.#tail = this.#tail.slice(-this.#half);
   }
 
@@ -94,11 +94,11 @@ function gapOf(missing: number, before: string): string {
 }
 
 /**
- * Where the shell tools run commands. An abstract class, so that it can be injected: register {@link LocalShell},
- * a `sandboxShell` or `virtualShell`, or one of your own that runs them in a container or on another machine.
+ * Where the shell tools run commands. It is an abstract class, so that it can be injected: register {@link LocalShell},
+ * a `sandboxShell` or `virtualShell`, or your own shell for a container or another machine.
  */
 export abstract class CommandShell {
-  /** Containers make an instance of any class that is not registered. */
+  /** Throws if the abstract class itself is instantiated: containers do that with unregistered classes. */
   constructor() {
     if (new.target === CommandShell)
       throw new TypeError(
@@ -106,15 +106,15 @@ export abstract class CommandShell {
       );
   }
 
-  /** Whether the operating system keeps its commands in the folder, so that mode `auto` of `Permissions` lets them run. */
+  /** Whether the operating system restricts commands to the folder; mode `auto` of `Permissions` then allows them. */
   get isSandboxed(): boolean {
     return false;
   }
 
   /** Starts a command; throws if that is impossible. */
   abstract start(request: CommandRequest): RunningCommand;
-  /** Finds out what a command would access, before it runs. */
+  /** A view to find out what a command would access. */
   abstract view(): FolderView;
-  /** The folder that a path names, absolute; throws if it is none, or outside. */
+  /** The absolute path of a folder; throws if it is not a folder, or outside. */
   abstract folderAt(path: string): string;
 }

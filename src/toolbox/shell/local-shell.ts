@@ -39,20 +39,21 @@ import {
 
 /** Options of {@link LocalShell}. */
 export interface LocalShellOptions {
-  /** Where commands run, absolute; it has to exist. */
+  /** The absolute path of an existing folder, in which commands run. */
   readonly folder: string;
-  /** `clean` (default): what programs need, without secrets; `inherit`: all of this process's; or more variables. */
+  /**
+   * `clean` (default): only variables that programs need, no secrets; `inherit`: all of this process; or further ones.
+   */
   readonly environment?: 'clean' | 'inherit' | Readonly<Record<string, string>>;
-  /** Default: the Bash of this machine. What commands access is determined by the rules of Bash. */
+  /** Path of Bash; default: that of this machine. The access of commands is determined by the rules of Bash. */
   readonly bash?: string;
-  /** Characters of the output that are stored, half of its beginning and half of its end; default: 60,000. */
+  /** Characters of output to store, half from its start and half from its end; default: 60,000. */
   readonly outputCharacters?: number;
-  /** `external`: this process runs in a disposable container, so that mode `auto` lets commands run. Logged once. */
+  /** `external`: this process runs in a disposable container, so mode `auto` allows commands. This is logged once. */
   readonly sandbox?: 'external';
   readonly logger?: Logger;
 }
 
-/** What each option may be. */
 export const LOCAL_SHELL_RULES: RulesOf<LocalShellOptions> = {
   folder: required({
     accepts: (value) => FILLED_TEXT.accepts(value) && isAbsolute(String(value)),
@@ -69,7 +70,7 @@ export const LOCAL_SHELL_RULES: RulesOf<LocalShellOptions> = {
   logger: LOGGER,
 };
 
-/** Names that are often given instead. */
+/** Frequent wrong names. */
 export const LOCAL_SHELL_MEANT = {
   root: 'folder: …',
   cwd: 'folder: …',
@@ -81,7 +82,7 @@ const OPTIONS = optionTable<LocalShellOptions>('LocalShell', LOCAL_SHELL_RULES, 
 
 const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash', '/opt/homebrew/bin/bash'];
 
-/** What programs need to run, and to communicate in the language of this machine. */
+/** Variables that programs need to run and to use the right language. */
 const CLEAN = 'PATH HOME USER LOGNAME LANG LC_ALL LC_CTYPE TZ TMPDIR TMP TEMP SystemRoot'.split(' ');
 
 const NO_TERMINAL = {
@@ -92,38 +93,38 @@ const NO_TERMINAL = {
   GIT_EDITOR: 'false',
 };
 
-/** Variables that make Bash run something else, or read a command differently. */
+/** Variables that make Bash run something else, or parse a command differently. */
 const NEVER =
   /^(BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|CDPATH|IFS|POSIXLY_CORRECT)$/;
 
-/** By this variable everything that a command has started is found again, whatever group it went into. */
+/** This variable marks everything that a command has started, even in another process group. */
 const MARK = 'TOOLWRIGHT_COMMAND';
 
-/** For how long output is awaited that another process still holds open. */
+/** How long to wait for output while another process still has it open. */
 const REST_MS = 250;
 const GRACE_MS = 1_500;
 const STEP_MS = 20;
 const MOST_LINKS = 40;
 
-/** A program to start, and what to do when it has ended. */
+/** A program to start. */
 export interface Launch {
   readonly argv: readonly [string, ...string[]];
-  /** Beside the environment of the shell. */
+  /** Added to the environment of the shell. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** What it returns is added to the output. */
+  /** Called after the end; its text is added to the output. */
   readonly onEnd?: () => string | undefined;
 }
 
-/** Runs commands on this machine, as this user, each in a group of its own. It is no sandbox. */
+/** Runs commands on this machine as this user, each in a process group of its own. It is not a sandbox. */
 export class LocalShell extends CommandShell {
   readonly #folder: string;
   readonly #bash: string;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #outputCharacters: number;
-  /** Commands run in a container around this process. */
+  /** This process runs in a container. */
   readonly #isExternal: boolean;
 
-  /** @throws InvalidOptionsError (521), and the error of the system if the folder does not exist. */
+  /** @throws InvalidOptionsError (521), and the system's error if the folder does not exist. */
   constructor(options: LocalShellOptions) {
     super();
     checkOptions(options, OPTIONS);
@@ -169,7 +170,7 @@ export class LocalShell extends CommandShell {
     return { root: this.#folder, resolve: resolvePath, names, text };
   }
 
-  /** How Bash is started; a subclass puts it into a sandbox. */
+  /** How to start Bash; a subclass adds a sandbox. */
   protected launch(argv: Launch['argv'], _environment: Readonly<Record<string, string>>): Launch {
     return { argv };
   }
@@ -187,7 +188,7 @@ export class LocalShell extends CommandShell {
     const child: ChildProcess = spawn(program, args, {
       cwd,
       env: { ...this.#environment, ...environment, [MARK]: mark },
-      // A group of its own, which can be signalled as a whole.
+      // A process group of its own, to signal all of it.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -198,7 +199,7 @@ export class LocalShell extends CommandShell {
     };
     for (const stream of [stdout, stderr]) {
       stream?.on('error', () => {});
-      // It decodes whole characters only.
+      // With an encoding, the stream emits only whole characters.
       stream?.setEncoding('utf8').on('data', write);
     }
     let endedBy: CommandEnd['endedBy'];
@@ -218,7 +219,7 @@ export class LocalShell extends CommandShell {
       stderr?.destroy();
       clearTimeout(timer);
       unfollow?.();
-      // What it has left running could not be ended later.
+      // Processes that the command left running could not be ended later.
       await endGroup(pid, mark);
       process.off('exit', killAtExit);
       const note = onEnd?.();
@@ -231,7 +232,7 @@ export class LocalShell extends CommandShell {
   }
 }
 
-/** Step by step as the system does: a link is followed, also if its target is missing, and `..` goes back from there. */
+/** Resolves a path as the system does: links are followed even to missing targets, and `..` starts at the target. */
 function resolvePath(path: string): { readonly path: string; readonly isFolder: boolean } {
   const names = path.split('/').reverse();
   let at = '';
@@ -269,7 +270,7 @@ function ifPossible<T>(work: () => T): T | undefined {
   }
 }
 
-/** Ends a group and what carries its mark: asks first, then kills, until nothing is left. */
+/** Ends a process group and all marked processes: first with SIGTERM, then with SIGKILL. */
 async function endGroup(leader: number | undefined, mark: string): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const until = performance.now() + GRACE_MS;
@@ -280,7 +281,7 @@ async function endGroup(leader: number | undefined, mark: string): Promise<void>
   }
 }
 
-/** Signals a group, and on Linux also what has left it but carries its mark; returns whether there was any of it. */
+/** Signals a process group and, on Linux, marked processes outside of it; returns whether there were any. */
 function signalGroup(leader: number | undefined, mark: string, signal: NodeJS.Signals): boolean {
   if (leader === undefined) return false;
   if (process.platform !== 'linux') return ifPossible(() => process.kill(-leader, signal)) === true;
@@ -291,7 +292,7 @@ function signalGroup(leader: number | undefined, mark: string, signal: NodeJS.Si
 }
 
 function isOfGroup(pid: string, leader: number, mark: string): boolean {
-  // Behind the name: its state, its parent, its group. A zombie only waits for its parent.
+  // After the name: state, parent, group. A zombie has ended already.
   const stat = ifPossible(() => readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? '';
   const [, state, group] = /\) (\S) \d+ (\d+) [^)]*$/s.exec(stat) ?? [];
   if (state === undefined || state === 'Z') return false;

@@ -10,42 +10,42 @@ import { type CommandPlace, commandAccess, readOnlyText } from './command-access
 import { type CommandEnd, type CommandRequest, CommandShell, type RunningCommand } from './command-shell.js';
 import { LocalShell, type LocalShellOptions } from './local-shell.js';
 
-/** How long commands of the shell tools may take. A subclass may have others. */
+/** Time limits of the shell tools; a subclass may change them. */
 export interface ShellLimits {
-  /** If the model does not say how long; default: 120. */
+  /** The default for commands without a limit; default: 120. */
   readonly seconds: number;
-  /** Whatever it says; default: 1,800. */
+  /** The largest limit that the model may set; default: 1,800. */
   readonly mostSeconds: number;
-  /** Of a command that runs in the background; default: 86,400. */
+  /** The limit of background commands; default: 86,400. */
   readonly backgroundSeconds: number;
-  /** Commands of one conversation that run in the background at the same time; default: 16. */
+  /** Background commands of one conversation at the same time; default: 16. */
   readonly backgroundCommands: number;
 }
 
 const PROGRESS_MS = 100;
 const MOST_PROGRESS = 10_000;
 
-/** How many ended background commands are stored, of all conversations. */
+/** How many ended background commands are remembered, in all conversations together. */
 const MOST_ENDED = 200;
 
 const ID = 'Id of the command, e.g. command_1';
 
-/** A command that runs on after the call that started it. */
+/** A command that outlives the call that started it. */
 interface BackgroundCommand {
   readonly id: string;
   readonly owner: string;
-  /** The beginning of its text, on one line. */
+  /** The start of its text, on one line. */
   readonly title: string;
   readonly running: RunningCommand;
   end: CommandEnd | undefined;
-  /** Up to where its output was reported. */
+  /** The position up to which its output was reported. */
   reported: number;
 }
 
 /**
- * Tools that run commands: in the foreground, with progress, and in the background, with their output. They run in the
- * {@link CommandShell} that is injected. A policy decides what may run (`toolwright/toolbox/permissions`): without one,
- * they run what the model says, as this user.
+ * Tools that run commands: in the foreground, with progress, and in the background, with their output. They use the
+ * injected {@link CommandShell}. Use a policy to restrict them (`toolwright/toolbox/permissions`): without a policy,
+ * they run every command of the model, as this user.
  */
 @Toolset({ name: 'Shell', description: 'Runs commands in one folder.' })
 export class ShellTools {
@@ -82,7 +82,7 @@ export class ShellTools {
   ): Promise<ToolResult> {
     const { limits, shell } = this;
     const place = this.#place(folder);
-    // Built-in read-only programs run in the form that was decided about; in a sandbox everything as it is.
+    // Read-only programs run in the form that the policy has decided about; a sandbox needs no such form.
     const text = place.isSandboxed ? command : readOnlyText(command, place);
     if (background) {
       const timeoutMs = (seconds ?? limits.backgroundSeconds) * 1_000;
@@ -155,18 +155,18 @@ export class ShellTools {
     return toolResult(`${id} and all that it has started are gone.`);
   }
 
-  /** Ends all commands in the background, when the application ends. */
+  /** Ends all background commands, when the application ends. */
   async dispose(): Promise<void> {
     const running = this.#background.filter(({ end }) => end === undefined);
     await Promise.all(running.map((one) => one.running.end('abort').then(() => one.running.ended)));
   }
 
-  /** What a command would access. */
+  /** The access of a command. */
   protected commandTouched({ command, folder = '.' }: JsonObject): readonly ResourceAccess[] {
     return commandAccess(String(command), this.#place(String(folder)));
   }
 
-  /** A background command was decided about when it started. */
+  /** The policy decided about a background command when it started. */
   protected nothingTouched(): readonly ResourceAccess[] {
     return [];
   }
@@ -201,7 +201,7 @@ export class ShellTools {
     const acknowledgement = `${id} runs in the background. command_output tells what it writes, kill_command ends it.`;
     const given = context?.background(work, acknowledgement);
     if (ToolResult.is(given)) return given;
-    // Nobody takes completions: the call would wait for the end, so the model asks for it.
+    // Without a receiver for completions, the call would wait; the model asks for the outcome instead.
     given?.catch(() => {});
     return toolResult(acknowledgement);
   }
@@ -218,7 +218,7 @@ function ownerOf(context: ToolContext | undefined): string {
 }
 
 /**
- * The shell tools of one folder on this machine, or of any {@link CommandShell}, without a container.
+ * Creates the shell tools for a folder on this machine, or for any {@link CommandShell}, without a container.
  *
  * @throws InvalidOptionsError (521).
  *
@@ -233,7 +233,7 @@ export function shellTools(options: LocalShellOptions | CommandShell): ToolDefin
   );
 }
 
-/** How a command ended, in a few words. */
+/** The outcome of a command in a few words. */
 function howEnded({ exitCode, signal, endedBy, durationMs }: CommandEnd): string {
   const seconds = `${(durationMs / 1_000).toFixed(1)} s`;
   if (endedBy === 'time')
@@ -242,7 +242,7 @@ function howEnded({ exitCode, signal, endedBy, durationMs }: CommandEnd): string
   return signal === undefined ? `exit code ${exitCode}, ${seconds}` : `ended by ${signal}, ${seconds}`;
 }
 
-/** What a command wrote, and how it ended. */
+/** The output and the outcome of a command. */
 function resultOf(output: string, end: CommandEnd): ToolResult {
   const text = output === '' ? '(no output)' : output.replace(/\n$/, '');
   const { exitCode, signal, endedBy, durationMs } = end;

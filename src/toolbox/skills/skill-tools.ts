@@ -20,11 +20,11 @@ import { type BroughtText, isWithin, pathWithin, readBroughtFile } from '../path
 
 /** Options of {@link skillTools}. */
 export interface SkillToolsOptions {
-  /** A folder of skills, or several: each skill is a folder in it with a `SKILL.md`. */
+  /** A folder of skills, or several. Each skill is a subfolder with a `SKILL.md`. */
   readonly folder: string | readonly string[];
   /**
-   * The folder from which policies are told what is read, as that of the file tools beside it; what lies elsewhere is
-   * told from its folder of skills. Default: the working directory.
+   * Base folder for the paths that policies see, usually that of the file tools. Skills elsewhere are reported relative
+   * to their folder of skills. Default: the working directory.
    */
   readonly root?: string;
 }
@@ -46,12 +46,12 @@ const PARAMETERS: JsonSchema = {
 };
 
 /**
- * Skills as tools: a folder with a `SKILL.md` is a tool `skill_<name>`, offered by its description. Its text, and the
- * names of its files, are read when it is used; its files one by one, each told to policies. Nothing is run: a skill with scripts names them,
- * and the model runs them with the shell tools, under their permissions.
+ * Makes tools from skills: a folder with a `SKILL.md` becomes the tool `skill_<name>`, with its description. Its text
+ * and the names of its files are read when it is used; files are read one at a time, and policies see each. No scripts
+ * are run: the model runs them with the shell tools, under their permissions.
  *
- * @throws InvalidOptionsError (521) for folders that are not there, ToolDeclarationError (502) for every `SKILL.md` that
- *   cannot be read; all together.
+ * @throws InvalidOptionsError (521) for missing folders, and ToolDeclarationError (502) for unreadable `SKILL.md`
+ * files; each reports all faults.
  *
  * @example
  * ```ts
@@ -105,32 +105,32 @@ async function describeSkill(skill: Skill): Promise<string> {
   return `${text}\n\nFiles of this skill, in ${skill.folder}:\n${names}`;
 }
 
-/** A skill, as far as it is known before it is used. */
+/** What is known about a skill before it is used. */
 interface Skill {
   readonly name: string;
   readonly description: string;
-  /** Path of the folder that `SKILL.md` is in. */
+  /** The folder of its `SKILL.md`. */
   readonly folder: string;
-  /** Path of the folder of skills that it is in. */
+  /** The folder of skills that contains it. */
   readonly home: string;
 }
 
-/** The skills of a folder, and what is wrong with those that are none. */
+/** The skills of a folder, and faults of invalid ones. */
 interface FoundSkills {
   readonly skills: readonly Skill[];
   readonly faults: readonly AuthorFault[];
-  /** Why it is no folder of skills at all. */
+  /** Why it is not a folder of skills. */
   readonly problem?: string;
 }
 
 const FILE = 'SKILL.md';
 
-/** As the format of skills has them: https://agentskills.io/specification. */
+/** Names as in https://agentskills.io/specification. */
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const LONGEST_NAME = 57;
 const LONGEST_DESCRIPTION = 1_024;
 
-/** Reads the front matter of every `SKILL.md` in the folders of `folder`, in the order of their names. */
+/** Reads the front matter of every `SKILL.md` in the subfolders of `folder`, sorted by name. */
 function findSkills(folder: string): FoundSkills {
   let entries: readonly Dirent[];
   try {
@@ -159,7 +159,7 @@ function byName(first: Dirent, second: Dirent): number {
   return first.name < second.name ? -1 : 1;
 }
 
-/** Nothing where the folder has no `SKILL.md`: not every folder is a skill. */
+/** `undefined` if the folder has no `SKILL.md`: not every folder is a skill. */
 function readSkill(
   folder: string,
   home: string,
@@ -189,7 +189,7 @@ function readSkill(
   return { name: name as string, description: (description as string).trim(), folder, home };
 }
 
-/** A link that leads out would make all that it leads to a part of the skill. */
+/** Refuses a link out of the folder: it would make its whole target part of the skill. */
 function readFileOf(folder: string, home: string): BroughtText {
   try {
     if (isWithin(realpathSync.native(folder), realpathSync.native(home)))
@@ -220,7 +220,7 @@ function faultOf(where: string, problem: string, fix: string): AuthorFault {
   return { where, problem, fix };
 }
 
-/** What a skill says, without its front matter. */
+/** The text of a skill without its front matter. */
 async function skillText(skill: Skill): Promise<string> {
   const text = await readInside(skill, FILE);
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
@@ -247,9 +247,10 @@ async function skillFiles(skill: Skill): Promise<readonly string[]> {
 const MOST_BYTES = 1_000_000;
 
 /**
- * A text file of a skill.
+ * Reads a text file of a skill.
  *
- * @throws Error that says why it cannot be read; what lies outside the skill's folder, also by a link, is not there.
+ * @throws Error with the reason if it cannot be read. Files outside of the skill's folder, also through a link, count
+ * as missing.
  */
 async function readInside(skill: Skill, path: string): Promise<string> {
   const file = await realFile(skill, path);
@@ -264,10 +265,10 @@ async function readInside(skill: Skill, path: string): Promise<string> {
   return bytes.toString('utf8');
 }
 
-// A pipe is not waited for.
+// O_NONBLOCK: opening a pipe must not block.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants;
 
-/** With links followed; where it is in its folder of skills no more, nothing of it is there. */
+/** The skill's folder with links resolved; throws if it is no longer in its folder of skills. */
 async function realFolder({ name, folder, home }: Skill): Promise<string> {
   const [real, around] = await Promise.all([realpath(folder), realpath(home)]);
   if (!isWithin(real, around)) throw new Error(`The skill ${name} is not in ${home} any more.`);
@@ -281,8 +282,9 @@ async function realFile(skill: Skill, path: string): Promise<string | undefined>
 }
 
 /**
- * What is read for a file of a skill, as it is named and with links followed. Its place is told from `root`; that of
- * a skill elsewhere from its folder of skills, since whoever named that meant it to be read, and with its absolute path.
+ * The access of reading a skill's file, under its own path and with links resolved. Paths are relative to `root`. For a
+ * skill outside of `root`, they are relative to its folder of skills, because naming that folder permits reading it;
+ * the absolute path is added.
  */
 async function skillTouches(skill: Skill, path: string | undefined, root: string): Promise<ResourceAccess[]> {
   const named = path ?? FILE;

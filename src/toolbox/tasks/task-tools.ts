@@ -5,7 +5,7 @@ import type { ResourceAccess } from '../../core/contract/touch.js';
 import { ownerText } from '../../core/kernel/json.js';
 import { toolsOfInstances } from '../../tools/discovery/discover-tools.js';
 
-/** One thing to do. */
+/** A task of a list. */
 export interface TaskItem {
   readonly text: string;
   readonly status: 'open' | 'doing' | 'done';
@@ -14,18 +14,17 @@ export interface TaskItem {
 const MOST_LISTS = 10_000;
 
 /**
- * Where lists of tasks are kept: in this process, the oldest going where there are more than 10,000. A subclass keeps
- * them elsewhere.
+ * Stores task lists in this process; above 10,000 lists, the oldest are removed. A subclass may store them elsewhere.
  */
 export class TaskLists {
   readonly #lists = new Map<string, readonly TaskItem[]>();
 
-  /** The list of a key, which is a conversation's, a run's or an owner's; an empty one where there is none. */
+  /** The list of a key, which stands for a conversation, a run or an owner; empty if there is none. */
   read(key: string): readonly TaskItem[] | Promise<readonly TaskItem[]> {
     return this.#lists.get(key) ?? [];
   }
 
-  /** Puts a list in the place of the one that is there. */
+  /** Replaces a list. */
   write(key: string, tasks: readonly TaskItem[]): void | Promise<void> {
     this.#lists.delete(key);
     if (tasks.length > 0) this.#lists.set(key, tasks);
@@ -37,7 +36,7 @@ export class TaskLists {
   }
 }
 
-/** A list as text: one line each, with what is done marked. */
+/** A list as text, one task per line, with a mark for those that are done. */
 function describeTasks(tasks: readonly TaskItem[]): string {
   if (tasks.length === 0) return 'There are no tasks.';
   return tasks.map(({ text, status }, index) => `${index + 1}. [${MARKS[status]}] ${text}`).join('\n');
@@ -59,8 +58,8 @@ const TASKS = {
 };
 
 /**
- * A list of tasks that a model keeps for itself, one for each conversation, and outside of any for each run. Each change is told as progress, with
- * `done` and `total`, so that whoever watches sees how far it is.
+ * A task list that a model maintains for itself, one per conversation, or per run outside of conversations. Changes are
+ * reported as progress with `done` and `total`, so that a user interface can show them.
  *
  * @example
  * ```ts
@@ -102,13 +101,13 @@ export class TaskTools {
     return describeTasks(await this.lists.read(keyOf(context)));
   }
 
-  /** Notes of the model’s own: policies need not ask about them. */
+  /** Notes of the model need no approval. */
   touchesNothing(): readonly ResourceAccess[] {
     return [];
   }
 }
 
-/** Outside of a conversation each run has a list, and without a run each owner, who sees no other list. */
+/** Outside of conversations, each run has its own list; without a run, each owner has. */
 function keyOf(context: ToolContext | undefined): string {
   const { conversationId, chatId, runId, owner } = context ?? {};
   return (
@@ -116,7 +115,7 @@ function keyOf(context: ToolContext | undefined): string {
   );
 }
 
-/** Says something to the user while the run goes on. */
+/** Sends the user a message while the run continues. */
 @Toolset({ name: 'Messages' })
 export class MessageTools {
   @Tool({
@@ -132,14 +131,14 @@ export class MessageTools {
     return new ToolResult({ forLLM: 'Shown to the user.', forUser: text });
   }
 
-  /** Words to the user are what an answer is, too. */
+  /** Messages to the user need no approval, as answers do not. */
   touchesNothing(): readonly ResourceAccess[] {
     return [];
   }
 }
 
 /**
- * `write_tasks`, `read_tasks` and `send_message` without a container.
+ * Creates `write_tasks`, `read_tasks` and `send_message` without a container.
  *
  * @example
  * ```ts

@@ -25,15 +25,15 @@ import {
   StoredOutput,
 } from '../shell/command-shell.js';
 
-/** What {@link virtualShell} is made from. */
+/** Options of {@link virtualShell}. */
 export interface VirtualShellOptions {
   /** The folder that commands see as `/work`. */
   readonly files: FileSystem;
-  /** Patterns of paths that commands may not read, as `**\/.env*`. */
+  /** Patterns of paths that commands may not read, such as `**\/.env*`. */
   readonly unreadable?: readonly string[];
-  /** Patterns of paths that commands may read, and not write. */
+  /** Patterns of paths that commands may read but not write. */
   readonly unwritable?: readonly string[];
-  /** How many characters of its output are stored of a command; default: 60,000. */
+  /** Characters of output to store per command; default: 60,000. */
   readonly outputCharacters?: number;
 }
 
@@ -46,12 +46,12 @@ const OPTIONS = optionTable<VirtualShellOptions>('virtualShell', {
   outputCharacters: COUNT,
 });
 
-/** Where commands see the folder. */
+/** The path of the folder for commands. */
 const ROOT = '/work';
 
 /**
- * A shell without processes: Bash as a library, with its own `grep`, `sort`, `sed`, `jq` and their like, over a file
- * system of the file tools. It starts no program, has no network, and sees nothing but that folder.
+ * A shell without processes: Bash as a library, with its own `grep`, `sort`, `sed`, `jq` and similar programs, on a
+ * file system of the file tools. It starts no programs, has no network, and sees nothing but that folder.
  *
  * @throws InvalidOptionsError (521).
  *
@@ -107,7 +107,7 @@ class VirtualShell extends CommandShell {
       base: new InMemoryFs(),
       mounts: [{ mountPoint: ROOT, filesystem: this.#files }],
     });
-    // Its defence changes globals of the whole process, for interpreters that are not switched on here.
+    // `defenseInDepth` changes globals of the whole process, to protect interpreters that are not enabled here.
     const bash = new Bash({ fs, cwd: this.folderAt(folder), defenseInDepth: false });
     const run = async (): Promise<number> => {
       try {
@@ -142,12 +142,12 @@ class VirtualShell extends CommandShell {
   }
 }
 
-/** A {@link FileSystem} in the form that `just-bash` asks for. Folders that are empty live as long as the shell. */
+/** Adapts a {@link FileSystem} for `just-bash`. Empty folders exist as long as the shell. */
 class ShellFiles implements IFileSystem {
   readonly #files: FileSystem;
   readonly #isUnreadable: (path: string) => boolean;
   readonly #isUnwritable: (path: string) => boolean;
-  /** Made and still empty: a file system of the file tools has folders where there are files. */
+  /** Created but still empty folders: the underlying file system has folders only where there are files. */
   readonly #emptyFolders = new Set<string>();
 
   constructor(files: FileSystem, { unreadable = [], unwritable = [] }: Omit<VirtualShellOptions, 'files'>) {
@@ -274,7 +274,7 @@ class ShellFiles implements IFileSystem {
     await this.stat(path);
   }
 
-  /** A folder is not moved or removed with something in it that is closed. */
+  /** A folder that contains a closed path cannot be moved or removed. */
   async #checkWithin(own: string, path: string): Promise<void> {
     if ((await this.#files.info(own))?.kind !== 'folder') return;
     let closed = false;
@@ -295,7 +295,7 @@ class ShellFiles implements IFileSystem {
     });
   }
 
-  /** Programs know failures by the names that the system has for them. */
+  /** Converts errors to system error codes, which programs expect. */
   async #named<Value>(path: string, work: (own: string) => Promise<Value>): Promise<Value> {
     const own = posix.resolve('/', path).slice(1) || '.';
     if (this.#isUnreadable(own)) throw fault('EACCES', path);
@@ -334,7 +334,7 @@ function statOf({
   };
 }
 
-/** Whether a path or a folder that it is in fits one of the patterns. */
+/** Whether one of the patterns matches a path or one of its parent folders. */
 function anyOf(patterns: readonly string[]): (path: string) => boolean {
   const all = patterns.map((pattern) => globMatcher(foldedPath(pattern)));
   return (path) => {

@@ -3,31 +3,31 @@ import { isRecord, parsedJson } from '../../core/kernel/json.js';
 import { ADDRESS, HEADERS, MILLISECONDS, optionTable, required } from '../../core/kernel/options.js';
 import { WebAccess, WebFault } from '../network/web-access.js';
 
-/** One result of a search. */
+/** A search result. */
 export interface WebHit {
   readonly title: string;
   readonly url: string;
-  /** A few words of the page. */
+  /** An excerpt of the page. */
   readonly excerpt?: string;
 }
 
-/** How the web is searched. */
+/** A search query. */
 export interface WebQuery {
   readonly query: string;
-  /** Results at most. */
+  /** The most results. */
   readonly limit: number;
   readonly signal?: AbortSignal;
 }
 
-/** The port to a search engine; also the token under which a container has one. */
+/** The interface to a search engine, and its injection token. */
 export abstract class WebSearch {
-  /** Results, the best first. Throws an Error whose message is for the model. */
+  /** Returns results, the best first. Throws an Error whose message is for the model. */
   abstract search(query: WebQuery): Promise<readonly WebHit[]>;
 }
 
-/** Where a SearXNG is. */
+/** Options of {@link SearxngSearch}. */
 export interface SearxngOptions {
-  /** Its address: `http://127.0.0.1:8888`. */
+  /** The address of the SearXNG instance: `http://127.0.0.1:8888`. */
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds for one search; default 30,000. */
@@ -41,14 +41,14 @@ const OPTIONS = optionTable<SearxngOptions>('SearxngSearch', {
 });
 
 /**
- * Searches with a SearXNG of your own, over its JSON API; `formats` of its settings must have `json`.
+ * Searches with your own SearXNG instance, over its JSON API. Its setting `formats` must contain `json`.
  *
  * @example
  * ```ts
  * const search = new SearxngSearch({ url: 'http://127.0.0.1:8888' });
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export class SearxngSearch extends WebSearch {
   readonly #options: SearxngOptions;
@@ -60,7 +60,7 @@ export class SearxngSearch extends WebSearch {
     this.#options = options;
     const { host } = new URL(options.url);
     const { timeoutMs } = options;
-    // The application has named it: it may be in the application's own network, and nothing else is asked.
+    // The application configured this host, so it may be private; no other host is contacted.
     this.#web = new WebAccess({ allow: [host], privateHosts: [host], ...(timeoutMs ? { timeoutMs } : {}) });
   }
 

@@ -13,8 +13,8 @@ const MOST_IMAGE_BYTES = 5_000_000;
 const DEFAULT_HITS = 8;
 
 /**
- * Reads pages of the web. Where it may go is the {@link WebAccess} that is injected: private networks are out of reach.
- * What comes back is the words of strangers, and the tool says so (`openWorld`).
+ * Reads web pages, with the injected {@link WebAccess}; private networks are not reachable. The content is untrusted,
+ * which the annotation `openWorld` states.
  *
  * @example
  * ```ts
@@ -51,17 +51,17 @@ export class WebTools {
     const head = `${response.url} (${response.status})`;
     if (page.kind === 'bytes') return describeBytes(response, { head, type: page.type });
     const said = `${head}\n\n${part(page.text, { from, most, isCut: response.isCut })}`;
-    // What a server says of a failure is often why.
+    // The body of an error response often contains the reason.
     return new ToolResult({ forLLM: said, isError: response.status >= 400 });
   }
 
-  /** What a call touches. What is no address is refused by the tool itself. */
+  /** The access of a call. The tool itself refuses an invalid address. */
   protected pageOpened({ url }: JsonObject): readonly ResourceAccess[] {
     return [{ action: 'open', url: String(url) }];
   }
 }
 
-/** What a response is that is no text; an image is shown. */
+/** Describes a response that is not text; images are shown. */
 function describeBytes(
   { body, status, isCut }: WebResponse,
   { head, type }: { readonly head: string; readonly type: string },
@@ -84,7 +84,7 @@ interface Excerpt {
   readonly isCut: boolean;
 }
 
-/** A part of a text, and where it goes on; no character is cut in two. */
+/** A part of a text, with the position to continue from; never splits a character. */
 function part(text: string, { from, most, isCut }: Excerpt): string {
   const begin = isSecondHalf(text, from) ? from - 1 : from;
   const wanted = begin + most;
@@ -100,7 +100,7 @@ function isSecondHalf(text: string, at: number): boolean {
   return at > 0 && code >= 0xdc00 && code <= 0xdfff;
 }
 
-/** Searches the web with the {@link WebSearch} that is injected. */
+/** Searches the web with the injected {@link WebSearch}. */
 @Toolset({ name: 'Web search', prefix: 'web' })
 export class WebSearchTools {
   constructor(protected readonly engine: WebSearch) {}
@@ -127,12 +127,12 @@ export class WebSearchTools {
 
 /** Options of {@link webTools}. */
 export interface WebToolsOptions extends WebAccessOptions {
-  /** With it, `web_search` is among the tools. */
+  /** The search engine; adds `web_search` to the tools. */
   readonly search?: WebSearch;
 }
 
 /**
- * The web tools without a container: `web_fetch`, and `web_search` where there is something to search with.
+ * Creates the web tools without a container: `web_fetch`, and `web_search` if there is a search engine.
  *
  * @throws InvalidOptionsError (521).
  *
@@ -146,15 +146,15 @@ export function webTools({ search, ...options }: WebToolsOptions = {}): ToolDefi
   return toolsOfInstances(fetching, ...(search === undefined ? [] : [new WebSearchTools(search)]));
 }
 
-/** What a response says: as text, or as bytes of a type that is no text. */
+/** The content of a response: text, or bytes of a type that is not text. */
 type PageContent =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'bytes'; readonly type: string };
 
-/** Characters of HTML that are converted; the rest is left out, with a note. */
+/** The most characters of HTML that are converted; the rest is left out, with a note. */
 const MOST_HTML = 1_000_000;
 
-/** The text of a response: HTML as Markdown with absolute addresses, JSON and text as they are. */
+/** The text of a response: HTML as Markdown with absolute URLs; JSON and text unchanged. */
 async function readPage(response: WebResponse): Promise<PageContent> {
   const header = response.headers['content-type'] ?? '';
   const type = header.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -179,12 +179,12 @@ function charsetOf(contentType: string): string | undefined {
   return /charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1];
 }
 
-/** HTML may name its encoding itself, near its beginning. */
+/** HTML may declare its encoding near its start. */
 function charsetInside(body: Uint8Array): string | undefined {
   return charsetOf(Buffer.from(body.subarray(0, 2_048)).toString('latin1'));
 }
 
-/** An unknown encoding is read as UTF-8. */
+/** Unknown encodings are decoded as UTF-8. */
 function decoded(body: Uint8Array, charset = 'utf-8'): string {
   try {
     return new TextDecoder(charset).decode(body);
