@@ -10,20 +10,43 @@ const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
 const { defineTool, runToolLoop, ToolRegistry } = await load('src/index.js');
 const { createInspector } = await load('src/surfaces/inspector/index.js');
 const { MemoryRunStore } = await load('src/durable/stores/index.js');
-const { ScriptedProvider } = await load('src/dev/testing/index.js');
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const MOST_BYTES = 150_000;
 
-const address = {
+const item = {
   type: 'object',
   properties: {
-    street: { type: 'string' },
-    city: { type: 'string' },
-    country: { enum: ['CH', 'DE', 'FR', 'IT'] },
+    sku: { type: 'string', description: 'Id of the article' },
+    amount: { type: 'integer', minimum: 1, default: 1 },
   },
-  required: ['street', 'city', 'country'],
+  required: ['sku'],
 };
+const payment = {
+  description: 'How the order is paid',
+  oneOf: [
+    {
+      type: 'object',
+      properties: {
+        method: { const: 'card' },
+        token: { type: 'string', description: 'From the payment form' },
+        saveCard: { type: 'boolean' },
+      },
+      required: ['method', 'token'],
+    },
+    {
+      type: 'object',
+      properties: { method: { const: 'invoice' }, dueInDays: { enum: [14, 30, 60] } },
+      required: ['method'],
+    },
+  ],
+};
+const address = {
+  type: 'object',
+  properties: { city: { type: 'string' }, country: { enum: ['CH', 'DE', 'FR', 'IT'] } },
+  required: ['city', 'country'],
+};
+
 const tools = new ToolRegistry().register(
   defineTool({
     name: 'find_orders',
@@ -34,85 +57,160 @@ const tools = new ToolRegistry().register(
       properties: {
         customerId: { type: 'string', description: 'Customer id, e.g. cus_123' },
         status: { enum: ['open', 'sent', 'paid'], description: 'Only orders with this status' },
-        limit: { type: 'integer', minimum: 1, maximum: 100, default: 10 },
+        limit: { type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'How many at most' },
       },
       required: ['customerId'],
     },
-    execute: async ({ customerId, status = 'open' }) => {
-      await pause(40);
-      return [{ id: 'ord_81', customerId, status, total: 79.9 }];
-    },
-  }),
-  defineTool({
-    name: 'place_order',
-    description: 'Place an order',
-    approval: true,
-    parameters: {
-      type: 'object',
-      properties: {
-        items: {
-          type: 'array',
-          items: {
-            type: 'object',
-            properties: { sku: { type: 'string' }, amount: { type: 'integer', minimum: 1 } },
-            required: ['sku', 'amount'],
-          },
-        },
-        to: { anyOf: [address, { type: 'string', title: 'Id of an address' }] },
-      },
-      required: ['items', 'to'],
-    },
-    execute: async ({ items }) => {
-      await pause(60);
-      return `Placed ${items.length} items as ord_82`;
+    execute: async ({ customerId, status = 'paid' }) => {
+      await pause(140);
+      return [{ id: 'ord_81', customerId, status, items: [{ sku: 'lamp', amount: 2 }], total: 79.9 }];
     },
   }),
   defineTool({
     name: 'check_stock',
-    description: 'How many of an item are left',
+    description: 'How many of an article are left, by warehouse',
     annotations: { readOnly: true },
-    parameters: { type: 'object', properties: { sku: { type: 'string' } }, required: ['sku'] },
-    execute: async () => {
-      await pause(90);
-      return 3;
+    parameters: {
+      type: 'object',
+      properties: { sku: { type: 'string', description: 'Id of the article' } },
+      required: ['sku'],
+    },
+    execute: async ({ sku }) => {
+      await pause(220);
+      return { sku, warehouses: { Basel: 3, Lyon: 0 } };
+    },
+  }),
+  defineTool({
+    name: 'place_order',
+    description: 'Place an order. The customer pays when it is sent.',
+    approval: true,
+    parameters: {
+      type: 'object',
+      properties: {
+        items: { type: 'array', items: item, description: 'What is ordered' },
+        payment,
+        to: { ...address, description: 'Where it is sent' },
+      },
+      required: ['items', 'payment'],
+    },
+    execute: async ({ items }, context) => {
+      for (const done of [1, 2, 3]) {
+        context?.progress({ done, total: 3, message: `Reserving in Basel: ${done} of 3` });
+        await pause(60);
+      }
+      return { order: 'ord_82', items: items.length, total: 79.9 };
+    },
+  }),
+  defineTool({
+    name: 'send_mail',
+    description: 'Send a mail to a customer',
+    annotations: { openWorld: true },
+    parameters: {
+      type: 'object',
+      properties: {
+        to: { type: 'string', format: 'email', description: 'Address of the customer' },
+        template: { type: 'string' },
+        values: { type: 'object' },
+      },
+      required: ['to', 'template'],
+    },
+    execute: async ({ to }) => {
+      await pause(180);
+      throw new Error(`The mail server refused ${to}: mailbox is full`);
     },
   }),
 );
 
-const inspector = createInspector(tools, { store: new MemoryRunStore(), allowInProduction: true });
-const { url } = await inspector.listen();
-const page = (path) => `${url.replace(/#.*/, '')}#/${path}`;
+const order = {
+  items: [{ sku: 'lamp', amount: 2 }],
+  payment: { method: 'invoice', dueInDays: 30 },
+  to: { city: 'Basel', country: 'CH' },
+};
+const usage = (inputTokens, outputTokens) => ({
+  inputTokens,
+  outputTokens,
+  totalTokens: inputTokens + outputTokens,
+});
+const REPLIES = [
+  {
+    content: 'I look up your last order and what is left of it.',
+    toolCalls: [
+      { name: 'find_orders', arguments: { customerId: 'cus_123', limit: 1 } },
+      { name: 'check_stock', arguments: { sku: 'lamp' } },
+    ],
+    usage: usage(812, 64),
+  },
+  { content: '', toolCalls: [{ name: 'place_order', arguments: order }], usage: usage(1_014, 71) },
+  {
+    content: '',
+    toolCalls: [{ name: 'send_mail', arguments: { to: 'ann@shop.example', template: 'order' } }],
+    usage: usage(1_122, 40),
+  },
+  {
+    content:
+      'I ordered **two more lamps** as `ord_82`:\n\n| article | pieces | from |\n|---|---|---|\n| lamp | 2 | Basel |\n\nYou pay by invoice within 30 days. The confirmation could *not* be mailed, because your mailbox is full.',
+    toolCalls: [],
+    usage: usage(1_215, 88),
+  },
+];
 
-/** A model that takes its time. */
-function slow(replies) {
-  const script = new ScriptedProvider(replies);
+/** A model that says the same in every conversation, at the speed of one. */
+function shopModel() {
   return {
     async chat(request) {
-      await pause(120);
-      return script.chat(request);
+      for await (const part of this.stream(request)) if (part.type === 'response') return part.response;
+    },
+    async *stream({ messages }) {
+      const {
+        content,
+        toolCalls,
+        usage: used,
+      } = REPLIES[messages.filter(({ role }) => role === 'assistant').length % REPLIES.length];
+      await pause(300);
+      for (const text of content.match(/.{1,24}/gs) ?? []) {
+        yield { type: 'text-delta', text };
+        await pause(20);
+      }
+      const calls = toolCalls.map((call, index) => ({ id: `call_${messages.length}_${index}`, ...call }));
+      const finishReason = calls.length > 0 ? 'tool_calls' : 'stop';
+      yield { type: 'response', response: { content, toolCalls: calls, finishReason, usage: used } };
     },
   };
 }
 
-const usage = { inputTokens: 812, outputTokens: 64, totalTokens: 876 };
-const order = { items: [{ sku: 'lamp', amount: 2 }], to: 'adr_1' };
-const run = (replies, content) =>
-  runToolLoop({ provider: slow(replies), model: 'gpt-5', tools }, [{ role: 'user', content }]);
-const { state: done } = await run(
-  [
-    {
-      toolCalls: [
-        { name: 'find_orders', arguments: { customerId: 'cus_123' } },
-        { name: 'check_stock', arguments: { sku: 'lamp' } },
-      ],
-      usage,
-    },
-    { toolCalls: [{ name: 'place_order', arguments: order }], usage },
-    { content: 'I ordered two more lamps: ord_82.', usage },
-  ],
-  'Order two more of the lamps that I bought last time',
-);
-await run([{ toolCalls: [{ name: 'place_order', arguments: order }] }], 'And two for my neighbour');
+const provider = shopModel();
+const config = { provider, model: 'gpt-5', tools };
+const inspector = createInspector(tools, {
+  ...{ provider, model: 'gpt-5', store: new MemoryRunStore(), allowInProduction: true },
+});
+const { url } = await inspector.listen();
+const page = (path) => `${url.replace(/#.*/, '')}#/${path}`;
+
+const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
+const ask = async (path, body) =>
+  (
+    await fetch(`${url.replace(/#.*/, '')}api/${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers,
+      body: body && JSON.stringify(body),
+    })
+  ).json();
+
+/** Somebody approves it, a while later. */
+async function approve(runId) {
+  const { runs } = await ask('pending');
+  const { pending } = runs.find((waiting) => waiting.runId === runId);
+  await ask('answers', { runId, answers: [{ id: pending[0].id, approved: true }] });
+  while ((await ask(`runs/${runId}`)).status !== 'completed') await pause(20);
+}
+
+const PROMPT = 'Order two more of the lamps that I bought last time';
+const run = async (content) => (await runToolLoop(config, [{ role: 'user', content }])).state.runId;
+const runId = await run(PROMPT);
+await pause(4_000);
+await approve(runId);
+await run('And two for my neighbour, please');
+await approve(await run('Two lamps for the office'));
 
 const folder = join(root, 'docs', 'images');
 mkdirSync(folder, { recursive: true });
@@ -121,17 +219,15 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
 });
 
-async function shoot(
-  name,
-  path,
-  { width = 1100, height = 760, colorScheme = 'light', act = async () => {} } = {},
-) {
+async function shoot(name, path, { width = 1200, height = 800, colorScheme = 'light', act } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme });
   const tab = await context.newPage();
   await tab.goto(url);
   await tab.goto(page(path));
-  await tab.getByRole('heading', { level: 1 }).waitFor();
+  await tab.getByRole('heading', { level: 1 }).first().waitFor();
   await act(tab);
+  // The page takes what it shows from the server, bit by bit.
+  await pause(300);
   const file = join(folder, `inspector-${name}.png`);
   await tab.screenshot({ path: file });
   await context.close();
@@ -140,43 +236,54 @@ async function shoot(
   if (size > MOST_BYTES) process.exitCode = 1;
 }
 
-await shoot('call', 'tools/find_orders', {
-  act: async (tab) => {
-    await tab.getByLabel(/customerId/).fill('cus_123');
-    await tab.getByRole('button', { name: 'Call', exact: true }).click();
-    await tab.getByText('success').waitFor();
-    await tab
-      .getByRole('heading', { name: 'Call', exact: true })
-      .evaluate((heading) => heading.scrollIntoView());
-  },
-});
-await shoot('tool', 'tools/place_order', { act: (tab) => tab.getByText('What is sent').waitFor() });
-await shoot('pending', 'pending', {
-  height: 900,
-  act: (tab) =>
-    tab
-      .getByRole('button', { name: /Approve/ })
-      .first()
-      .waitFor(),
-});
-// Somebody says yes, a while later.
-const headers = { authorization: `Bearer ${inspector.token}`, 'content-type': 'application/json' };
-const ask = async (path, body) =>
-  (
-    await fetch(`${url.replace(/#.*/, '')}api/${path}`, { method: body ? 'POST' : 'GET', headers, body })
-  ).json();
-const { runs } = await ask('pending');
-const { runId, pending } = runs.find((waiting) => waiting.runId === done.runId);
-await ask('answers', JSON.stringify({ runId, answers: [{ id: pending[0].id, approved: true }] }));
-while ((await ask(`runs/${runId}`)).status !== 'completed') await pause(20);
+/** Begins a chat, up to the approval. */
+async function ordering(tab) {
+  await tab.getByLabel('Message', { exact: true }).fill(PROMPT);
+  await tab.getByRole('button', { name: 'Send' }).click();
+  await tab.getByRole('button', { name: 'Approve place_order' }).waitFor();
+}
+
+async function ordered(tab) {
+  await ordering(tab);
+  await tab.getByRole('button', { name: 'Approve place_order' }).click();
+  await tab.getByText('completed').waitFor();
+}
+
+async function fillOrder(tab) {
+  const items = [...order.items, { sku: 'shade', amount: 1 }];
+  await tab.getByLabel('Arguments as text').fill(JSON.stringify({ ...order, items }, null, 2));
+  await tab.getByLabel('sku required').nth(1).waitFor();
+  await tab.evaluate('document.activeElement.blur(), scrollTo(0, 0)');
+}
+
+async function call(tab) {
+  await tab.getByLabel(/customerId/).fill('cus_123');
+  await tab.getByRole('button', { name: 'Call', exact: true }).click();
+  await tab.getByText('success').waitFor();
+}
+
+const NARROW = { width: 360, height: 760 };
+
+await shoot('tool', 'tools/place_order', { act: fillOrder });
+await shoot('call', 'tools/find_orders', { height: 960, act: call, colorScheme: 'dark' });
 await shoot('run', `runs/${runId}`, {
   colorScheme: 'dark',
-  act: (tab) => tab.getByText('completed').first().waitFor(),
+  act: (tab) => tab.getByRole('button', { name: /send_mail/ }).click(),
 });
-await shoot('narrow', 'tools/place_order', {
-  width: 360,
-  height: 760,
-  act: (tab) => tab.getByText('What is sent').waitFor(),
+await shoot('pending', 'pending', {
+  act: async (tab) => {
+    await tab.getByRole('button', { name: 'Edit arguments' }).click();
+    await tab.getByLabel('sku required').waitFor();
+  },
+});
+await shoot('chat', 'chat', { act: ordering });
+await shoot('chat-dark', 'chat', { act: ordered, colorScheme: 'dark' });
+await shoot('narrow', 'tools/place_order', { ...NARROW, act: fillOrder });
+await shoot('chat-narrow', 'chat', { ...NARROW, act: ordering });
+await shoot('run-narrow', `runs/${runId}`, {
+  ...NARROW,
+  colorScheme: 'dark',
+  act: (tab) => tab.getByText('Timeline').waitFor(),
 });
 
 await browser.close();

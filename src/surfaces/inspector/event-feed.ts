@@ -3,15 +3,18 @@ import { frameStream } from '../chat/frame-stream.js';
 /** What the page shows and what may have changed of it. */
 type Topic = 'tools' | 'calls' | 'runs' | 'pending' | 'held' | 'recordings';
 
+/** What a model has written in one request of a run. */
 interface WrittenText {
   readonly runId: string;
+  readonly iteration: number;
   readonly text: string;
 }
 
 /** What a page has not received yet: bounded, however slowly it reads. */
 interface Reader {
   readonly topics: Set<Topic>;
-  readonly texts: Map<string, string>;
+  /** By run and request. */
+  readonly texts: Map<string, WrittenText>;
   wake(): void;
 }
 
@@ -34,10 +37,12 @@ export class EventFeed {
     }
   }
 
-  write({ runId, text }: WrittenText): void {
+  write({ runId, iteration, text }: WrittenText): void {
+    const key = `${iteration} ${runId}`;
     for (const reader of this.#readers) {
-      const known = reader.texts.get(runId) ?? '';
-      if (known.length + text.length <= MAX_TEXT) reader.texts.set(runId, known + text);
+      const known = reader.texts.get(key)?.text ?? '';
+      if (known.length + text.length <= MAX_TEXT)
+        reader.texts.set(key, { runId, iteration, text: known + text });
       reader.wake();
     }
   }
@@ -63,7 +68,7 @@ export class EventFeed {
           reader.wake = resolve;
         });
       if (!this.#readers.has(reader)) return;
-      const news = { changed: [...topics], texts: Array.from(texts, ([runId, text]) => ({ runId, text })) };
+      const news = { changed: [...topics], texts: [...texts.values()] };
       topics.clear();
       texts.clear();
       yield `data: ${JSON.stringify(news)}\n\n`;

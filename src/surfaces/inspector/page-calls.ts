@@ -41,6 +41,7 @@ import {
   storedLine,
   storedRun,
 } from './shown-runs.js';
+import { listWarnings, toolWarnings } from './tool-warnings.js';
 import type { TrialAnswer, TrialCalls, TrialChats } from './trials.js';
 import type { SeenCall, WatchedCalls } from './watched-calls.js';
 import type { GivenReply, WatchedRuns } from './watched-runs.js';
@@ -60,7 +61,8 @@ function toolSummaries(registry: ToolRegistry) {
     const method = bound && `${bound.class.name}.${String(bound.key)}`;
     const tokens = sizes[index] ?? 0;
     const share = total === 0 ? 0 : tokens / total;
-    return { name, title: annotations?.title, description, method, tokens, share, marks: marksOf(tool) };
+    const about = { title: annotations?.title, description, method, marks: marksOf(tool) };
+    return { name, ...about, tokens, share, warnings: toolWarnings(tool).map(shownValue) };
   });
 }
 
@@ -277,14 +279,18 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     recordings: options.recordings,
   }),
   'GET tools': async ({ registry, options, calls }, { id }) => {
-    if (id === '') return { tools: toolSummaries(registry), breakpoints: calls.breakpoints };
+    if (id === '') {
+      const tools = toolSummaries(registry);
+      return { tools, warnings: listWarnings(tools), breakpoints: calls.breakpoints };
+    }
     const card = await toolCard(id, { registry, surroundings: options.surroundings });
     return card ?? missing('tool', id);
   },
-  'GET calls': ({ calls, trials }, { id, page }) => {
+  'GET calls': ({ calls, trials, options }, { id, page }) => {
     if (id === '') return { calls: calls.list().map(callLine) };
     const seen = calls.get(id) ?? missing('call', id);
-    const texts = callTexts({ tool: seen.tool, args: seen.arguments }, page);
+    const setup = options.tests?.setup;
+    const texts = callTexts({ tool: seen.tool, args: seen.arguments }, { page, setup });
     return { ...callDetail(seen, trials.isWaiting(id)), texts };
   },
   'POST calls': async ({ trials, options }, { body }) => {
@@ -293,13 +299,15 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const seen = await trials.make({ tool: text('tool', tool), arguments: args, scope });
     return callDetail(seen ?? missing('call', String(tool)), trials.isWaiting(seen?.key ?? ''));
   },
+  'POST call-texts': ({ options }, { body, page }) =>
+    callTexts({ tool: text('tool', body.tool), args: body.arguments }, { page, setup: options.tests?.setup }),
   'POST call-answers': async ({ trials }, { id, body }) => {
     const seen = await said(trials.answer(id, body as unknown as TrialAnswer));
     return callDetail(seen ?? missing('call', id), trials.isWaiting(seen?.key ?? ''));
   },
-  'GET runs': async ({ runs, options }, { id }) => {
+  'GET runs': async ({ runs, calls, options }, { id }) => {
     const seen = runs.get(id);
-    if (seen !== undefined) return runDetail(seen);
+    if (seen !== undefined) return runDetail(seen, calls);
     if (id !== '') return (await storedRun(options.store, id)) ?? missing('run', id);
     const { store } = options;
     const stored = listsRuns(store) ? (await store.list({ limit: 50 })).runs : [];
@@ -323,6 +331,11 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
     const scope = await scopeFor(options, body.scope);
     const model = await modelFor(options, body.with);
     return shownValue(await said(chats.prompt({ ...prompt, scope, model })));
+  },
+  'POST chat-retries': async ({ chats, options }, { id, body }) => {
+    const scope = await scopeFor(options, body.scope);
+    const model = await modelFor(options, body.with);
+    return shownValue(await said(chats.retry({ id: text('id', id), scope, model })));
   },
   'POST chat-aborts': ({ chats }, { id }) => {
     chats.abort(id);

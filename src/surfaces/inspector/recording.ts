@@ -214,7 +214,7 @@ interface WrittenTest {
   readonly text: string;
 }
 
-const SETUP = "// Where the tools of the test come from.\nimport { tools } from './tools.js';";
+const SETUP = "// Where the tools come from.\nimport { tools } from './tools.js';";
 
 /** A Jest test that makes a recorded run again, by a model that says what was recorded, and expects the same of it. */
 export function writeTest(
@@ -303,17 +303,23 @@ export async function saveTest({ name, text }: WrittenTest, { folder }: WrittenT
 /** The same call for others: a test does it from the inside, these from the outside. */
 export function callTexts(
   { tool, args }: { readonly tool: string; readonly args: unknown },
-  url: string,
-): { readonly curl: string; readonly scripted: string } {
+  { page, setup = SETUP }: { readonly page: string; readonly setup: string | undefined },
+): { readonly curl: string; readonly script: string; readonly scripted: string } {
   const body = JSON.stringify({ tool, arguments: args });
   // A quote cannot stand in a quoted text of a shell.
   const quoted = body.replaceAll("'", `'\\''`);
   return {
     curl: [
-      `curl -X POST '${url}api/calls' \\`,
+      `curl -X POST '${page}api/calls' \\`,
       "  -H 'content-type: application/json' \\",
       '  -H "authorization: Bearer $TOOLWRIGHT_INSPECTOR_TOKEN" \\',
       `  -d '${quoted}'`,
+    ].join('\n'),
+    script: [
+      setup.trim(),
+      '',
+      `const result = await tools.execute(${literal(tool, 0)}, ${literal(args, 0)});`,
+      'console.log(result.forLLM);',
     ].join('\n'),
     scripted: `{ toolCalls: [{ name: ${literal(tool, 0)}, arguments: ${literal(args, 0)} }] }`,
   };

@@ -1,40 +1,85 @@
-import type { Usage } from '../../core/contract/llm-provider.js';
+import type { CallRecord } from '../../core/contract/call.js';
+import type { Message, Usage } from '../../core/contract/llm-provider.js';
 import {
   CHECKPOINT_STORE,
   type CheckpointStore,
   type RunSummary,
 } from '../../core/contract/run-checkpoint.js';
 import type { RunStore, StoredCall, StoredCallRecord } from '../../core/contract/run-state.js';
-import { foldRun } from '../../run/loop/fold-run.js';
+import { type FoldedRun, foldRun } from '../../run/loop/fold-run.js';
 import { costOf, inUnits, PRICES, priceOf } from '../../run/loop/prices.js';
-import type { SeenCall } from './watched-calls.js';
-import type { SeenRun } from './watched-runs.js';
+import type { SeenCall, WatchedCalls } from './watched-calls.js';
+import type { RunSpan, SeenRun } from './watched-runs.js';
 
 /** A run of this process, in the list. */
-export function runLine({ runId, status, begin, given, spans, result }: SeenRun) {
-  const prompt = given.findLast(({ role }) => role === 'user')?.content;
+export function runLine({ runId, status, begin, model, given, spans, result }: SeenRun) {
   const calls = new Set(spans.flatMap((span) => (span.kind === 'call' ? [span.callId] : []))).size;
-  const title = typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
-  return { runId, status, begin, place: 'process', title, calls, tokens: result?.usage.totalTokens };
+  const end = status === 'running' ? undefined : spans.at(-1)?.end;
+  const counts = { calls, tokens: result?.usage.totalTokens, ms: end && end - begin };
+  return { runId, status, begin, place: 'process', model, title: titleOf(given), ...counts };
+}
+
+export function storedLine({ runId, status, createdAt }: RunSummary) {
+  return { runId, status, begin: createdAt, place: 'store', title: '', calls: 0 };
 }
 
 const LONGEST_TITLE = 200;
 
-export function storedLine({ runId, status, createdAt }: RunSummary) {
-  return { runId, status, begin: createdAt, place: 'store', title: '', calls: 0, tokens: undefined };
+/** What the user asked last. */
+function titleOf(messages: readonly Message[]): string {
+  const prompt = messages.findLast(({ role }) => role === 'user')?.content;
+  return typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
 }
 
-export function runDetail(seen: SeenRun): unknown {
-  const { runId, status, begin, model, owner, given, spans, text, result, run } = seen;
+export function runDetail(seen: SeenRun, calls: WatchedCalls): unknown {
+  const { runId, status, begin, model, owner, given, spans, result, run } = seen;
   const { content, usage, iterations, pending, error, providerRetries, output, spent } = result ?? {};
   const messages = result?.messages ?? run.messages;
+  const replies = [...textsOf(messages.slice(given.length)), result?.state?.open?.content];
   return {
     ...{ runId, status, begin, model, iterations, usage, providerRetries, isStored: false },
     ...(spent?.cost === undefined ? estimatedCost(model, usage) : { cost: spent.cost }),
-    given: given.length,
-    spans: spans.map((span) => shownValue(span)),
-    ...shownFields({ text: result === undefined ? text : undefined, owner, messages }),
+    ...{ given: given.length, title: titleOf(given) },
+    spans: spans.map((span) => shownSpan(span, { seen, calls, replies })),
+    ...shownFields({ owner, messages }),
     ...shownFields({ content, output, pending, error }),
+  };
+}
+
+/** The texts of the model's replies. */
+function textsOf(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap(({ role, content }) =>
+    role === 'assistant' ? [typeof content === 'string' ? content : ''] : [],
+  );
+}
+
+interface SpanSource {
+  readonly seen: SeenRun;
+  readonly calls: WatchedCalls;
+  /** By request: where nobody reads along, texts are not streamed. */
+  readonly replies: readonly (string | undefined)[];
+}
+
+/** A request with its cost, or a call with what came of it and its key in the list of calls. */
+function shownSpan(span: RunSpan, { seen, calls, replies }: SpanSource): unknown {
+  if (span.kind === 'request') {
+    const text = span.text || (replies[span.iteration - 1] ?? '');
+    return shownValue({ ...span, text, ...estimatedCost(seen.model, span.usage) });
+  }
+  if (span.kind === 'wait') return shownValue(span);
+  const { record, ...call } = span;
+  const key = calls.find(span.callId, seen.runId)?.key;
+  return { ...shownFields({ ...call, key }), ...(record && shownRecordOf(record)) };
+}
+
+/** What came of a call. */
+function shownRecordOf({ status, durationMs: ms, ...record }: CallRecord | StoredCallRecord): object {
+  const { arguments: checked, repairs, removed, attempts, edited, answeredBy } = record;
+  const { forLLM, forUser, details } = record.result;
+  const error = 'error' in record.result ? record.result.error : undefined;
+  return {
+    ...{ status, ms, attempts },
+    ...shownFields({ checked, repairs, removed, edited, answeredBy, forLLM, forUser, details, error }),
   };
 }
 
@@ -66,23 +111,56 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
   return {
     ...{ runId, status: end?.status ?? status, begin: createdAt, changedAt, model, iterations, usage },
     isHeld: leaseEnd !== undefined && leaseEnd > Date.now(),
-    ...{ content: end?.content, error: end?.error, isStored: true },
+    ...{ content: end?.content, error: end?.error, isStored: true, title: titleOf(messages) },
     ...estimatedCost(model, usage),
     ...shownFields({ owner, messages, pending }),
-    spans: [...toolCalls.map(settledSpan), ...(open?.calls ?? []).map(openSpan)],
+    spans: storedSpans({ messages, iterations, toolCalls, open }),
   };
 }
 
+/** The requests of a stored run by the messages that they gave, each with its calls. */
+function storedSpans({
+  messages,
+  iterations,
+  toolCalls,
+  open,
+}: Pick<FoldedRun, 'messages' | 'iterations' | 'toolCalls' | 'open'>): readonly unknown[] {
+  const all = messages.flatMap((message) => (message.role === 'assistant' ? [message] : []));
+  const ended = iterations - (open === undefined ? 0 : 1);
+  // Those before are of the history that the run was given.
+  const replies = all.slice(Math.max(0, all.length - ended));
+  const left = [...toolCalls];
+  const request = (content: unknown, index: number) => ({
+    ...{ kind: 'request', iteration: index + 1 },
+    text: typeof content === 'string' ? shownText(content) : '',
+  });
+  return [
+    ...replies.flatMap(({ content, tool_calls: made = [] }, index) => [
+      request(content, index),
+      ...left.splice(0, made.length).map(settledSpan),
+    ]),
+    ...(open === undefined ? [] : [request(open.content, replies.length), ...open.calls.map(openSpan)]),
+    ...left.map(settledSpan),
+  ];
+}
+
 /** The store has recorded how long calls took, but not when they began. */
-function settledSpan({ name, durationMs: ms, status, ...record }: StoredCallRecord) {
-  return { kind: 'call', label: name, ms, status, detail: shownValue(record) };
+function settledSpan(record: StoredCallRecord) {
+  const { id: callId, name: tool, rawArguments } = record;
+  return {
+    kind: 'call',
+    callId,
+    tool,
+    ...shownFields({ arguments: rawArguments }),
+    ...shownRecordOf(record),
+  };
 }
 
 function openSpan(call: StoredCall) {
   if (call.status === 'settled') return settledSpan(call.record);
-  const { name, status, arguments: args } = call;
+  const { id: callId, name: tool, status, arguments: args } = call;
   const kind = status === 'waiting' ? 'wait' : 'call';
-  return { kind, label: name, status, detail: shownValue({ arguments: args }) };
+  return { kind, callId, tool, status, ...shownFields({ arguments: args }) };
 }
 
 /** Whether the runs of a store can be listed, those of other processes too. */

@@ -100,10 +100,18 @@ interface ChatModel {
   readonly model: string;
 }
 
+interface ChatTurn {
+  readonly asked: string;
+  readonly runId: string;
+  /** How many messages the chat had before. */
+  readonly from: number;
+}
+
 /** A chat of the page; its messages are those of the runs that have ended. */
 interface TrialChat {
   readonly id: string;
   readonly messages: readonly Message[];
+  readonly turns: readonly ChatTurn[];
   /** What was said and is not in the messages yet, because its run goes on or waits. */
   readonly asked?: string | undefined;
   readonly runId?: string;
@@ -145,7 +153,7 @@ export class TrialChats {
   }
 
   get(id: string): TrialChat {
-    return this.#chats.get(id) ?? { id, messages: [], status: 'new' };
+    return this.#chats.get(id) ?? { id, messages: [], turns: [], status: 'new' };
   }
 
   async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
@@ -160,12 +168,23 @@ export class TrialChats {
       ...chat.messages,
       { role: 'user', content: text },
     ];
-    const begun = { ...chat, error: undefined, asked: text, runId, status: 'running' };
+    const turns = [...chat.turns, { asked: text, runId, from: chat.messages.length }];
+    const begun = { ...chat, turns, error: undefined, asked: text, runId, status: 'running' };
     this.#save(begun);
     this.#running.set(id, aborted);
     const config = { ...model, tools: this.#registry, runId, signal: aborted.signal };
     void this.#follow(id, streamToolLoop(config, messages, { ...scope, conversationId: id }));
     return begun;
+  }
+
+  /** Forgets the last turn, and asks the same again. */
+  async retry({ id, ...others }: Omit<ChatPrompt, 'text'>): Promise<TrialChat> {
+    const chat = this.get(id);
+    const last = chat.turns.at(-1);
+    if (last === undefined) throw new Error('there is nothing to ask again');
+    if (chat.asked === undefined)
+      this.#save({ ...chat, turns: chat.turns.slice(0, -1), messages: chat.messages.slice(0, last.from) });
+    return this.prompt({ id, text: last.asked, ...others });
   }
 
   /** Aborts what runs, or gives up what waits. */

@@ -75,8 +75,9 @@ export class WatchedCalls implements CallWatcher {
     return this.#calls.get(key);
   }
 
-  find(callId: string): SeenCall | undefined {
-    return this.list().find((seen) => seen.callId === callId);
+  /** The latest call with an id, of a run if one is named. */
+  find(callId: string, runId?: string): SeenCall | undefined {
+    return this.list().find((seen) => seen.callId === callId && (runId ?? seen.runId) === seen.runId);
   }
 
   /** Adds a step that came before the call was seen. */

@@ -9,13 +9,15 @@ import type { LoopRun } from '../../run/loop/loop-run.js';
 import type { EventFeed } from './event-feed.js';
 
 /** One bar of a run's waterfall; times are milliseconds since 1970, `end` is absent while it goes on. */
-type RunSpan = {
+export type RunSpan = {
   readonly begin: number;
   end?: number;
 } & (
   | {
       readonly kind: 'request';
       readonly iteration: number;
+      /** What the model has written so far. */
+      text: string;
       usage?: Usage;
       finishReason?: string;
       retries?: string[];
@@ -51,7 +53,6 @@ export interface SeenRun {
   readonly spans: RunSpan[];
   /** Answers, by each time that it went on. */
   readonly answers: (readonly GivenReply[])[];
-  text: string;
   status: 'running' | ToolLoopResult['status'];
   result?: ToolLoopResult;
 }
@@ -91,7 +92,9 @@ export class WatchedRuns {
     this.events.emit(`begin ${run.runId}`);
     return (event) => {
       this.#receive(seen, event);
-      if (event.type === 'text-delta') this.#feed.write({ runId: seen.runId, text: event.text });
+      if (event.type === 'text-delta')
+        for (const { iteration } of open(seen, 'request'))
+          this.#feed.write({ runId: seen.runId, iteration, text: event.text });
       else if (event.type !== 'call-input-delta') this.#feed.report('runs');
       if (event.type === 'run-end') {
         this.#feed.report('pending');
@@ -114,7 +117,7 @@ export class WatchedRuns {
     const { runId, owner, config, messages } = run;
     const seen: SeenRun = {
       ...{ runId, owner, run, begin: Date.now(), model: config.model, given: [...messages] },
-      ...{ spans: [], answers: [], text: '', status: 'running' },
+      ...{ spans: [], answers: [], status: 'running' },
     };
     this.#runs.set(runId, seen);
     const [oldest] = this.#runs.keys();
@@ -126,15 +129,16 @@ export class WatchedRuns {
     const now = Date.now();
     switch (event.type) {
       case 'text-delta':
-        if (seen.text.length < MAX_TEXT) seen.text += event.text;
+        for (const span of open(seen, 'request')) if (span.text.length < MAX_TEXT) span.text += event.text;
         return;
       case 'step-start':
-        seen.text = '';
-        seen.spans.push({ kind: 'request', begin: now, iteration: event.iteration });
+        seen.spans.push({ kind: 'request', begin: now, iteration: event.iteration, text: '' });
         return;
       case 'request-retry':
-        for (const span of open(seen, 'request'))
+        for (const span of open(seen, 'request')) {
           span.retries = [...(span.retries ?? []), event.error.message];
+          span.text = '';
+        }
         return;
       case 'reply-end':
         for (const span of open(seen, 'request'))

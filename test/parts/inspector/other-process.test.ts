@@ -95,7 +95,7 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     const card = page.getByRole('region', { name: /Waiting run/ });
     await card.getByText('within shopper').waitFor();
     await card.getByLabel('It goes on').selectOption('worker');
-    await card.getByLabel('A yes stands').selectOption('for this user');
+    await card.getByLabel('The approval counts').selectOption('for this user');
     await card.getByText('empty: without an end').waitFor();
     await card.getByRole('button', { name: 'Approve place_order' }).click();
     await page.getByText('Nothing waits.').waitFor();

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { runToolLoop, type ToolRegistry } from 'toolwright';
+import { resumeToolLoop, runToolLoop, type ToolRegistry } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
 import { describeBrowser, type TestPage } from '../../browser/browser.js';
 import { builtFile } from '../../processes/built-file.js';
-import { HOSTILE, shop } from './shop.js';
+import { HOSTILE, payments, shop } from './shop.js';
 
 builtFile('dist/inspector/page.js');
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -80,7 +80,7 @@ describeBrowser('the page of an inspector', (browser) => {
     const { page, faults } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/plant`);
     await page.getByLabel('name required').fill('Oak');
-    await page.getByLabel('Form of size').selectOption({ label: 'one of' });
+    await page.getByLabel('Form of size').selectOption({ label: 'small | large' });
     await page.getByLabel('size required').selectOption('large');
     await page.getByRole('button', { name: 'Add point' }).click();
     await page.getByLabel('point 1 required').fill('1.5');
@@ -103,11 +103,49 @@ describeBrowser('the page of an inspector', (browser) => {
     expect(faults).toEqual([]);
   });
 
+  test('the page of createInspector shows a form and its JSON beside it, each as the other has it', async () => {
+    const { url } = await serve(payments());
+    const { page, faults } = await visit(url);
+    await page.goto(`${url.replace(/#.*/, '')}#/tools/pay`);
+    const form = page.getByLabel('Form of by');
+    expect(await form.locator('option').allTextContents()).toEqual(['card', 'On account']);
+    await page.getByLabel('token required').fill('t1');
+    const json = page.getByLabel('Arguments as text');
+    expect(JSON.parse(await json.inputValue())).toEqual({ by: { kind: 'card', token: 't1' } });
+    // The constant is chosen by its alternative alone.
+    expect(await page.getByLabel(/^kind/).count()).toBe(0);
+    await form.selectOption('On account');
+    await page.getByLabel('days').fill('30');
+    expect(JSON.parse(await json.inputValue())).toEqual({ by: { kind: 'account', days: 30 } });
+    await json.fill('{"by": {"kind": "card", "token": "t2"}, "tags": ["a", "b"]}');
+    expect(await form.inputValue()).toBe('0');
+    expect(await page.getByLabel('token required').inputValue()).toBe('t2');
+    expect(await page.getByLabel('tags 2 required').inputValue()).toBe('b');
+    await json.fill('{"by":');
+    await page.getByText('This is not JSON.').waitFor();
+    await page.getByRole('button', { name: 'Remove tags 1' }).click();
+    expect(JSON.parse(await json.inputValue())).toEqual({ by: { kind: 'card', token: 't2' }, tags: ['b'] });
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
+    await page.getByRole('region', { name: 'Call of pay' }).getByText('success').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector shows what is doubtful in a tool', async () => {
+    const { url } = await serve(payments());
+    const { page } = await visit(url);
+    await page.getByRole('link', { name: /pay.*2 warnings/ }).click();
+    const shown = page.locator('.detail .warnings li');
+    await shown.first().waitFor();
+    expect(await shown.allTextContents()).toEqual([
+      'It has no description, so models cannot know when to call it.',
+      'Without a description: by, tags.',
+    ]);
+  });
+
   test('the page of createInspector sends text as a model does, in a chosen scope, and tells of repairs', async () => {
     const { url } = await serve(shop());
     const { page } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/find_orders`);
-    await page.getByLabel('Text, as a model sends it').check();
     await page.getByLabel('Arguments as text').fill('{"customerId": "cus_1", "limit": "3", "x": 1,}');
     await page.getByText('Scope: nothing set').click();
     await page.getByLabel('Data', { exact: true }).fill('{"user": "ann"}');
@@ -115,7 +153,7 @@ describeBrowser('the page of an inspector', (browser) => {
     const result = page.getByRole('region', { name: 'Call of find_orders' });
     await result.getByText('success').waitFor();
     const text = (await result.textContent()) ?? '';
-    for (const told of ['"user":"ann"', 'coerced limit', 'the schema does not know them: x'])
+    for (const told of ['"user": "ann"', 'coerced limit', 'the schema does not know them: x'])
       expect(text).toContain(told);
     await result.getByText('The same call elsewhere').click();
     expect(await result.getByLabel('The call as curl').textContent()).toContain('curl -X POST');
@@ -155,13 +193,70 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByText('Nothing waits.').waitFor();
     await page.keyboard.press('3');
     await page.getByRole('link', { name: /Shop and book/ }).click();
-    await page.getByText('completed').waitFor();
-    expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('All done.');
-    await page.getByText('20 tokens in, 4 out, about $0.000065 by list prices').waitFor();
+    const run = page.locator('.detail');
+    await run.getByText('completed').waitFor();
+    expect(await run.getByLabel('Answer', { exact: true }).textContent()).toBe('All done.');
+    expect(await run.locator('.figures').first().textContent()).toMatch(
+      /Tokens20 in, 4 outCost by list pricesabout \$0\.000065/,
+    );
     const timeline = (await page.locator('.waterfall').textContent()) ?? '';
     expect(timeline).toMatch(/request 1.*waiting for an answer: place_order.*request 2/s);
     const messages = (await page.locator('.messages').textContent()) ?? '';
     for (const said of ['Placed 9 of a', 'too dear', 'Booked Rome']) expect(messages).toContain(said);
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector finds runs, shows an entry of one beside its timeline, and folds long waits', async () => {
+    const tools = shop();
+    const { url } = await serve(tools);
+    const { page, faults } = await visit(url);
+    const script = (amount: number) =>
+      new ScriptedProvider([
+        {
+          content: 'I order.',
+          toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount } }],
+        },
+        { content: 'Ordered.' },
+      ]);
+    const config = { model: 'm', tools } as const;
+    const run = await runToolLoop({ ...config, provider: script(1) }, [
+      { role: 'user', content: 'One vase' },
+    ]);
+    await runToolLoop({ ...config, provider: script(2) }, [{ role: 'user', content: 'Two lamps' }]);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const ended = new ScriptedProvider([{ content: 'Ordered.' }]);
+    await resumeToolLoop({ ...config, provider: ended }, run.state, [
+      { id: run.pending?.[0]?.id ?? '', approved: true },
+    ]);
+    await page.keyboard.press('3');
+    const rows = page.locator('.rows a');
+    await rows.nth(1).waitFor();
+    await page.getByLabel('Filter runs').fill('lamps');
+    await page.waitForFunction("document.querySelectorAll('.rows a').length === 1");
+    await page.getByLabel('Filter runs').fill('');
+    await page.getByLabel('Status').selectOption('completed');
+    await rows.getByText('One vase').click();
+    const entry = page.getByRole('region', { name: 'Selected entry' });
+    expect(await entry.getByLabel('Result for the model').count()).toBe(0);
+    const timeline = page.locator('.waterfall');
+    await timeline
+      .getByRole('button', { name: /^place_order/ })
+      .nth(1)
+      .click();
+    expect(await entry.getByLabel('Result for the model').textContent()).toBe('Placed 1 of a');
+    await timeline.getByRole('button', { name: /^request 1/ }).click();
+    await entry.getByText('I order.').waitFor();
+    const widths = await timeline
+      .locator('.bar')
+      .evaluateAll((bars) =>
+        bars.map(
+          (bar) => [bar.className, Number.parseFloat((bar as unknown as Styled).style.width)] as const,
+        ),
+      );
+    const waited = widths.filter(([kind]) => kind.includes('bar-wait')).map(([, width]) => width);
+    // The wait took nearly all of the time.
+    expect(waited).toEqual([expect.any(Number)]);
+    expect(waited[0]).toBeLessThan(30);
     expect(faults).toEqual([]);
   });
 
@@ -183,7 +278,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.locator('.waterfall').getByText('find_orders').first().waitFor();
     expect(await page.locator('main').textContent()).not.toContain('completed');
     gate.resolve();
-    await page.getByText('completed').waitFor();
+    await page.locator('.detail').getByText('completed').waitFor();
     expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('None yet.');
     expect((await run).status).toBe('completed');
     expect(faults).toEqual([]);
@@ -249,6 +344,61 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByText('It is', { exact: true }).waitFor();
     goOn();
     await page.getByText('It is raining.').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector answers approvals in the chat, by a form too, asks again and stops', async () => {
+    const gate = Promise.withResolvers<void>();
+    const order = { toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount: 2 } }] };
+    const provider = new ScriptedProvider([
+      { content: 'Right **away**.', ...order },
+      { content: '- `a`\n- b\n\n```\ncode <b>\n```\n[site](https://example.org) [not](javascript:alert(1))' },
+      { content: 'Again.' },
+      async () => {
+        await gate.promise;
+        return { content: 'Too late.' };
+      },
+    ]);
+    ends.push(() => gate.resolve());
+    const { url } = await serve(shop(), { provider, model: 'm' });
+    const { page, faults } = await visit(url);
+    await page.keyboard.press('4');
+    const message = page.getByLabel('Message', { exact: true });
+    await page
+      .getByLabel(/the model m/)
+      .and(page.locator(':checked'))
+      .waitFor();
+    await message.fill('Order');
+    await message.press('Shift+Enter');
+    await message.pressSequentially('two');
+    await message.press('Enter');
+    const card = page.getByRole('article', { name: 'Call of place_order' });
+    await page.getByText('Right away.').waitFor();
+    expect(await page.locator('.prompt').textContent()).toBe('Order\ntwo');
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('amount required').fill('5');
+    expect(JSON.parse(await card.getByLabel('Edited arguments').inputValue())).toEqual({
+      sku: 'a',
+      amount: 5,
+    });
+    await card.getByRole('button', { name: 'Approve as edited place_order' }).click();
+    await page.getByText('completed').waitFor();
+    expect(await card.textContent()).toContain('Placed 5 of a');
+    expect(await page.locator('.markdown li').allTextContents()).toEqual(['a', 'b']);
+    expect(await page.locator('.markdown pre').textContent()).toBe('code <b>');
+    const links = page.locator('.markdown a');
+    expect(await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')))).toEqual([
+      'https://example.org',
+    ]);
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByText('Again.', { exact: true }).waitFor();
+    expect(await page.locator('.prompt').count()).toBe(1);
+    await message.fill('And now?');
+    await message.press('Enter');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('aborted', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Send' }).waitFor();
+    expect(await page.locator('.prompt').count()).toBe(2);
     expect(faults).toEqual([]);
   });
 
@@ -318,7 +468,7 @@ describeBrowser('the page of an inspector', (browser) => {
     }
     await page.goto(`${url.replace(/#.*/, '')}#/runs`);
     await page.locator('.rows a').first().click();
-    await page.getByText('completed').waitFor();
+    await page.locator('.detail').getByText('completed').waitFor();
     expect(await page.evaluate('window.hacked')).toBeUndefined();
     expect(await page.locator('img, main script').count()).toBe(0);
     expect(faults).toEqual([]);
@@ -347,28 +497,57 @@ describeBrowser('the page of an inspector', (browser) => {
 
   test.each([
     ['light', 1200],
+    ['dark', 1200],
+    ['light', 360],
     ['dark', 360],
   ] as const)(
     'the page of createInspector can be read by everybody, %s, at %i px',
     async (colorScheme, width) => {
       const tools = shop();
-      const { url } = await serve(tools, { store: new MemoryRunStore() });
-      const { page } = await visit(url, { colorScheme, viewport: { width, height: 800 } });
       const provider = new ScriptedProvider([
-        { toolCalls: [{ name: 'place_order', arguments: { sku: 'a', amount: 2 } }] },
+        { content: '# Head\n\n> a *b* `c`\n\n|a|b|\n|-|-|\n|1|2|' },
+        ...['one', 'two'].map((sku) => ({
+          content: 'I order.',
+          toolCalls: [
+            { name: 'find_orders', arguments: { customerId: 'c' } },
+            { name: 'secret', arguments: {} },
+            { name: 'place_order', arguments: { sku, amount: 2 } },
+          ],
+        })),
       ]);
+      const { url } = await serve(tools, { store: new MemoryRunStore(), provider, model: 'gpt-5' });
+      const { page } = await visit(url, { colorScheme, viewport: { width, height: 800 } });
+      const found: string[] = [];
+      const look = async (view: string) => {
+        found.push(...(await violations(page)).map((violation) => `${view} ${violation}`));
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        if (Number(overflow) > 0) found.push(`${view} is ${overflow} px too wide`);
+      };
+      await page.keyboard.press('4');
+      for (const [text, shown] of [
+        ['Hello', 'completed'],
+        ['Order', 'Approve place_order'],
+      ] as const) {
+        await page.getByLabel('Message', { exact: true }).fill(text);
+        await page.getByRole('button', { name: 'Send' }).click();
+        await page.getByText(shown).waitFor();
+      }
+      await page.getByRole('button', { name: 'Edit arguments' }).click();
+      await page.getByLabel('amount required').waitFor();
+      for (const summary of await page.locator('.call summary').all()) await summary.click();
+      await look('chat');
       const { state } = await runToolLoop({ provider, model: 'm', tools }, [
         { role: 'user', content: 'Order' },
       ]);
-      const found: string[] = [];
       await tools.execute('find_orders', { customerId: 'c' });
       const views = [
         ['tools', '6 of 6 tools'],
         ['tools/plant', 'What is sent'],
+        ['tools/hostile', 'What is sent'],
         ['calls', 'place_order'],
+        ['calls/1', 'For the model'],
         ['runs', 'suspended'],
         [`runs/${state?.runId}`, 'waiting for an answer'],
-        ['chat', 'the offline stand-in'],
         ['pending', 'Approve'],
         ['recordings', 'Nothing is kept'],
       ] as const;
@@ -380,9 +559,15 @@ describeBrowser('the page of an inspector', (browser) => {
           await page.getByRole('region', { name: 'Call of plant' }).waitFor();
           for (const summary of await page.locator('main summary').all()) await summary.click();
         }
-        found.push(...(await violations(page)).map((violation) => `${view} ${violation}`));
-        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-        if (Number(overflow) > 0) found.push(`${view} is ${overflow} px too wide`);
+        if (view.startsWith('runs/')) {
+          await page.getByRole('button', { name: /^secret/ }).click();
+          await page
+            .getByRole('region', { name: 'Selected entry' })
+            .getByText('for admins')
+            .first()
+            .waitFor();
+        }
+        await look(view);
       }
       expect(found).toEqual([]);
     },
@@ -409,6 +594,11 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByRole('region', { name: 'Call of plant' }).waitFor();
   });
 });
+
+/** An element of the page, whose types are not those of Node. */
+interface Styled {
+  readonly style: { readonly width: string };
+}
 
 /** Runs a written test by Jest, beside the tools that its setup names. */
 function runTest(folder: string, name: string): { readonly status: number | null; readonly output: string } {

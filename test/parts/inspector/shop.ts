@@ -79,3 +79,25 @@ export function shop(): ToolRegistry {
     }),
   );
 }
+
+/** A registry with a tool of which a form shows a union, and of which much can be doubted. */
+export function payments(): ToolRegistry {
+  const card = {
+    type: 'object',
+    properties: { kind: { const: 'card' }, token: { type: 'string' } },
+    required: ['kind', 'token'],
+  };
+  const account = {
+    title: 'On account',
+    type: 'object',
+    properties: { kind: { const: 'account' }, days: { type: 'integer' } },
+    required: ['kind'],
+  };
+  const tags = { type: 'array', items: { type: 'string' } };
+  return new ToolRegistry().register({
+    name: 'pay',
+    description: '',
+    parameters: { type: 'object', properties: { by: { oneOf: [card, account] }, tags }, required: ['by'] },
+    execute: (args: unknown) => args,
+  } as never);
+}

@@ -1,6 +1,9 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
-import { Action, CodeField, Json, readJson, Text, useFieldId } from './parts.js';
+import { ArgumentsField, type WrittenArguments } from './arguments-field.js';
+import { Action, CodeField, Pairs, readJson, Text, useFieldId } from './parts.js';
+import { useRemote } from './remote.js';
 import { firstValue, type Schema } from './schema.js';
 import { SchemaField } from './schema-form.js';
 
@@ -22,13 +25,13 @@ export interface CallWait extends Wait {
   readonly expiresAt?: string;
   /** What the answer may be; default: all of them. */
   readonly decisions?: readonly string[];
-  /** Whether a yes may stand for later calls, too. */
+  /** Whether an approval may stand for later calls, too. */
   readonly mayRemember?: { readonly scopes: readonly Scope[]; readonly maxMs?: number };
   /** The calls around a run that is inside of one, from the outermost. */
-  readonly path?: readonly { readonly tool: string }[];
+  readonly path?: readonly { readonly callId: string; readonly tool: string }[];
 }
 
-/** For which later calls a yes is to stand. */
+/** For which later calls an approval is to stand. */
 interface Remember {
   readonly scope: string;
   readonly expires?: string;
@@ -44,20 +47,28 @@ const SCOPES: Readonly<Record<Scope, string>> = {
 
 type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
+interface AnswerProps {
+  readonly wait: CallWait;
+  readonly onAnswer: OnAnswer;
+}
+
 /** What somebody may answer to a call that waits. */
-export function AnswerFields({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
-  const [reason, setReason] = useState('');
-  const id = useFieldId();
-  const refuse = () => onAnswer({ approved: false, ...(reason === '' ? {} : { reason }) });
+export function AnswerFields({ wait, onAnswer }: AnswerProps) {
+  const { kind, message } = wait;
+  const refusal = mayDecide(wait, 'refuse') && <Refusal wait={wait} onAnswer={onAnswer} />;
   return (
     <div class="answer">
-      {wait.message !== undefined && <Text label="Message" value={wait.message} />}
-      {wait.kind === 'approval' && <Approval wait={wait} onAnswer={onAnswer} />}
-      {wait.kind === 'question' && <Question wait={wait} onAnswer={onAnswer} />}
-      {wait.kind === 'client' && (
+      {message !== undefined && <Text label="Message" value={message} />}
+      {kind === 'approval' && (
+        <Approval wait={wait} onAnswer={onAnswer}>
+          {refusal}
+        </Approval>
+      )}
+      {kind === 'question' && <Question wait={wait} onAnswer={onAnswer} />}
+      {kind === 'client' && (
         <Written label="Result of the client" onSend={(result) => onAnswer({ result })} send="Give result" />
       )}
-      {wait.kind === 'outcome' && (
+      {kind === 'outcome' && (
         <>
           <Written
             label="What it gave"
@@ -67,15 +78,7 @@ export function AnswerFields({ wait, onAnswer }: { wait: CallWait; onAnswer: OnA
           <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: make it</Action>
         </>
       )}
-      {mayDecide(wait, 'refuse') && (
-        <>
-          <div class="field">
-            <label for={id}>Reason of a refusal</label>
-            <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
-          </div>
-          <Action onDo={refuse}>Refuse {visibleText(wait.tool)}</Action>
-        </>
-      )}
+      {kind !== 'approval' && refusal && <div class="actions">{refusal}</div>}
     </div>
   );
 }
@@ -84,38 +87,76 @@ function mayDecide({ decisions }: CallWait, decision: string): boolean {
   return decisions === undefined || decisions.includes(decision);
 }
 
-function Approval({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
-  const [edited, setEdited] = useState<string>();
-  const [remember, setRemember] = useState<Remember>();
-  const approve = () =>
-    onAnswer({
-      approved: true,
-      ...(remember === undefined ? {} : { remember }),
-      ...(edited === undefined ? {} : { arguments: readJson(edited, 'What was edited') ?? {} }),
-    });
+function Refusal({ wait, onAnswer }: AnswerProps) {
+  const [reason, setReason] = useState('');
   return (
     <>
-      {edited === undefined ? (
-        <Json label={`Arguments of ${wait.tool}`} value={wait.arguments} />
-      ) : (
-        <CodeField label="Edited arguments" rows={5} value={edited} onWrite={setEdited} />
-      )}
-      {wait.mayRemember !== undefined && <Standing may={wait.mayRemember} onChange={setRemember} />}
-      {(edited !== undefined || mayDecide(wait, 'approve')) && (
-        <Action onDo={approve}>
-          {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
-        </Action>
-      )}{' '}
-      {edited === undefined && mayDecide(wait, 'edit') && (
-        <button type="button" onClick={() => setEdited(JSON.stringify(wait.arguments, null, 2))}>
-          Edit arguments
-        </button>
-      )}
+      <input
+        class="reason"
+        aria-label="Reason of a refusal"
+        placeholder="Reason, if you refuse"
+        value={reason}
+        onInput={({ currentTarget }) => setReason(currentTarget.value)}
+      />
+      <Action
+        kind="danger"
+        icon="bad"
+        onDo={() => onAnswer({ approved: false, ...(reason === '' ? {} : { reason }) })}
+      >
+        Refuse {visibleText(wait.tool)}
+      </Action>
     </>
   );
 }
 
-/** For which later calls a yes is to stand, as far as the tool allows. */
+function Approval({ wait, onAnswer, children }: AnswerProps & { readonly children: ComponentChildren }) {
+  const [edited, setEdited] = useState<WrittenArguments>();
+  const [remember, setRemember] = useState<Remember>();
+  const { answer: card } = useRemote<{ readonly parameters: Schema }>(
+    edited && `tools/${encodeURIComponent(wait.tool)}`,
+    [],
+  );
+  const approve = () =>
+    onAnswer({
+      approved: true,
+      ...(remember === undefined ? {} : { remember }),
+      ...(edited === undefined ? {} : { arguments: editedArguments(edited) }),
+    });
+  return (
+    <>
+      {edited === undefined ? (
+        <Pairs label={`Arguments of ${wait.tool}`} value={wait.arguments} />
+      ) : (
+        <ArgumentsField
+          label="Edited arguments"
+          schema={card?.parameters}
+          written={edited}
+          onChange={setEdited}
+        />
+      )}
+      {wait.mayRemember !== undefined && <Standing may={wait.mayRemember} onChange={setRemember} />}
+      <div class="actions">
+        {(edited !== undefined || mayDecide(wait, 'approve')) && (
+          <Action kind="main" icon="good" onDo={approve}>
+            {edited === undefined ? 'Approve' : 'Approve as edited'} {visibleText(wait.tool)}
+          </Action>
+        )}
+        {edited === undefined && mayDecide(wait, 'edit') && (
+          <button type="button" onClick={() => setEdited({ value: wait.arguments })}>
+            Edit arguments
+          </button>
+        )}
+        {children}
+      </div>
+    </>
+  );
+}
+
+function editedArguments({ text, value }: WrittenArguments): unknown {
+  return (text === undefined ? value : readJson(text, 'What was edited')) ?? {};
+}
+
+/** For which later calls an approval is to stand, as far as the tool allows. */
 function Standing({
   may: { scopes, maxMs },
   onChange,
@@ -134,7 +175,7 @@ function Standing({
   };
   return (
     <div class="field">
-      <label for={id}>A yes stands</label>
+      <label for={id}>The approval counts</label>
       <select id={id} value={scope} onChange={({ currentTarget }) => choose(currentTarget.value, until)}>
         <option value="">for this call alone</option>
         {scopes.map((one) => (
@@ -162,13 +203,15 @@ function Standing({
   );
 }
 
-function Question({ wait, onAnswer }: { wait: CallWait; onAnswer: OnAnswer }) {
+function Question({ wait, onAnswer }: AnswerProps) {
   const schema = wait.schema ?? {};
   const [value, setValue] = useState<unknown>(() => firstValue(schema, schema, 1));
   return (
     <>
       <SchemaField name="answer" schema={schema} root={schema} value={value} isRequired onChange={setValue} />
-      <Action onDo={() => onAnswer({ value })}>Answer</Action>
+      <Action kind="main" onDo={() => onAnswer({ value })}>
+        Answer
+      </Action>
     </>
   );
 }
@@ -186,7 +229,9 @@ function Written({
   return (
     <>
       <CodeField label={`${label}, as JSON`} rows={3} value={text} onWrite={setText} />
-      <Action onDo={() => onSend(readJson(text, label) ?? null)}>{send}</Action>
+      <Action kind="main" onDo={() => onSend(readJson(text, label) ?? null)}>
+        {send}
+      </Action>
     </>
   );
 }

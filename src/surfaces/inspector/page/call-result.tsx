@@ -1,52 +1,75 @@
 import { useState } from 'preact/hooks';
+import { visibleText } from '../../../core/kernel/visible-text.js';
 import { AnswerFields, type Wait } from './answer-fields.js';
-import { Copy, duration, Json, Status, Text, time } from './parts.js';
+import { Copy, duration, Json, Pairs, Result, Status, Text, time, tokensOf } from './parts.js';
 import { RecordingActions } from './recording-actions.js';
 import { get, post } from './remote.js';
+import type { ShownCall } from './run.js';
+
+/** The same call elsewhere. */
+export interface CallTexts {
+  readonly curl: string;
+  readonly script: string;
+  readonly scripted: string;
+}
 
 /** A call as the inspector tells it. */
-export interface CallDetail {
+export interface CallDetail extends ShownCall {
   readonly key: string;
   readonly callId: string;
-  readonly tool: string;
   readonly at: number;
   readonly runId?: string;
   readonly status: string;
-  readonly ms?: number;
-  readonly arguments: unknown;
-  readonly checked?: Readonly<Record<string, unknown>>;
-  readonly repairs?: readonly string[];
-  readonly removed?: readonly string[];
   readonly steps: readonly { readonly step: string; readonly ms: number }[];
-  readonly forLLM?: string;
-  readonly forUser?: string;
-  readonly details?: unknown;
-  readonly error?: unknown;
   readonly waits?: readonly Wait[];
   readonly canAnswer?: boolean;
-  readonly texts?: { readonly curl: string; readonly scripted: string };
+  readonly texts?: CallTexts;
 }
 
 /** What came of a call. */
 export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: CallDetail): void }) {
-  const { status, ms, repairs = [], removed = [], forLLM, forUser, details, waits, checked } = call;
+  const { tool, status, ms, waits, checked, forLLM } = call;
   return (
-    <section class="result" aria-label={`Call of ${call.tool}`}>
-      <p>
-        <Status value={status} /> at {time(call.at)}
-        {ms !== undefined && `, ${duration(ms)}`}
+    <section class="card" aria-label={`Call of ${tool}`}>
+      <p class="turn-end">
+        <Status value={status} />
+        <span>{time(call.at)}</span>
+        {ms !== undefined && <span>{duration(ms)}</span>}
+        {forLLM !== undefined && waits === undefined && <span>about {tokensOf(forLLM)} tokens</span>}
       </p>
       <Steps steps={call.steps} />
-      {waits !== undefined && call.canAnswer && (
+      {waits !== undefined && call.canAnswer ? (
         <AnswerFields
-          wait={{ ...waits[0]!, mayRemember: undefined, tool: call.tool, arguments: checked ?? {} }}
+          wait={{ ...waits[0]!, mayRemember: undefined, tool, arguments: checked ?? {} }}
           onAnswer={async (answer) => onNext(await post(`call-answers/${call.key}`, answer))}
         />
+      ) : (
+        <Outcome call={waits === undefined ? call : { ...call, forLLM: undefined }} />
       )}
-      {forLLM !== undefined && waits === undefined && (
+      <Others call={call} />
+    </section>
+  );
+}
+
+/** Results for the model and the user, and what became of the arguments. */
+export function Outcome({ call }: { call: ShownCall }) {
+  const {
+    repairs = [],
+    removed = [],
+    attempts = 1,
+    forLLM,
+    forUser,
+    details,
+    error,
+    edited,
+    answeredBy,
+  } = call;
+  return (
+    <>
+      {forLLM !== undefined && (
         <>
           <h3>For the model</h3>
-          <Text label="Result for the model" value={forLLM} />
+          <Result label="Result for the model" value={forLLM} />
         </>
       )}
       {forUser !== undefined && forUser !== '' && (
@@ -61,36 +84,44 @@ export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: Ca
           <Json label="Details" value={details} />
         </>
       )}
+      {error !== undefined && <p class="fault small">{errorText(error)}</p>}
       <h3>Arguments</h3>
-      {repairs.length > 0 && <p>Repaired: {repairs.join(', ')}</p>}
-      {removed.length > 0 && <p>Removed, because the schema does not know them: {removed.join(', ')}</p>}
-      <Json label="Arguments, checked" value={checked ?? call.arguments} />
-      <Others call={call} />
-    </section>
+      <Pairs label="Arguments, checked" value={call.checked ?? call.arguments} />
+      {attempts > 1 && <p class="hint">Attempt {attempts} of the model.</p>}
+      {repairs.length > 0 && <p class="hint">Repaired: {repairs.join(', ')}</p>}
+      {removed.length > 0 && (
+        <p class="hint">Removed, because the schema does not know them: {removed.join(', ')}</p>
+      )}
+      {answeredBy !== undefined && <p class="hint">Answered by {JSON.stringify(answeredBy)}</p>}
+      {edited !== undefined && (
+        <>
+          <h3>Edited</h3>
+          <Json label="What was edited" value={edited} />
+        </>
+      )}
+    </>
   );
+}
+
+function errorText(error: unknown): string {
+  const { name, message } = Object(error) as { readonly name?: string; readonly message?: string };
+  return visibleText(message === undefined ? JSON.stringify(error) : `${name}: ${message}`);
 }
 
 /** The time of each step, as one bar and as a list. */
 function Steps({ steps }: { steps: CallDetail['steps'] }) {
   const total = steps.reduce((sum, { ms }) => sum + ms, 0);
   if (total === 0) return null;
-  let offset = 0;
-  const parts = steps.map(({ step, ms }) => {
-    const x = offset;
-    const width = (ms / total) * 100;
-    offset += width;
-    return { step, ms, x, width };
-  });
   return (
     <div class="steps">
-      <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-        {parts.map(({ step, x, width }) => (
-          <rect key={step} class={`step-${step}`} x={x} width={width} height="4" />
+      <div class="bar-of-steps" aria-hidden="true">
+        {steps.map(({ step, ms }, index) => (
+          <span key={index} class={`step-${step}`} style={{ flexGrow: String(ms / total) }} />
         ))}
-      </svg>
+      </div>
       <ul aria-label="Time of each step">
-        {parts.map(({ step, ms }) => (
-          <li key={step}>
+        {steps.map(({ step, ms }, index) => (
+          <li key={index}>
             <span class={`swatch step-${step}`} aria-hidden="true" />
             {step} {duration(ms)}
           </li>
@@ -100,30 +131,31 @@ function Steps({ steps }: { steps: CallDetail['steps'] }) {
   );
 }
 
+const TEXTS = [
+  ['curl', 'curl'],
+  ['script', 'a script'],
+  ['scripted', 'a scripted reply'],
+] as const;
+
 /** The same call elsewhere. */
 function Others({ call }: { call: CallDetail }) {
   const [texts, setTexts] = useState(call.texts);
   const open = async () => {
-    if (texts !== undefined) return;
-    const { texts: found } = await get<CallDetail>(`calls/${call.key}`);
-    setTexts(found);
+    if (texts === undefined) setTexts((await get<CallDetail>(`calls/${call.key}`)).texts);
   };
   return (
     <>
-      <details onToggle={({ currentTarget }) => currentTarget.open && open()}>
-        <summary>The same call elsewhere</summary>
-        {texts && (
-          <>
-            <h4>curl</h4>
-            <Text label="The call as curl" value={texts.curl} />
-            <Copy text={texts.curl} what="curl" />
-            <h4>As a reply of a ScriptedProvider</h4>
-            <Text label="The call as a scripted reply" value={texts.scripted} />
-            <Copy text={texts.scripted} what="reply" />
-          </>
-        )}
-      </details>
       <RecordingActions source={{ key: call.key }} />
+      <details class="fold" onToggle={({ currentTarget }) => currentTarget.open && open()}>
+        <summary>The same call elsewhere</summary>
+        {texts &&
+          TEXTS.map(([kind, label]) => (
+            <div key={kind}>
+              <Text label={`The call as ${label}`} value={texts[kind]} />
+              <Copy text={texts[kind]} what={`as ${label}`} />
+            </div>
+          ))}
+      </details>
     </>
   );
 }

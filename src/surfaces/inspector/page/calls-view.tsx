@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { type CallDetail, CallResult } from './call-result.js';
-import { duration, Fault, Heading, Status, time } from './parts.js';
+import { duration, Fault, Filter, Heading, hasWords, Split, Status, time } from './parts.js';
 import { useRemote } from './remote.js';
 
 interface CallLine {
@@ -13,26 +13,43 @@ interface CallLine {
   readonly ms?: number;
 }
 
-/** The last calls, whoever made them. */
-export function CallsView() {
+/** The last calls, whoever made them, and one of them. */
+export function CallsView({ id }: { id: string }) {
   const { answer, fault } = useRemote<{ readonly calls: readonly CallLine[] }>('calls', ['calls', 'held']);
+  const [words, setWords] = useState('');
+  const [wanted, setWanted] = useState('');
   const calls = answer?.calls ?? [];
-  return (
+  const found = calls.filter(
+    ({ tool, status }) => hasWords(tool, words) && (wanted === '' || status === wanted),
+  );
+  const list = (
     <>
-      <Heading subtitle="The last calls of this process: those of the application, of runs and of this page.">
-        Calls
-      </Heading>
+      {id === '' && (
+        <Heading subtitle="The last calls of this process: those of the application, of runs and of this page.">
+          Calls
+        </Heading>
+      )}
+      <Filter
+        label="Filter calls"
+        text={words}
+        onText={setWords}
+        statuses={[...new Set(calls.map(({ status }) => status))]}
+        status={wanted}
+        onStatus={setWanted}
+      />
       <Fault message={fault} />
-      {answer && calls.length === 0 && <p>No call yet.</p>}
+      {answer && calls.length === 0 && <p class="empty">No call yet.</p>}
+      {calls.length > 0 && found.length === 0 && <p class="empty">No call fits the filter.</p>}
       <ul class="rows">
-        {calls.map(({ key, tool, at, isTrial, status, ms }) => (
+        {found.map(({ key, tool, at, isTrial, status, ms }) => (
           <li key={key}>
-            <a href={`#/calls/${key}`}>
-              <Status value={status} /> <strong>{visibleText(tool)}</strong>
-              <span class="faint small">
-                {time(at)}
-                {ms !== undefined && `, ${duration(ms)}`}
-                {isTrial && ', from this page'}
+            <a href={`#/calls/${key}`} aria-current={key === id ? 'page' : undefined}>
+              <strong class="code">{visibleText(tool)}</strong>
+              <Status value={status} />
+              <span class="about">
+                {isTrial && <span>from this page</span>}
+                {ms !== undefined && <span>{duration(ms)}</span>}
+                <span>{time(at)}</span>
               </span>
             </a>
           </li>
@@ -40,9 +57,14 @@ export function CallsView() {
       </ul>
     </>
   );
+  return (
+    <Split label="Calls" list={list}>
+      {id !== '' && <CallView key={id} id={id} />}
+    </Split>
+  );
 }
 
-export function CallView({ id }: { id: string }) {
+function CallView({ id }: { id: string }) {
   const { answer, fault } = useRemote<CallDetail>(`calls/${id}`, ['calls', 'held']);
   const [next, setNext] = useState<CallDetail>();
   const call = next ?? answer;
@@ -55,6 +77,7 @@ export function CallView({ id }: { id: string }) {
         Call{call && ` of ${visibleText(call.tool)}`}
       </Heading>
       <Fault message={fault} />
+      <h2 class="hidden">Result</h2>
       {call && <CallResult key={call.key} call={call} onNext={setNext} />}
     </>
   );

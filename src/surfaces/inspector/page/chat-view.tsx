@@ -1,19 +1,17 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
-import { Action, Fault, Heading, Status, Text, useFieldId } from './parts.js';
-import { post, useRemote, useWritten } from './remote.js';
-import { MessageView } from './runs-view.js';
-import { ScopeFields, scopeOf, useScope } from './scope-fields.js';
+import { Icon } from './icon.js';
+import { Action, duration, Fault, Heading, Status, useFieldId } from './parts.js';
+import { post, useRemote } from './remote.js';
+import { costText, type Run } from './run.js';
+import { ScopeFields, type ScopeTexts, scopeOf, useScope } from './scope-fields.js';
+import { TurnView } from './turn-view.js';
 
 interface Chat {
   readonly id: string;
-  readonly messages: readonly {
-    readonly role: string;
-    readonly content: unknown;
-    readonly tool_calls?: readonly unknown[];
-  }[];
+  readonly turns: readonly { readonly asked: string; readonly runId: string }[];
+  /** What is asked now; absent when it is answered. */
   readonly asked?: string;
-  readonly runId?: string;
   readonly status: string;
   readonly error?: string;
 }
@@ -22,6 +20,8 @@ interface About {
   readonly hasModel: boolean;
   readonly model?: string;
 }
+
+type Model = 'configured' | 'offline';
 
 const KEPT = 'toolwright-inspector-chat';
 
@@ -36,121 +36,199 @@ export function ChatView() {
   const [id, setId] = useState(chatId);
   const { answer: chat, fault } = useRemote<Chat>(`chats/${id}`, ['runs', 'pending']);
   const { answer: about } = useRemote<About>('about', []);
-  const [text, setText] = useState('');
   const [refused, setRefused] = useState<string>();
-  const [model, setModel] = useState<'configured' | 'offline'>();
+  const [model, setModel] = useState<Model>();
   const [scope, setScope] = useScope();
-  const field = useFieldId();
   // Nobody is chosen before it is known who can answer.
   const asked = about && (model ?? (about.hasModel ? 'configured' : 'offline'));
-  const send = async () => {
-    if (asked === undefined || text.trim() === '') return;
+  const ask = async (path: 'chats' | 'chat-retries', text?: string) => {
     setRefused(undefined);
     try {
-      await post(`chats/${id}`, { text, with: asked, scope: scopeOf(scope) });
-      setText('');
+      await post(`${path}/${id}`, { text, with: asked, scope: scopeOf(scope) });
+      return true;
     } catch (error) {
       setRefused((error as Error).message);
+      return false;
     }
   };
   const begin = () => {
     sessionStorage.removeItem(KEPT);
     setId(chatId());
   };
+  const { turns = [] } = chat ?? {};
+  const isBusy = chat?.asked !== undefined;
+  return (
+    <div class="chat">
+      <div class="conversation">
+        <Heading subtitle="Try the tools with a model.">Chat</Heading>
+        <Fault message={fault} />
+        {chat && turns.length === 0 && (
+          <p class="empty">Ask for something that the tools can do. The runs are listed under Runs, too.</p>
+        )}
+        <ol class="messages" aria-label="Messages">
+          {turns.map((turn, index) => (
+            <li key={turn.runId}>
+              <Turn
+                {...turn}
+                isLast={index === turns.length - 1}
+                error={chat?.error}
+                onRetry={isBusy ? undefined : () => ask('chat-retries')}
+              />
+            </li>
+          ))}
+        </ol>
+        <Composer
+          isReady={asked !== undefined}
+          onSend={(text) => ask('chats', text)}
+          onStop={isBusy ? () => post(`chat-aborts/${id}`) : undefined}
+        />
+        <Fault message={refused} />
+      </div>
+      <aside aria-label="Settings of the chat">
+        <Settings {...{ about, model: asked, onModel: setModel, scope, onScope: setScope }} />
+        <button type="button" onClick={begin}>
+          <Icon name="plus" /> New chat
+        </button>
+      </aside>
+    </div>
+  );
+}
+
+interface TurnProps {
+  readonly asked: string;
+  readonly runId: string;
+  readonly isLast: boolean;
+  /** Of the chat: why there is no run. */
+  readonly error: string | undefined;
+  readonly onRetry: (() => Promise<unknown>) | undefined;
+}
+
+function Turn({ asked, runId, isLast, error, onRetry }: TurnProps) {
+  const { answer: run, fault } = useRemote<Run>(`runs/${runId}`, isLast ? ['runs'] : []);
+  const end = useRef<HTMLDivElement>(null);
+  // What comes of the last message is to be seen.
+  useEffect(() => {
+    if (isLast) end.current?.scrollIntoView({ block: 'nearest' });
+  }, [isLast, run]);
   return (
     <>
-      <Heading subtitle="Try the tools with a model; what comes of it stands under Runs, too.">Chat</Heading>
-      <Fault message={fault} />
-      <ol class="messages" aria-label="Messages">
-        {(chat?.messages ?? []).map((message, index) => (
-          <li key={index}>
-            <MessageView message={message} />
-          </li>
-        ))}
-        {chat?.asked !== undefined && (
-          <li>
-            <MessageView message={{ role: 'user', content: chat.asked }} />
-          </li>
-        )}
-      </ol>
-      <Answering chat={chat} />
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-      >
-        <div class="field">
-          <label for={field}>Message</label>
-          <textarea
-            id={field}
-            rows={2}
-            value={text}
-            onInput={({ currentTarget }) => setText(currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send();
-            }}
-          />
+      <TurnView prompt={asked} run={run} />
+      <Fault message={fault && (error ?? fault)} />
+      {run && (
+        <div class="turn-end turn" ref={end}>
+          <TurnEnd run={run} />
+          {isLast && onRetry && (
+            <Action kind="quiet" icon="retry" onDo={onRetry}>
+              Retry
+            </Action>
+          )}
         </div>
-        <fieldset class="modes" disabled={asked === undefined}>
-          <legend>Who answers</legend>
-          <label>
-            <input
-              type="radio"
-              name={`${field}-model`}
-              disabled={!about?.hasModel}
-              checked={asked === 'configured'}
-              onChange={() => setModel('configured')}
-            />{' '}
-            {about?.hasModel
-              ? `the model ${visibleText(about.model ?? '')}`
-              : 'the model (none is configured)'}
-          </label>
-          <label>
-            <input
-              type="radio"
-              name={`${field}-model`}
-              checked={asked === 'offline'}
-              onChange={() => setModel('offline')}
-            />{' '}
-            the offline stand-in
-          </label>
-        </fieldset>
-        <ScopeFields texts={scope} onChange={setScope} />
-        <p>
-          <button type="submit" class="main" disabled={asked === undefined}>
-            Send
-          </button>{' '}
-          <span class="faint">Ctrl+Enter</span>{' '}
-          <button type="button" onClick={begin}>
-            New chat
-          </button>
-        </p>
-        <Fault message={refused} />
-      </form>
+      )}
     </>
   );
 }
 
-/** What the run of the last message is about. */
-function Answering({ chat }: { chat: Chat | undefined }) {
-  const runId = chat?.runId;
-  const written = useWritten(runId);
-  if (chat === undefined || runId === undefined) return null;
-  const isRunning = chat.status === 'running';
+function TurnEnd({ run }: { run: Run }) {
+  const { runId, status, usage, cost, isEstimate, spans, begin } = run;
+  const end = spans.at(-1)?.end;
   return (
-    <div aria-live="polite">
-      {isRunning && written !== '' && <Text label="What the model writes" value={written} />}
-      <p>
-        <Status value={chat.status} /> <a href={`#/runs/${encodeURIComponent(runId)}`}>the run</a>
-        {chat.status === 'suspended' && (
-          <>
-            , which waits: <a href="#/pending">answer it</a>
-          </>
-        )}{' '}
-        {chat.asked !== undefined && <Action onDo={() => post(`chat-aborts/${chat.id}`)}>Abort</Action>}
+    <>
+      <Status value={status} />
+      {end !== undefined && <span>{duration(end - begin)}</span>}
+      {usage !== undefined && usage.totalTokens !== 0 && <span>{usage.totalTokens} tokens</span>}
+      {cost !== undefined && <span>{costText(cost, isEstimate)}</span>}
+      <a href={`#/runs/${encodeURIComponent(runId)}`}>the run</a>
+    </>
+  );
+}
+
+interface ComposerProps {
+  readonly isReady: boolean;
+  onSend(text: string): Promise<boolean>;
+  /** Absent where there is nothing to stop. */
+  readonly onStop: (() => Promise<unknown>) | undefined;
+}
+
+/** Enter sends, Shift+Enter begins a line. */
+function Composer({ isReady, onSend, onStop }: ComposerProps) {
+  const [text, setText] = useState('');
+  const field = useFieldId();
+  const send = async () => {
+    if (!isReady || onStop !== undefined || text.trim() === '') return;
+    if (await onSend(text)) setText('');
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <div class="box">
+        <label for={field} class="hidden">
+          Message
+        </label>
+        <textarea
+          id={field}
+          rows={1}
+          placeholder="Write a message"
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+          onKeyDown={(event) => {
+            // While an input method composes a character, Enter is its own.
+            if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            send();
+          }}
+        />
+        {onStop === undefined ? (
+          <button type="submit" class="main" disabled={!isReady}>
+            <Icon name="send" /> Send
+          </button>
+        ) : (
+          <Action icon="stop" onDo={onStop}>
+            Stop
+          </Action>
+        )}
+      </div>
+      <p class="hint">
+        <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> begins a line
       </p>
-      {chat.error !== undefined && <p class="fault">{visibleText(chat.error)}</p>}
-    </div>
+    </form>
+  );
+}
+
+interface SettingsProps {
+  readonly about: About | undefined;
+  readonly model: Model | undefined;
+  onModel(model: Model): void;
+  readonly scope: ScopeTexts;
+  onScope(scope: ScopeTexts): void;
+}
+
+function Settings({ about, model, onModel, scope, onScope }: SettingsProps) {
+  const name = useFieldId();
+  return (
+    <>
+      <fieldset class="modes" disabled={model === undefined}>
+        <legend>Who answers</legend>
+        <label>
+          <input
+            type="radio"
+            name={name}
+            disabled={!about?.hasModel}
+            checked={model === 'configured'}
+            onChange={() => onModel('configured')}
+          />{' '}
+          {about?.hasModel ? `the model ${visibleText(about.model ?? '')}` : 'the model (none is configured)'}
+        </label>
+        <label>
+          <input type="radio" name={name} checked={model === 'offline'} onChange={() => onModel('offline')} />{' '}
+          the offline stand-in
+        </label>
+      </fieldset>
+      <ScopeFields texts={scope} onChange={onScope} />
+    </>
   );
 }

@@ -1,12 +1,13 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { CallsView, CallView } from './calls-view.js';
+import { CallsView } from './calls-view.js';
 import { ChatView } from './chat-view.js';
+import { Icon } from './icon.js';
 import { useFieldId } from './parts.js';
 import { PendingView } from './pending-view.js';
-import { RecordingsView, RecordingView } from './recordings-view.js';
+import { RecordingsView } from './recordings-view.js';
 import { followNews, keepToken, takeToken, useRemote } from './remote.js';
-import { RunsView, RunView } from './runs-view.js';
+import { RunsView } from './runs-view.js';
 import { ToolsView } from './tools-view.js';
 
 const VIEWS = [
@@ -36,6 +37,8 @@ function useRoute(): Route {
   const [route, setRoute] = useState(readRoute);
   useEffect(() => {
     const change = () => setRoute(readRoute());
+    // The address may have changed since it was read.
+    change();
     addEventListener('hashchange', change);
     return () => removeEventListener('hashchange', change);
   }, []);
@@ -74,7 +77,9 @@ function Page() {
         Skip to the content
       </button>
       <header class="top">
-        <p class="brand">Toolwright inspector</p>
+        <p class="brand">
+          <Icon name="tools" /> Toolwright <span class="faint">inspector</span>
+        </p>
         <nav aria-label="Views">
           <ul>
             {VIEWS.map(([name, label], index) => (
@@ -84,6 +89,7 @@ function Page() {
                   aria-current={view === name ? 'page' : undefined}
                   title={`Key ${index + 1}`}
                 >
+                  <Icon name={name} />
                   {label}
                   {name === 'pending' && <Waiting />}
                 </a>
@@ -96,7 +102,7 @@ function Page() {
         </p>
       </header>
       <main id="main" tabIndex={-1}>
-        <View key={`${view}/${view === 'tools' ? '' : id}`} view={view} id={id} />
+        <View key={view} view={view} id={id} />
       </main>
     </>
   );
@@ -116,11 +122,11 @@ function Waiting() {
 }
 
 function View({ view, id }: Route) {
-  if (view === 'calls') return id === '' ? <CallsView /> : <CallView id={id} />;
-  if (view === 'runs') return id === '' ? <RunsView /> : <RunView runId={id} />;
+  if (view === 'calls') return <CallsView id={id} />;
+  if (view === 'runs') return <RunsView runId={id} />;
   if (view === 'chat') return <ChatView />;
   if (view === 'pending') return <PendingView />;
-  if (view === 'recordings') return id === '' ? <RecordingsView /> : <RecordingView id={id} />;
+  if (view === 'recordings') return <RecordingsView id={id} />;
   return <ToolsView name={id} />;
 }
 

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
+import { Icon, type IconName } from './icon.js';
+import { Coloured, jsonText } from './json-view.js';
 
 /** The heading of a view; the focus comes here when the view is opened, so that a screen reader tells where it is. */
 export function Heading({
@@ -22,13 +24,22 @@ export function Heading({
   );
 }
 
+interface TextProps {
+  readonly label: string;
+  readonly value: string;
+}
+
 /** A text of others: nothing in it is markup, and what cannot be seen in it stands there as its code. */
-export function Text({ label, value }: { label: string; value: string }) {
+export function Text({ label, value }: TextProps) {
+  return <Code label={label}>{value === '' ? <span class="faint">(empty)</span> : visibleText(value)}</Code>;
+}
+
+function Code({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset has fields, and this has a name alone
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached without a mouse
     <pre class="text" role="group" tabIndex={0} aria-label={label}>
-      {value === '' ? <span class="faint">(empty)</span> : visibleText(value)}
+      {children}
     </pre>
   );
 }
@@ -43,7 +54,65 @@ const LONGEST_LINE = 300;
 
 /** Any value, as JSON. */
 export function Json({ label, value }: { label: string; value: unknown }) {
-  return <Text label={label} value={value === undefined ? '' : JSON.stringify(value, null, 2)} />;
+  return (
+    <Code label={label}>
+      <Coloured json={value === undefined ? '' : jsonText(value)} />
+    </Code>
+  );
+}
+
+/** What a tool gave: JSON over several lines if it is JSON, so that people can read it. */
+export function Result({ label, value }: TextProps) {
+  const parsed = /^\s*[[{]/.test(value) ? parsedJson(value) : undefined;
+  return parsed === undefined ? <Text label={label} value={value} /> : <Json label={label} value={parsed} />;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** An object by its members, anything else as JSON. */
+export function Pairs({ label, value }: { label: string; value: unknown }) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return <Json label={label} value={value} />;
+  const members = Object.entries(value);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset has fields, and this has a name alone
+    <div role="group" aria-label={label}>
+      {members.length === 0 ? (
+        <p class="faint small">No arguments</p>
+      ) : (
+        <dl class="pairs">
+          {members.map(([key, member]) => (
+            <>
+              <dt>{visibleText(key)}</dt>
+              <dd>
+                <Member label={key} value={member} />
+              </dd>
+            </>
+          ))}
+        </dl>
+      )}
+    </div>
+  );
+}
+
+const LONGEST_MEMBER = 400;
+
+function Member({ label, value }: { label: string; value: unknown }) {
+  if (typeof value === 'string' && value.includes('\n') && value.length <= LONGEST_MEMBER)
+    return <>{visibleText(value)}</>;
+  const json = jsonText(value);
+  if (json.length <= LONGEST_MEMBER) return <Coloured json={json} />;
+  return typeof value === 'string' ? (
+    <Text label={label} value={value} />
+  ) : (
+    <Json label={label} value={value} />
+  );
 }
 
 /** What went wrong; a screen reader tells it at once. */
@@ -54,34 +123,58 @@ export function Fault({ message }: { message: string | undefined }) {
 const GOOD = new Set(['success', 'completed', 'open', 'started']);
 const WAITING = new Set(['suspended', 'running', 'held', 'waiting', 'begun']);
 
-export function Status({ value }: { value: string }) {
-  const kind = GOOD.has(value) ? 'good' : WAITING.has(value) ? 'waiting' : 'bad';
-  return <span class={`status ${kind}`}>{value.replaceAll('_', ' ')}</span>;
+export function statusKind(status: string): 'good' | 'waiting' | 'bad' {
+  return GOOD.has(status) ? 'good' : WAITING.has(status) ? 'waiting' : 'bad';
 }
 
-/** A button that copies a text, and says that it has. */
-export function Copy({ text, what }: { text: string; what: string }) {
-  const [said, setSaid] = useState('');
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setSaid('Copied');
-    } catch {
-      setSaid('The browser does not allow it: mark the text and copy it');
-    }
-  };
+export function Status({ value }: { value: string }) {
+  const kind = statusKind(value);
   return (
-    <span>
-      <button type="button" onClick={copy}>
-        Copy {what}
-      </button>{' '}
-      <span role="status">{said}</span>
+    <span class={`status ${kind}`}>
+      <Icon name={kind} />
+      {value.replaceAll('_', ' ')}
     </span>
   );
 }
 
+interface CopyProps {
+  /** Or what gives it. */
+  readonly text: string | (() => Promise<string>);
+  readonly what: string;
+}
+
+/** A button that copies a text, and says that it has. */
+export function Copy({ text, what }: CopyProps) {
+  const [said, setSaid] = useState('');
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(typeof text === 'string' ? text : await text());
+      setSaid('Copied');
+    } catch {
+      setSaid('The browser does not allow it');
+    }
+  };
+  return (
+    <span class="action">
+      <button type="button" class="quiet" onClick={copy}>
+        <Icon name="copy" /> Copy {what}
+      </button>
+      <span role="status" class="small faint">
+        {said}
+      </span>
+    </span>
+  );
+}
+
+interface ActionProps {
+  readonly onDo: () => Promise<unknown>;
+  readonly kind?: 'main' | 'danger' | 'quiet';
+  readonly icon?: IconName;
+  readonly children: ComponentChildren;
+}
+
 /** A button that does something elsewhere: what is refused stands beside it. */
-export function Action({ onDo, children }: { onDo: () => Promise<unknown>; children: ComponentChildren }) {
+export function Action({ onDo, kind, icon, children }: ActionProps) {
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   const act = async () => {
@@ -96,7 +189,8 @@ export function Action({ onDo, children }: { onDo: () => Promise<unknown>; child
   };
   return (
     <span class="action">
-      <button type="button" aria-disabled={isBusy} onClick={() => !isBusy && act()}>
+      <button type="button" class={kind} aria-disabled={isBusy} onClick={() => !isBusy && act()}>
+        {icon && <Icon name={icon} />}
         {children}
       </button>
       {fault !== undefined && (
@@ -114,7 +208,17 @@ export function time(at: number): string {
 
 export function duration(ms: number): string {
   if (ms < 1) return `${Math.round(ms * 1000)} µs`;
-  return ms < 1_000 ? `${Math.round(ms * 10) / 10} ms` : `${Math.round(ms / 10) / 100} s`;
+  if (ms < 1_000) return `${Math.round(ms * 10) / 10} ms`;
+  if (ms < 60_000) return `${Math.round(ms / 10) / 100} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60
+    ? `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** A token of English and JSON is about four characters. */
+export function tokensOf(text: string): number {
+  return Math.ceil(text.length / 4);
 }
 
 /** Reads what somebody wrote as JSON; nothing where it is empty. */
@@ -138,20 +242,16 @@ export function useFieldId(): string {
   return id;
 }
 
-/** A field for code: JSON, or lines of a test. */
-export function CodeField({
-  label,
-  hint,
-  rows,
-  value,
-  onWrite,
-}: {
-  label: string;
-  hint?: string;
-  rows: number;
-  value: string;
+interface CodeFieldProps {
+  readonly label: string;
+  readonly hint?: string;
+  readonly rows: number;
+  readonly value: string;
   onWrite(text: string): void;
-}) {
+}
+
+/** A field for code: JSON, or lines of a test. */
+export function CodeField({ label, hint, rows, value, onWrite }: CodeFieldProps) {
   const id = useFieldId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   return (
@@ -173,4 +273,72 @@ export function CodeField({
       />
     </div>
   );
+}
+
+/** A list with a filter; beside it what was chosen of it, if anything was. */
+export function Split({
+  label,
+  list,
+  children,
+}: {
+  label: string;
+  list: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class={children ? 'split chosen' : 'split'}>
+      <nav class="list" aria-label={label}>
+        {list}
+      </nav>
+      {children && <section class="detail">{children}</section>}
+    </div>
+  );
+}
+
+interface FilterProps {
+  readonly label: string;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+  readonly statuses?: readonly string[];
+  readonly status?: string;
+  readonly onStatus?: (status: string) => void;
+}
+
+/** Words that a line has to have, and its status. */
+export function Filter({ label, text, onText, statuses = [], status = '', onStatus }: FilterProps) {
+  return (
+    <div class="filters">
+      <input
+        type="search"
+        data-filter
+        aria-label={label}
+        placeholder={`${label} ( / )`}
+        value={text}
+        onInput={({ currentTarget }) => onText(currentTarget.value)}
+      />
+      {onStatus && (
+        <select
+          aria-label="Status"
+          value={status}
+          onChange={({ currentTarget }) => onStatus(currentTarget.value)}
+        >
+          <option value="">Any status</option>
+          {statuses.map((one) => (
+            <option key={one} value={one}>
+              {one.replaceAll('_', ' ')}
+            </option>
+          ))}
+        </select>
+      )}
+    </div>
+  );
+}
+
+/** Whether a text has all words of a filter. */
+export function hasWords(text: string, filter: string): boolean {
+  const found = text.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => found.includes(word));
 }

@@ -1,18 +1,19 @@
 import { useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { AnswerFields, type CallWait } from './answer-fields.js';
-import { Action, Fault, Heading, Json, Text, time, useFieldId } from './parts.js';
+import { Icon } from './icon.js';
+import { Action, Fault, Heading, Pairs, Text, time, useFieldId } from './parts.js';
 import { post, useRemote } from './remote.js';
 
 type Way = 'here' | 'worker' | 'conversation';
 
-interface WaitingRun {
+export interface WaitingRun {
   readonly runId: string;
   readonly owner?: unknown;
   readonly since: number;
   readonly place: 'process' | 'store';
   readonly goesOn: readonly Way[];
-  readonly pending: readonly (CallWait & { readonly id: string })[];
+  readonly pending: readonly (CallWait & { readonly id: string; readonly callId: string })[];
 }
 
 interface Held {
@@ -28,46 +29,60 @@ const WAYS: Readonly<Record<Way, string>> = {
   conversation: 'in its conversation, wherever that is held',
 };
 
+/** A run that waits, with what may be answered. */
+export function useWaitingRun(runId: string | undefined): WaitingRun | undefined {
+  const { answer } = useRemote<{ readonly runs: readonly WaitingRun[] }>(runId && 'pending', ['pending']);
+  return answer?.runs.find((run) => run.runId === runId);
+}
+
 /** What waits for somebody: runs, and calls at breakpoints. */
 export function PendingView() {
   const { answer, fault } = useRemote<{ readonly runs: readonly WaitingRun[] }>('pending', ['pending']);
   const { answer: held } = useRemote<{ readonly held: readonly Held[] }>('held', ['held']);
   const isEmpty = answer?.runs.length === 0 && held?.held.length === 0;
   return (
-    <>
+    <div class="narrow">
       <Heading subtitle="Runs that wait for an answer, and calls that a breakpoint holds.">Pending</Heading>
       <Fault message={fault} />
-      {isEmpty && <p>Nothing waits.</p>}
+      {isEmpty && <p class="empty">Nothing waits.</p>}
       {(held?.held ?? []).map((call) => (
         <HeldCall key={call.key} call={call} />
       ))}
       {(answer?.runs ?? []).map((run) => (
         <Waiting key={run.runId} run={run} />
       ))}
-    </>
+    </div>
   );
 }
 
 function HeldCall({ call }: { call: Held }) {
   const [reason, setReason] = useState('');
-  const id = useFieldId();
   return (
     <section class="card" aria-label={`Held call of ${call.tool}`}>
-      <h2>Held: {visibleText(call.tool)}</h2>
-      <p class="faint">since {time(call.since)}</p>
-      <Json label={`Arguments of ${call.tool}`} value={call.arguments} />
-      <div class="field">
-        <label for={id}>Reason of a refusal</label>
-        <input id={id} value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+      <h2 class="code">Held: {visibleText(call.tool)}</h2>
+      <p class="faint small">since {time(call.since)}</p>
+      <Pairs label={`Arguments of ${call.tool}`} value={call.arguments} />
+      <div class="actions">
+        <Action kind="main" onDo={() => post(`held/${call.key}`, { how: 'go' })}>
+          Let it go
+        </Action>
+        <input
+          class="reason"
+          aria-label="Reason of a refusal"
+          placeholder="Reason, if you refuse"
+          value={reason}
+          onInput={({ currentTarget }) => setReason(currentTarget.value)}
+        />
+        <Action kind="danger" icon="bad" onDo={() => post(`held/${call.key}`, { how: 'refuse', reason })}>
+          Refuse it
+        </Action>
       </div>
-      <Action onDo={() => post(`held/${call.key}`, { how: 'go' })}>Let it go</Action>{' '}
-      <Action onDo={() => post(`held/${call.key}`, { how: 'refuse', reason })}>Refuse it</Action>
     </section>
   );
 }
 
 /** What its tool says to whoever is asked. */
-function About({ wait }: { wait: CallWait }) {
+export function About({ wait }: { wait: CallWait }) {
   const { tool, title, risk, description, expiresAt, path = [] } = wait;
   const facts = [
     ...(path.length === 0 ? [] : [`within ${path.map((call) => call.tool).join(' › ')}`]),
@@ -77,8 +92,8 @@ function About({ wait }: { wait: CallWait }) {
   ];
   return (
     <>
-      {facts.length > 0 && <p class="faint">{visibleText(facts.join(', '))}</p>}
-      {description !== undefined && <Text label="What a yes comes to" value={description} />}
+      {facts.length > 0 && <p class="faint small">{visibleText(facts.join(', '))}</p>}
+      {description !== undefined && <Text label="What an approval leads to" value={description} />}
     </>
   );
 }
@@ -91,12 +106,12 @@ function Waiting({ run }: { run: WaitingRun }) {
     post('answers', { runId, answers: [{ id: of, ...given }], goesOn: way });
   return (
     <section class="card" aria-label={`Waiting run ${runId}`}>
-      <h2>
-        Run <a href={`#/runs/${encodeURIComponent(runId)}`}>{visibleText(runId)}</a>
-      </h2>
-      <p class="faint">
-        since {time(since)}
-        {owner !== undefined && `, of ${visibleText(JSON.stringify(owner))}`}
+      <p class="turn-end">
+        <span>
+          Run <a href={`#/runs/${encodeURIComponent(runId)}`}>{visibleText(runId)}</a>
+        </span>
+        <span>since {time(since)}</span>
+        {owner !== undefined && <span>of {visibleText(JSON.stringify(owner))}</span>}
       </p>
       {place === 'process' && (
         <p class="hint">Your application is not notified when somebody answers on this page.</p>
@@ -118,11 +133,17 @@ function Waiting({ run }: { run: WaitingRun }) {
           </select>
         </div>
       )}
-      {pending.map((wait) => (
-        <section key={wait.id} aria-label={`${wait.kind} of ${wait.tool}`}>
-          <h3>
+      {pending.map((wait, index) => (
+        <section
+          key={wait.id}
+          aria-label={`${index + 1} of ${pending.length} in run ${runId}: ${wait.kind} of ${wait.tool}`}
+        >
+          <h2>
+            <span class="kind-wait">
+              <Icon name="pending" />
+            </span>{' '}
             {wait.kind}: {visibleText(wait.title ?? wait.tool)}
-          </h3>
+          </h2>
           <About wait={wait} />
           {goesOn.length > 0 && <AnswerFields wait={wait} onAnswer={answer(wait.id)} />}
         </section>

@@ -1,5 +1,5 @@
 import { visibleText } from '../../../core/kernel/visible-text.js';
-import { Fault, Heading, Json, Line, Status, time } from './parts.js';
+import { Fault, Heading, Json, Line, Split, Status, time } from './parts.js';
 import { RecordingActions } from './recording-actions.js';
 import { useRemote } from './remote.js';
 
@@ -11,28 +11,37 @@ interface RecordingLine {
   readonly status: string;
 }
 
-/** What was kept, to be made again after a change. */
-export function RecordingsView() {
+/** What was kept, to be made again after a change, and one of it. */
+export function RecordingsView({ id }: { id: string }) {
   const { answer, fault } = useRemote<{ readonly recordings: readonly RecordingLine[] }>('recordings', [
     'recordings',
   ]);
   const recordings = answer?.recordings ?? [];
-  return (
+  const list = (
     <>
-      <Heading subtitle="Calls and runs that were kept: made again after a change of code, they show what is different.">
-        Recordings
-      </Heading>
+      {id === '' && (
+        <Heading subtitle="Calls and runs that were kept: made again after a change of code, they show what is different.">
+          Recordings
+        </Heading>
+      )}
       <Fault message={fault} />
       {answer && recordings.length === 0 && (
-        <p>Nothing is kept. A call or a run has a button that keeps it.</p>
+        <p class="empty">Nothing is kept. A call or a run has a button that keeps it.</p>
       )}
       <ul class="rows">
-        {recordings.map(({ id, kind, title, at, status }) => (
-          <li key={id}>
-            <a href={`#/recordings/${encodeURIComponent(id)}`}>
-              <Status value={status} /> <strong>{<Line value={title} />}</strong>
-              <span class="faint small">
-                {kind}, {time(at)}
+        {recordings.map((recording) => (
+          <li key={recording.id}>
+            <a
+              href={`#/recordings/${encodeURIComponent(recording.id)}`}
+              aria-current={recording.id === id ? 'page' : undefined}
+            >
+              <strong>
+                <Line value={recording.title} />
+              </strong>
+              <Status value={recording.status} />
+              <span class="about">
+                <span>{recording.kind}</span>
+                <span>{time(recording.at)}</span>
               </span>
             </a>
           </li>
@@ -40,9 +49,14 @@ export function RecordingsView() {
       </ul>
     </>
   );
+  return (
+    <Split label="Recordings" list={list}>
+      {id !== '' && <RecordingView key={id} id={id} />}
+    </Split>
+  );
 }
 
-export function RecordingView({ id }: { id: string }) {
+function RecordingView({ id }: { id: string }) {
   const { answer, fault } = useRemote<RecordingLine & { readonly outcome: unknown }>(
     `recordings/${encodeURIComponent(id)}`,
     [],
@@ -57,7 +71,7 @@ export function RecordingView({ id }: { id: string }) {
       {answer && (
         <>
           <RecordingActions source={{ recording: id }} />
-          <h2>What it came to</h2>
+          <h2>Outcome</h2>
           <Json label="Outcome" value={answer.outcome} />
         </>
       )}

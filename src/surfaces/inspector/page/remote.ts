@@ -59,12 +59,17 @@ function onChange(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** What models have written in runs so far: it may come before the page knows the run. */
+/** What models have written so far, by run and request: it may come before the page knows the run. */
 const written = new Map<string, string>();
 const MOST_WRITTEN = 20;
 
-function write(runId: string, text: string): void {
-  written.set(runId, (written.get(runId) ?? '') + text);
+function keyOf(runId: string, iteration: number): string {
+  return `${iteration} ${runId}`;
+}
+
+function write({ runId, iteration, text }: News['texts'][number]): void {
+  const key = keyOf(runId, iteration);
+  written.set(key, (written.get(key) ?? '') + text);
   for (const oldest of written.keys()) {
     if (written.size <= MOST_WRITTEN) break;
     written.delete(oldest);
@@ -72,18 +77,18 @@ function write(runId: string, text: string): void {
   for (const listener of textListeners) listener(runId);
 }
 
-/** What the model of a run has written while this page was open. */
-export function useWritten(runId: string | undefined): string {
+/** What the model has written in a request of a run while this page was open. */
+export function useWritten(runId: string, iteration: number): string {
   const [text, setText] = useState('');
   useEffect(() => {
-    const read = () => setText(written.get(runId ?? '') ?? '');
+    const read = () => setText(written.get(keyOf(runId, iteration)) ?? '');
     const listener = (of: string) => of === runId && read();
     read();
     textListeners.add(listener);
     return () => {
       textListeners.delete(listener);
     };
-  }, [runId]);
+  }, [runId, iteration]);
   return text;
 }
 
@@ -121,12 +126,16 @@ async function readNews(body: ReadableStream<Uint8Array>): Promise<void> {
 
 interface News {
   readonly changed: readonly string[];
-  readonly texts: readonly { readonly runId: string; readonly text: string }[];
+  readonly texts: readonly {
+    readonly runId: string;
+    readonly iteration: number;
+    readonly text: string;
+  }[];
 }
 
 function receive(line: string): void {
   const { changed, texts } = JSON.parse(line) as News;
-  for (const { runId, text } of texts) write(runId, text);
+  for (const text of texts) write(text);
   if (changed.length > 0) for (const listener of listeners) listener(changed);
 }
 

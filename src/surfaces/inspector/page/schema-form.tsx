@@ -1,14 +1,18 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
+import { Icon } from './icon.js';
 import { useFieldId } from './parts.js';
 import {
   alternativeOf,
   type FieldKind,
   fieldKind,
+  firstOf,
   firstValue,
   resolved,
   type Schema,
   typeName,
+  unionOf,
 } from './schema.js';
 
 interface FieldProps {
@@ -17,68 +21,91 @@ interface FieldProps {
   readonly root: Schema;
   readonly value: unknown;
   readonly isRequired: boolean;
+  /** The outermost object shows its members alone. */
+  readonly isRoot?: boolean;
   onChange(value: unknown): void;
 }
 
 /** A form for the values of a schema: absent is `undefined`. */
 export function SchemaField(props: FieldProps) {
-  const { schema, root, name, isRequired, value } = props;
+  const { schema, root, name, isRequired, isRoot = false, value, onChange } = props;
   const field = fieldKind(schema, root);
-  const { description } = resolved(schema, root);
   const isGroup = field.kind === 'object' || field.kind === 'list' || field.kind === 'union';
   if (isGroup && !isRequired && value === undefined) return <Absent {...props} />;
   if (!isGroup) return <Leaf {...props} field={field} />;
+  if (isRoot && field.kind === 'object') return <Members {...props} field={field} />;
+  const leaveOut = !isRequired && (
+    <button type="button" class="quiet" onClick={() => onChange(undefined)}>
+      Leave out {visibleText(name)}
+    </button>
+  );
+  if (field.kind === 'union') return <Union {...props} alternatives={field.alternatives} extra={leaveOut} />;
   return (
-    <fieldset>
+    <Group name={name} schema={schema} root={root} isRequired={isRequired} extra={leaveOut}>
+      {field.kind === 'list' ? <Items {...props} field={field} /> : <Members {...props} field={field} />}
+    </Group>
+  );
+}
+
+/** Of an item of a list, its number alone is to be seen. */
+function Name({ name, isRequired }: { name: string; isRequired: boolean }) {
+  const [, list, number] = /^(.*) (\d+)$/s.exec(name) ?? [];
+  const required = isRequired && <span class="required"> required</span>;
+  if (number === undefined)
+    return (
+      <>
+        {visibleText(name)}
+        {required}
+      </>
+    );
+  return (
+    <>
+      <span class="hidden">{visibleText(list ?? '')} </span>
+      <span class="number">{number}</span>
+      <span class="hidden">{required}</span>
+    </>
+  );
+}
+
+type GroupProps = Pick<FieldProps, 'name' | 'schema' | 'root' | 'isRequired'> & {
+  readonly extra: ComponentChildren;
+  readonly children: ComponentChildren;
+};
+
+/** Fields that belong together, indented below their name. */
+function Group({ name, schema, root, isRequired, extra, children }: GroupProps) {
+  const { description } = resolved(schema, root);
+  return (
+    <fieldset class="group">
       <legend>
         <Name name={name} isRequired={isRequired} />
         <span class="faint"> {visibleText(typeName(schema, root))}</span>
       </legend>
       {typeof description === 'string' && <p class="hint">{visibleText(description)}</p>}
-      <Group {...props} field={field} />
-      {!isRequired && (
-        <button type="button" onClick={() => props.onChange(undefined)}>
-          Leave out {visibleText(name)}
-        </button>
-      )}
+      <div class="inside">{children}</div>
+      {extra}
     </fieldset>
-  );
-}
-
-function Name({ name, isRequired }: { name: string; isRequired: boolean }) {
-  return (
-    <>
-      {visibleText(name)}
-      {isRequired && <span class="required"> required</span>}
-    </>
   );
 }
 
 function Absent({ name, schema, root, onChange }: FieldProps) {
   return (
     <div class="field">
-      <button type="button" onClick={() => onChange(firstValue(schema, root, 1) ?? {})}>
-        Add {visibleText(name)}
+      <button type="button" class="quiet" onClick={() => onChange(firstValue(schema, root, 1) ?? {})}>
+        <Icon name="plus" /> Add {visibleText(name)}
       </button>{' '}
-      <span class="faint">{visibleText(typeName(schema, root))}</span>
+      <span class="faint small">{visibleText(typeName(schema, root))}</span>
     </div>
   );
 }
 
-function Group(props: FieldProps & { readonly field: FieldKind }) {
-  const { field } = props;
-  if (field.kind === 'object') return <Members {...props} field={field} />;
-  if (field.kind === 'list') return <Items {...props} field={field} />;
-  if (field.kind === 'union') return <Union {...props} alternatives={field.alternatives} />;
-  return null;
-}
+type MembersProps = Omit<FieldProps, 'isRequired' | 'isRoot'> & {
+  readonly field: FieldKind & { readonly kind: 'object' };
+  /** A key that is chosen elsewhere. */
+  readonly hiddenKey?: string | undefined;
+};
 
-function Members({
-  field,
-  value,
-  root,
-  onChange,
-}: FieldProps & { readonly field: FieldKind & { kind: 'object' } }) {
+function Members({ field, value, root, hiddenKey, onChange }: MembersProps) {
   const record = (typeof value === 'object' && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
   >;
@@ -92,22 +119,25 @@ function Members({
   };
   if (field.properties.length === 0) return <p class="faint">It takes no arguments.</p>;
   return (
-    <>
-      {field.properties.map(([key, part]) => (
-        <SchemaField
-          key={key}
-          name={key}
-          schema={part}
-          root={root}
-          value={Object.hasOwn(record, key) ? record[key] : undefined}
-          isRequired={field.required.has(key)}
-          onChange={(member) => change(key, member)}
-        />
-      ))}
-    </>
+    <div class="members">
+      {field.properties
+        .filter(([key]) => key !== hiddenKey)
+        .map(([key, part]) => (
+          <SchemaField
+            key={key}
+            name={key}
+            schema={part}
+            root={root}
+            value={Object.hasOwn(record, key) ? record[key] : undefined}
+            isRequired={field.required.has(key)}
+            onChange={(member) => change(key, member)}
+          />
+        ))}
+    </div>
   );
 }
 
+/** A row for each item. */
 function Items({
   name,
   field,
@@ -129,48 +159,71 @@ function Items({
             isRequired
             onChange={(changed) => onChange(items.map((other, at) => (at === index ? changed : other)))}
           />
-          <button type="button" onClick={() => onChange(items.filter((_, at) => at !== index))}>
-            Remove {visibleText(name)} {index + 1}
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`Remove ${visibleText(name)} ${index + 1}`}
+            title="Remove"
+            onClick={() => onChange(items.filter((_, at) => at !== index))}
+          >
+            <Icon name="bad" />
           </button>
         </div>
       ))}
       <button
         type="button"
+        class="quiet"
         onClick={() => onChange([...items, firstValue(schemaAt(items.length), root, 1) ?? ''])}
       >
-        Add to {visibleText(name)}
+        <Icon name="plus" /> Add to {visibleText(name)}
       </button>
     </>
   );
 }
 
-function Union({ alternatives, ...props }: FieldProps & { readonly alternatives: readonly Schema[] }) {
-  const { name, value, root, onChange } = props;
+type UnionProps = FieldProps & {
+  readonly alternatives: readonly Schema[];
+  readonly extra: ComponentChildren;
+};
+
+/** Alternatives by their names; of the chosen one, its fields. */
+function Union({ alternatives, extra, ...props }: UnionProps) {
+  const { name, schema, value, root, isRequired, onChange } = props;
   const id = useFieldId();
-  const [chosen, setChosen] = useState(() => alternativeOf(value, alternatives, root));
+  const { names, key: hiddenKey } = unionOf(alternatives, root);
+  const [chosen, setChosen] = useState(() => alternativeOf(value, { alternatives, root }));
+  // The value may be written elsewhere, as text.
+  useEffect(() => setChosen((at) => alternativeOf(value, { alternatives, root, at })), [value]);
   const choose = (index: number) => {
     setChosen(index);
-    onChange(firstValue(alternatives[index] ?? {}, root, 1));
+    onChange(firstOf(alternatives[index] ?? {}, { root, key: hiddenKey }));
   };
   const alternative = alternatives[chosen] ?? {};
+  const field = fieldKind(alternative, root);
   return (
-    <>
+    <Group name={name} schema={schema} root={root} isRequired={isRequired} extra={extra}>
       <div class="field">
-        <label for={id}>Form of {visibleText(name)}</label>
+        <label for={id} class="hidden">
+          Form of {visibleText(name)}
+        </label>
         <select
           id={id}
           value={String(chosen)}
           onChange={({ currentTarget }) => choose(Number(currentTarget.value))}
         >
-          {alternatives.map((one, index) => (
+          {names.map((one, index) => (
             <option key={index} value={String(index)}>
-              {visibleText(typeName(one, root))}
+              {visibleText(one)}
             </option>
           ))}
         </select>
       </div>
-      <SchemaField key={chosen} {...props} schema={alternative} isRequired />
-    </>
+      {field.kind === 'object' ? (
+        <Members key={chosen} {...props} field={field} hiddenKey={hiddenKey} />
+      ) : (
+        field.kind !== 'fixed' && <SchemaField key={chosen} {...props} schema={alternative} isRequired />
+      )}
+    </Group>
   );
 }
 
@@ -213,7 +266,6 @@ function Leaf({
     </div>
   );
 }
-
 interface InputProps extends Pick<FieldProps, 'value' | 'isRequired' | 'onChange'> {
   readonly id: string;
   readonly described: Readonly<Record<string, string>>;
@@ -308,6 +360,11 @@ function JsonInput({
 }: Pick<InputProps, 'id' | 'described' | 'value' | 'onChange'>) {
   const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2));
   const [fault, setFault] = useState('');
+  // The value may be written elsewhere; what is no JSON yet stays.
+  useEffect(() => {
+    if (fault === '' && jsonIn(text) !== JSON.stringify(value))
+      setText(value === undefined ? '' : JSON.stringify(value, null, 2));
+  }, [value]);
   const write = (written: string) => {
     setText(written);
     try {
@@ -333,4 +390,8 @@ function JsonInput({
       </p>
     </>
   );
+}
+
+function jsonIn(text: string): string | undefined {
+  return text.trim() === '' ? undefined : JSON.stringify(JSON.parse(text));
 }

@@ -119,19 +119,83 @@ export function typeName(given: Schema, root: Schema): string {
   const { title, type, items } = schema;
   if (typeof title === 'string') return title;
   if ('const' in schema) return JSON.stringify(schema.const);
-  if (Array.isArray(schema.enum)) return 'one of';
+  if (Array.isArray(schema.enum)) return 'enum';
   const alternatives = list(schema.anyOf ?? schema.oneOf);
-  if (alternatives.length > 0) return alternatives.map((one) => typeName(one, root)).join(' or ');
+  if (alternatives.length > 0) return shortened(unionOf(alternatives, root).names.join(' or '));
   if (type === 'array' && isSchema(items)) return `list of ${typeName(items, root)}`;
   if (reference !== undefined && type === 'object') return reference;
   if (Array.isArray(type)) return type.join(' or ');
   return typeof type === 'string' ? type : 'anything';
 }
 
+/** What tells the alternatives of a union apart, for people. */
+interface Union {
+  readonly names: readonly string[];
+  /** The property whose constant each of them has, if there is one. */
+  readonly key: string | undefined;
+}
+
+export function unionOf(alternatives: readonly Schema[], root: Schema): Union {
+  const key = discriminatorOf(alternatives, root);
+  const names = alternatives.map((alternative) => alternativeName(alternative, root, key));
+  const isOnly = (name: string) => names.filter((other) => other === name).length === 1;
+  return { key, names: names.map((name, index) => (isOnly(name) ? name : `${name} ${index + 1}`)) };
+}
+
+function discriminatorOf([first = {}, ...others]: readonly Schema[], root: Schema): string | undefined {
+  const keys = Object.keys(Object(resolved(first, root).properties));
+  return keys.find((key) => {
+    const values = [first, ...others].map((alternative) => constantOf(alternative, root, key));
+    return values.every((value) => value !== undefined) && new Set(values).size === values.length;
+  });
+}
+
+/** The only value that a property can have. */
+function constantOf(alternative: Schema, root: Schema, key: string): unknown {
+  const { properties } = resolved(alternative, root);
+  if (!isSchema(properties) || !isSchema(properties[key])) return undefined;
+  const { const: only, enum: values } = resolved(properties[key], root);
+  return Array.isArray(values) && values.length === 1 ? values[0] : only;
+}
+
+const LONGEST_NAME = 48;
+
+function alternativeName(alternative: Schema, root: Schema, key: string | undefined): string {
+  const schema = resolved(alternative, root);
+  if (typeof schema.title === 'string') return schema.title;
+  if (key !== undefined) return String(constantOf(alternative, root, key));
+  if (Array.isArray(schema.enum)) return shortened(schema.enum.map(String).join(' | '));
+  const keys = Object.keys(Object(schema.properties));
+  if (typeof alternative.$ref !== 'string' && keys.length > 0) return shortened(`{ ${keys.join(', ')} }`);
+  return typeName(alternative, root);
+}
+
+function shortened(name: string): string {
+  return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
+}
+
+/** A value to begin an alternative with, with the constant that tells it from the others. */
+export function firstOf(
+  alternative: Schema,
+  { root, key }: { readonly root: Schema; readonly key: string | undefined },
+): unknown {
+  const value = firstValue(alternative, root, 1);
+  return key === undefined ? value : { [key]: constantOf(alternative, root, key), ...Object(value) };
+}
+
+interface Alternatives {
+  readonly alternatives: readonly Schema[];
+  readonly root: Schema;
+  /** The one that is chosen; it stays where no other fits better. */
+  readonly at?: number;
+}
+
 /** The alternative that a value looks like most. */
-export function alternativeOf(value: unknown, alternatives: readonly Schema[], root: Schema): number {
+export function alternativeOf(value: unknown, { alternatives, root, at }: Alternatives): number {
+  if (at !== undefined && value === undefined) return at;
   const found = alternatives.map((alternative) => likeness(value, resolved(alternative, root), root));
-  return Math.max(0, found.indexOf(Math.max(...found)));
+  const most = Math.max(...found);
+  return at !== undefined && found[at] === most ? at : Math.max(0, found.indexOf(most));
 }
 
 function likeness(value: unknown, schema: Schema, root: Schema): number {

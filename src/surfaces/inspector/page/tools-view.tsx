@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 import { CallForm } from './call-form.js';
-import { Fault, Heading, Json, Line, Text, useFieldId } from './parts.js';
+import { Icon } from './icon.js';
+import { Copy, Fault, Filter, Heading, hasWords, Json, Line, Split, tokensOf } from './parts.js';
 import { post, useRemote } from './remote.js';
 import type { Schema } from './schema.js';
 import { SchemaTree } from './schema-tree.js';
@@ -14,10 +15,12 @@ interface ToolLine {
   readonly tokens: number;
   readonly share: number;
   readonly marks: readonly string[];
+  readonly warnings: readonly string[];
 }
 
 interface ToolList {
   readonly tools: readonly ToolLine[];
+  readonly warnings: readonly string[];
   readonly breakpoints: readonly string[];
 }
 
@@ -49,63 +52,99 @@ type StrictReport =
 /** The tools, and one of them. */
 export function ToolsView({ name }: { name: string }) {
   const { answer, fault } = useRemote<ToolList>('tools', ['tools', 'held']);
-  const [filter, setFilter] = useState('');
-  const id = useFieldId();
-  const words = filter.toLowerCase().split(/\s+/);
-  const tools = (answer?.tools ?? []).filter((tool) =>
-    words.every((word) =>
-      `${tool.name} ${tool.description} ${tool.method ?? ''}`.toLowerCase().includes(word),
-    ),
+  const [words, setWords] = useState('');
+  const { tools = [], warnings = [], breakpoints = [] } = answer ?? {};
+  const found = tools.filter((tool) =>
+    hasWords(`${tool.name} ${tool.description} ${tool.method ?? ''}`, words),
   );
-  const total = (answer?.tools ?? []).reduce((sum, { tokens }) => sum + tokens, 0);
+  const total = tools.reduce((sum, { tokens }) => sum + tokens, 0);
+  const largest = Math.max(...tools.map(({ share }) => share));
+  const list = (
+    <>
+      {name === '' && (
+        <Heading subtitle="What models are sent of each tool, and a form that calls it.">Tools</Heading>
+      )}
+      <Filter label="Filter tools" text={words} onText={setWords} />
+      <p class="faint small" role="status">
+        {found.length} of {tools.length} tools, about {total} tokens
+      </p>
+      <Warnings warnings={warnings} />
+      <Fault message={fault} />
+      <ul class="rows">
+        {found.map((tool) => (
+          <li key={tool.name}>
+            <ToolRow
+              tool={tool}
+              largest={largest}
+              isChosen={tool.name === name}
+              isHeld={breakpoints.includes(tool.name)}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
   return (
-    <div class={name === '' ? 'split' : 'split chosen'}>
-      <nav class="list" aria-label="Tools">
-        <label for={id} class="hidden">
-          Filter tools
-        </label>
-        <input
-          id={id}
-          type="search"
-          data-filter
-          placeholder="Filter tools ( / )"
-          value={filter}
-          onInput={({ currentTarget }) => setFilter(currentTarget.value)}
-        />
-        <p class="faint" role="status">
-          {tools.length} of {answer?.tools.length ?? 0} tools, about {total} tokens
-        </p>
-        <Fault message={fault} />
-        <ul>
-          {tools.map((tool) => (
-            <li key={tool.name}>
-              <a
-                href={`#/tools/${encodeURIComponent(tool.name)}`}
-                aria-current={tool.name === name ? 'page' : undefined}
-              >
-                <strong>{visibleText(tool.name)}</strong>
-                {answer?.breakpoints.includes(tool.name) && <span class="status waiting">breakpoint</span>}
-                <span class="faint">
-                  <Line value={tool.description} />
-                </span>
-                <span class="faint small">
-                  ~{tool.tokens} tokens, {Math.round(tool.share * 100)} %
-                </span>
-              </a>
-            </li>
+    <Split label="Tools" list={list}>
+      {name !== '' && <ToolView key={name} name={name} isHeld={breakpoints.includes(name)} />}
+    </Split>
+  );
+}
+
+interface RowProps {
+  readonly tool: ToolLine;
+  readonly largest: number;
+  readonly isChosen: boolean;
+  readonly isHeld: boolean;
+}
+
+function ToolRow({ tool, largest, isChosen, isHeld }: RowProps) {
+  const { name, description, tokens, share, marks, warnings } = tool;
+  return (
+    <a class="tool" href={`#/tools/${encodeURIComponent(name)}`} aria-current={isChosen ? 'page' : undefined}>
+      <strong class="code">{visibleText(name)}</strong>
+      <span class="size">
+        <span class="faint small">
+          ~{tokens} tokens, {Math.round(share * 100)} %
+        </span>
+        <span class="size-bar" aria-hidden="true">
+          <span style={{ width: `${(share / largest) * 100}%` }} />
+        </span>
+      </span>
+      <span class="about">
+        <span class="line">
+          <Line value={description} />
+        </span>
+        <span class="tags">
+          {isHeld && <span class="status waiting">breakpoint</span>}
+          {warnings.length > 0 && (
+            <span class="tag warning">
+              <Icon name="warning" />
+              {warnings.length} {warnings.length === 1 ? 'warning' : 'warnings'}
+            </span>
+          )}
+          {marks.map((mark) => (
+            <span key={mark} class="tag">
+              {visibleText(mark)}
+            </span>
           ))}
-        </ul>
-      </nav>
-      <section class="detail">
-        {name === '' ? (
-          <Heading subtitle="Choose a tool: what models are sent of it, and a form that calls it.">
-            Tools
-          </Heading>
-        ) : (
-          <ToolView key={name} name={name} isHeld={answer?.breakpoints.includes(name) ?? false} />
-        )}
-      </section>
-    </div>
+        </span>
+      </span>
+    </a>
+  );
+}
+
+function Warnings({ warnings }: { warnings: readonly string[] }) {
+  if (warnings.length === 0) return null;
+  return (
+    <ul class="warnings" aria-label="Warnings">
+      {warnings.map((warning) => (
+        <li key={warning}>
+          <Icon name="warning" />
+          <span>{visibleText(warning)}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -116,39 +155,76 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
       <p class="back">
         <a href="#/tools">All tools</a>
       </p>
-      <Heading subtitle={card?.title && <Line value={card.title} />}>{visibleText(name)}</Heading>
+      <Heading subtitle={card?.title && <Line value={card.title} />}>
+        <span class="tool-name">{visibleText(name)}</span>
+      </Heading>
       <Fault message={fault} />
       {card && (
         <>
-          <Text label="Description" value={card.description} />
-          <Facts card={card} />
-          <Breakpoint tool={name} isHeld={isHeld} />
-          <h2>Call</h2>
-          <CallForm tool={name} schema={card.parameters} />
-          <h2>Schema</h2>
-          <SchemaTree schema={card.parameters} root={card.parameters} />
-          {card.output !== undefined && (
-            <details>
-              <summary>Output</summary>
-              <Json label="Output schema" value={card.output} />
-            </details>
-          )}
-          <h2>Strict form</h2>
-          <Strict report={card.strict} />
+          <p class="description">{visibleText(card.description)}</p>
+          <div class="tags">
+            {card.marks.map((mark) => (
+              <span key={mark} class="tag">
+                {visibleText(mark)}
+              </span>
+            ))}
+          </div>
+          <Warnings warnings={card.warnings} />
+          <section class="card" aria-labelledby="call-of-tool">
+            <div class="card-head">
+              <h2 id="call-of-tool">Call</h2>
+              <Breakpoint tool={name} isHeld={isHeld} />
+            </div>
+            <CallForm tool={name} schema={card.parameters} />
+          </section>
+          <div class="columns">
+            <div>
+              <h2>Schema</h2>
+              <SchemaTree schema={card.parameters} root={card.parameters} />
+              {card.output !== undefined && (
+                <details class="fold">
+                  <summary>Output</summary>
+                  <Json label="Output schema" value={card.output} />
+                </details>
+              )}
+            </div>
+            <div>
+              <h2>Definition</h2>
+              <Facts card={card} />
+              <h2>Strict form</h2>
+              <Strict report={card.strict} />
+            </div>
+          </div>
           <h2>What is sent</h2>
           {card.surfaces.map((surface) => (
-            <details key={surface.name}>
-              <summary>{surface.name}</summary>
-              {surface.problem === undefined ? (
-                <Json label={`Sent to ${surface.name}`} value={surface.sent} />
-              ) : (
-                <p class="fault">{visibleText(surface.problem)}</p>
-              )}
-            </details>
+            <Surface key={surface.name} {...surface} />
           ))}
         </>
       )}
     </>
+  );
+}
+
+/** What one surface is sent of a tool. */
+function Surface({ name, sent, problem }: ToolCard['surfaces'][number]) {
+  const json = JSON.stringify(sent) ?? '';
+  return (
+    <details class="fold">
+      <summary>
+        <span>{name}</span>{' '}
+        <span class={problem === undefined ? 'faint small' : 'fault small'}>
+          {problem === undefined ? `about ${tokensOf(json)} tokens` : 'cannot be sent'}
+        </span>
+      </summary>
+      {problem === undefined ? (
+        <>
+          <Json label={`Sent to ${name}`} value={sent} />
+          <Copy text={JSON.stringify(sent, null, 2)} what="JSON" />
+        </>
+      ) : (
+        <p class="fault">{visibleText(problem)}</p>
+      )}
+    </details>
   );
 }
 
@@ -163,21 +239,14 @@ function Breakpoint({ tool, isHeld }: { tool: string; isHeld: boolean }) {
     );
   };
   return (
-    <p>
-      <label>
-        <input
-          type="checkbox"
-          checked={isOn}
-          onChange={({ currentTarget }) => change(currentTarget.checked)}
-        />{' '}
-        Breakpoint: hold every call until it is let go under Pending
-      </label>
-    </p>
+    <label class="switch small" title="Every call waits until it is let go under Pending">
+      <input type="checkbox" checked={isOn} onChange={({ currentTarget }) => change(currentTarget.checked)} />
+      Breakpoint: hold every call
+    </label>
   );
 }
-
 function Facts({ card }: { card: ToolCard }) {
-  const { method, place, origins, tokens, share, marks, surroundings, limits } = card;
+  const { method, place, origins, tokens, share, surroundings, limits } = card;
   const around = surroundings.map(({ kind, name }) => `${kind} ${name}`);
   const limited = Object.entries(limits ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
   const facts: readonly (readonly [string, string])[] = [
@@ -185,7 +254,6 @@ function Facts({ card }: { card: ToolCard }) {
     ['Written in', place === undefined ? 'not known here' : `${place.file}:${place.line}`],
     ['Schema from', origins.join(', ')],
     ['Size', `about ${tokens} tokens, ${Math.round(share * 1000) / 10} % of all definitions`],
-    ['Marks', marks.join(', ') || 'none'],
     ['Around each call', around.join(', ') || 'no guard, no policy and no hook'],
     ...(limited.length > 0 ? [['Limits', limited.join(', ')] as const] : []),
   ];

@@ -1,0 +1,62 @@
+import { jsonText } from './json-view.js';
+import { CodeField } from './parts.js';
+import type { Schema } from './schema.js';
+import { SchemaField } from './schema-form.js';
+
+/** Arguments that somebody writes: by a form, or as text, which need not be JSON. */
+export interface WrittenArguments {
+  readonly value: unknown;
+  /** As it was written; absent where the form wrote last. */
+  readonly text?: string;
+}
+
+interface ArgumentsFieldProps {
+  /** Of the text. */
+  readonly label: string;
+  /** Without one, there is no form. */
+  readonly schema: Schema | undefined;
+  readonly written: WrittenArguments;
+  onChange(written: WrittenArguments): void;
+}
+
+/** A form, and beside it the same as text: whatever is written in one is shown in the other. */
+export function ArgumentsField({ label, schema, written, onChange }: ArgumentsFieldProps) {
+  const { value, text = jsonText(value ?? {}) } = written;
+  const isBroken = !isJson(text);
+  const write = (changed: string) =>
+    onChange({ text: changed, value: isJson(changed) ? JSON.parse(changed) : value });
+  return (
+    <div class="arguments">
+      <div>
+        {schema && (
+          <div>
+            <SchemaField
+              name="arguments"
+              schema={schema}
+              root={schema}
+              value={value}
+              isRequired
+              isRoot
+              onChange={(changed) => onChange({ value: changed })}
+            />
+          </div>
+        )}
+        <div class={isBroken ? 'as-json broken' : 'as-json'}>
+          <CodeField label={label} rows={5} value={text} onWrite={write} />
+          <p class="hint" role="status">
+            {isBroken && 'This is not JSON. A call sends it as it is, as a model would.'}
+          </p>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
