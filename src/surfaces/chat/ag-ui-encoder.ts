@@ -23,18 +23,18 @@ export interface AgUiMessage {
   readonly metadata?: object;
 }
 
-/** A call of a message: its arguments grow while they are written. */
+/** A tool call of a message; its arguments grow while they are streamed. */
 interface MessageCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; arguments: string };
 }
 
-/** Something that a turn has said, in order. */
+/** An output of a turn, in order. */
 type TurnItem = { readonly message: AgUiMessage } | { readonly parent: string; readonly call: MessageCall };
 
 interface AgUiEncoderOptions {
-  /** Begins the ids of what a run says that is no turn of a conversation. */
+  /** Prefix of message ids in a run that is not a turn of a conversation. */
   readonly runId?: string;
   readonly describeError: DescribeTurnError;
   /** The client's own messages, for snapshots. */
@@ -43,19 +43,19 @@ interface AgUiEncoderOptions {
   readonly state?: unknown;
 }
 
-/** Encodes a turn as events of AG-UI 1.0, without RUN_STARTED, which is each reader's own. */
+/** Encodes a turn as AG-UI 1.0 events. RUN_STARTED is not included, because it depends on the reader. */
 export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
   readonly #options: AgUiEncoderOptions;
   readonly #items: TurnItem[] = [];
-  /** Ids of the runs of agents, by the calls that they are in: a subagent of AG-UI ends once. */
+  /** Run ids of agents by the calls that contain them; AG-UI needs the same id at the end of a subagent. */
   readonly #agents = new Map<string, string>();
   #agentRuns = 0;
   #parts = 0;
-  /** The text or reasoning that is being written. */
+  /** The text or reasoning that is being streamed. */
   #open: { readonly kind: 'text' | 'reasoning'; readonly id: string; text: string } | undefined;
-  /** How many items there were before the step. */
+  /** Number of items before the step. */
   #firstItem = 0;
-  /** The message that calls of the step belong to. */
+  /** The message to which calls of the step belong. */
   #parent: string | undefined;
 
   constructor(options: AgUiEncoderOptions) {
@@ -63,7 +63,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     this.#options = options;
   }
 
-  /** The messages that clients make of what the turn has said so far. */
+  /** The messages that a client builds from the turn's events so far. */
   get messages(): readonly AgUiMessage[] {
     const messages = new Map<string, AgUiMessage>();
     for (const item of this.#items) {
@@ -86,7 +86,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     return [{ type: 'STEP_STARTED', stepName: `step-${this.step?.iteration}` }];
   }
 
-  /** Only a snapshot of all messages can take something back. */
+  /** AG-UI can only remove output by sending a snapshot of all messages. */
   protected dropStep(): AgUiEvent[] {
     if (!this.step?.isOpen) return [];
     const cutOff = [...this.calls.values()].filter(({ phase }) => phase === 'input');
@@ -166,7 +166,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     this.calls.set(callId, { toolCallId, phase: 'running' });
     const end = { type: 'TOOL_CALL_END', toolCallId };
     if (known !== undefined) return known.phase === 'input' ? [end] : [];
-    // It was begun before this stream.
+    // The call started before this stream.
     if (this.step === undefined) return [];
     const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
     const ended = this.endPart();
@@ -181,7 +181,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     return [{ type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'tool-progress', content }];
   }
 
-  /** Agents within calls are subagents of AG-UI. What a call of theirs does is shown, not what it returns. */
+  /** Agents within calls are AG-UI subagents. Their calls are shown, but not the results of these. */
   protected agentEvent(callId: string, { tool: agent, event }: JsonObject): AgUiEvent[] {
     if (!isRecord(event)) return [];
     const { type, callId: innerId, tool, status } = event;
@@ -260,7 +260,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     ];
   }
 
-  /** What waits for a person is an interrupt, what the client executes is left to it. */
+  /** Calls that wait for a person become interrupts; calls that the client executes stay pending. */
   #outcome({ status, error, content, output, pending }: JsonObject): AgUiEvent {
     switch (status) {
       case 'suspended': {
@@ -290,7 +290,7 @@ export class AgUiEncoder extends TurnEncoder<AgUiEvent, ShownCall> {
     const own = this.messages;
     const ids = new Set(own.map(({ id }) => id));
     const before = this.#options.messages.filter(({ id }) => !ids.has(id));
-    // What the client made of its own tools, it knows under ids of its own.
+    // The client has its own ids for the results of its own tools.
     const given = new Set(before.map(({ toolCallId }) => toolCallId).filter((id) => id !== undefined));
     const added = own.filter(({ toolCallId }) => toolCallId === undefined || !given.has(toolCallId));
     return { type: 'MESSAGES_SNAPSHOT', messages: [...before, ...added] };
@@ -323,7 +323,7 @@ function interruptOf(wait: PendingCall, toolCallId: string): object {
         metadata: described && { toolwright: described },
       });
     default:
-      // Nobody but an operator can say what came of a call whose process died.
+      // Only an operator can decide about a call whose process crashed.
       return { ...of, reason: `toolwright:${kind}`, message: message ?? tool };
   }
 }

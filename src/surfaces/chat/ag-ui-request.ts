@@ -19,12 +19,12 @@ import {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What an agent of AG-UI is asked, as far as it counts: `tools`, `context` and the rest are the client's word. */
+/** The used parts of a `RunAgentInput`. `tools`, `context` and the rest are not trusted, and ignored. */
 interface AgUiInput {
   readonly threadId: string;
   readonly runId: string;
   readonly messages: readonly Fields[];
-  /** Returned in snapshots, and never read. */
+  /** Returned in snapshots, otherwise unused. */
   readonly state: unknown;
   readonly resume: readonly ResumeEntry[];
 }
@@ -56,7 +56,7 @@ function isResumeEntry(entry: unknown): entry is ResumeEntry {
   return entry.status === 'resolved' || entry.status === 'cancelled';
 }
 
-/** What is to be done for an input. Throws an {@link HttpFault} that the run is refused with. */
+/** Decides what to do with an input. Throws an {@link HttpFault} that refuses the run. */
 export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<Decision> {
   const { view } = asked;
   const key = `resume ${await digestOf([input.resume, outputsIn(input)])}`;
@@ -70,7 +70,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
     );
   }
   if (input.resume.length > 0) {
-    // The same answers may be sent again: their outcome is reported again.
+    // The same answers were sent before: report their outcome again.
     if (view !== undefined && (await hasAnswers(asked.source, { key, view })))
       return { kind: 'again', of: 'answers', key };
     throw new HttpFault(409, 'Nothing waits for these answers.');
@@ -78,9 +78,7 @@ export async function decideAgUi(input: AgUiInput, asked: AskedChat): Promise<De
   return prompt(input, view);
 }
 
-/**
- * Answers to all questions and approvals; and where calls are the client's to execute, the results that it has.
- */
+/** Answers to all questions and approvals, and the results of calls that the client executes. */
 export function agUiAnswersIn({ resume, messages }: AgUiInput, asking: Asking): readonly Answer[] {
   const interrupts = asking.pending.filter(({ kind }) => kind === 'approval' || kind === 'question');
   const byId = new Map(interrupts.map((wait) => [wait.id, wait]));
@@ -108,7 +106,7 @@ function answerOf(entry: ResumeEntry, wait: PendingCall): Answer {
   if (!isRecord(payload) || typeof payload.approved !== 'boolean')
     throw new HttpFault(422, `The answer to ${id} must be { approved: true } or { approved: false }.`);
   checkNames({ ...entry }, RESUME_ENTRY);
-  // The arguments that it was asked about may be sent back: they change nothing.
+  // Clients may send the unchanged arguments back.
   const asked = canonicalJson(wait.arguments);
   const changed = Object.entries(payload).filter(
     ([name, value]) => !(/^arg(?:ument)?s$/.test(name) && canonicalJson(value) === asked),
@@ -125,7 +123,7 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
   return asking.pending.flatMap((wait): readonly Answer[] => {
     if (wait.kind !== 'client') return [];
     const toolCallId = shownPendingId(asking, wait);
-    // Calls within one agent have its id: they are answered one after the other.
+    // All calls within an agent have the id of the agent's call, so they are answered one after another.
     if (answered.has(toolCallId)) return [];
     answered.add(toolCallId);
     const message = messages.findLast(({ role, toolCallId: id }) => role === 'tool' && id === toolCallId);
@@ -139,7 +137,7 @@ function outputsOf(messages: readonly Fields[], asking: Asking): readonly Answer
   });
 }
 
-/** Ids of the calls whose results the client has. */
+/** Ids of the calls for which the client has results. */
 function outputsIn({ messages }: AgUiInput): readonly string[] {
   return messages.flatMap(({ role, toolCallId }) =>
     role === 'tool' && typeof toolCallId === 'string' ? [toolCallId] : [],
@@ -147,8 +145,8 @@ function outputsIn({ messages }: AgUiInput): readonly string[] {
 }
 
 /**
- * The last message of the user. One that has had its turn is answered anew where another run asks for that, and takes
- * the place of its former words where it has others.
+ * The last message of the user. If it has had its turn, a new run answers it again; if its content has changed, it
+ * replaces the old message.
  */
 async function prompt({ messages, runId }: AgUiInput, view: ConversationView | undefined): Promise<Decision> {
   const last = messages.at(-1);
@@ -187,10 +185,10 @@ function sentPart({ type, text, source }: Fields): SentPart {
   throw new HttpFault(422, 'A file at a provider is not supported.');
 }
 
-/** A run as its client calls it, and what the client has. */
+/** The run's ids, and the messages of the client. */
 export function agUiRunOf(input: AgUiInput) {
   const { threadId, runId, state, messages } = input;
-  // They are returned to the client in snapshots, and used nowhere else.
+  // They are only returned to the client in snapshots.
   const known = messages.filter(({ id, role }) => typeof id === 'string' && ROLES.includes(String(role)));
   const given = outputsIn(input);
   return { threadId, runId, state, messages: known as unknown as readonly AgUiMessage[], given };

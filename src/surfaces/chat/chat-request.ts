@@ -3,51 +3,51 @@ import type { UserMessage } from '../../core/contract/llm-provider.js';
 import { bytesOf } from '../../core/kernel/node-http.js';
 import type { AskedChat, ReadEvent } from './turn-readings.js';
 
-/** What is to be done for a client, after a look at how its chat stands. */
+/** What to do with a request, given the state of the chat. */
 export type Decision =
   | {
       readonly kind: 'prompt';
       readonly key: string;
       readonly content: UserMessage['content'];
-      /** Key of the turn whose place it takes. */
+      /** Key of the turn to replace. */
       readonly replaces?: string;
     }
   | { readonly kind: 'answers'; readonly key: string; readonly answers: readonly Answer[] }
-  /** It was sent before; its outcome is reported again. */
+  /** The request was sent before; its outcome is reported again. */
   | { readonly kind: 'again'; readonly of: 'prompt' | 'answers'; readonly key: string };
 
-/** Events of a turn as frames of server-sent events. */
+/** Encodes the events of a turn as server-sent events. */
 export type WriteFrames = (
   events: AsyncIterable<ReadEvent>,
   how: FramesOptions,
 ) => AsyncGenerator<string, undefined>;
 
 interface FramesOptions {
-  /** What comes goes on with a message that the reader has. */
+  /** The events continue a message that the reader has. */
   readonly goesOn: boolean;
   readonly asked: AskedChat;
 }
 
-/** Words of a client, in the words of a protocol. */
+/** A request of a client, parsed by its protocol. */
 export interface PostedChat {
   readonly chatId: string;
   readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
   readonly frames: WriteFrames;
-  /** How the client learns that nothing was done. */
+  /** The response for a request that was refused. */
   readonly refuse: (fault: HttpFault) => Response;
 }
 
 export interface ChatProtocol {
   readonly headers: Readonly<Record<string, string>>;
-  /** @throws HttpFault for what is no request. */
+  /** @throws HttpFault for an invalid request. */
   readonly readPost: (body: unknown) => PostedChat;
-  /** Of a reader that comes back. */
+  /** For a reader that reconnects. */
   readonly reconnect: (address: ChatAddress) => {
     readonly frames: WriteFrames;
-    /** The reader gets the open turn from its beginning, whatever it has seen, and a stream also where none is open. */
+    /** The reader always gets the open turn from its start, and a stream even if no turn is open. */
     readonly isWhole: boolean;
   };
-  /** What was said, as the front-end keeps it. */
+  /** Past messages, in the format of the front end. */
   readonly history: (asked: AskedChat) => Promise<readonly object[]>;
 }
 
@@ -56,14 +56,14 @@ interface ChatAddress {
   readonly query: URLSearchParams;
 }
 
-/** What a client asks for. Of its messages only the last ones count: what was said is the server's to know. */
+/** A client's request. Of its messages only the last ones are used: the server has the history. */
 export type IncomingChat =
   | { readonly kind: 'post'; readonly chatId: string; readonly posted: PostedChat }
   | ({ readonly kind: 'reconnect'; readonly lastEvent: number | undefined } & ChatAddress)
   | { readonly kind: 'history'; readonly chatId: string }
   | { readonly kind: 'stop'; readonly chatId: string };
 
-/** Reads a request. Throws an {@link HttpFault} for what is none. */
+/** Parses a request. Throws an {@link HttpFault} for an invalid request. */
 export async function readChatRequest(
   request: Request,
   { protocol, maxRequestBytes }: { readonly protocol: ChatProtocol; readonly maxRequestBytes: number },
@@ -87,7 +87,7 @@ export async function readChatRequest(
   }
 }
 
-/** `…/{id}/stream`, as the AI SDK asks for it, `…/{id}/messages`, or `?id=…`. */
+/** `…/{id}/stream`, which the AI SDK requests, `…/{id}/messages`, or `?id=…`. */
 function addressOf({ url }: Request): ChatAddress & { readonly isHistory: boolean } {
   const { pathname, searchParams } = new URL(url);
   const [, encoded, what = pathname.endsWith('/messages') ? 'messages' : ''] =
@@ -100,10 +100,10 @@ function addressOf({ url }: Request): ChatAddress & { readonly isHistory: boolea
   }
 }
 
-/** A request that gets no stream, in words for whoever sent it. */
+/** A refused request, with a message for its sender. */
 export class HttpFault extends Error {
   readonly status: number;
-  /** What was sent is a prompt, for which the chat is not ready. */
+  /** The request is a prompt, for which the chat is not ready. */
   readonly isPrompt: boolean;
 
   constructor(status: number, message: string, { isPrompt = false } = {}) {
@@ -121,12 +121,12 @@ export class HttpFault extends Error {
 }
 
 const LONGEST_ID = 200;
-/** Keys of entries have two ids, encoded as in addresses, and have to fit into a store. */
+/** Entry keys contain two URL-encoded ids and must fit into a store. */
 const LONGEST_ENCODED = 240;
 
 export function checkId(id: unknown): string {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= LONGEST_ID) {
-    // Databases store neither half characters nor U+0000, and no text of any length as an id.
+    // Databases cannot store lone surrogates or U+0000, and limit the length of ids.
     const isStorable = id.isWellFormed() && !id.includes('\u0000');
     if (isStorable && encodeURIComponent(id).length <= LONGEST_ENCODED) return id;
   }
@@ -136,7 +136,7 @@ export function checkId(id: unknown): string {
 
 async function readJson(request: Request, maxRequestBytes: number): Promise<unknown> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
-  // Only JSON: what a form of a foreign page can send without asking must not count.
+  // Only JSON: a form on a foreign page can send other types without a CORS check.
   if (type.trim().toLowerCase() !== 'application/json')
     throw new HttpFault(415, 'The content type must be application/json.');
   const bytes = await bytesOf(request, maxRequestBytes);
@@ -157,5 +157,5 @@ async function readJson(request: Request, maxRequestBytes: number): Promise<unkn
   return body;
 }
 
-/** Far below what can be read, but not written again for want of a stack. */
+/** Below the depth that parsers accept, so that serializing cannot overflow the stack. */
 const DEEPEST = 500;

@@ -60,46 +60,46 @@ import {
 } from './turn-readings.js';
 import { digestOf } from './user-messages.js';
 
-/** A run of a chat that waits: whose it is, and what for. */
+/** The owner and the pending calls of a run that waits for answers. */
 type AskingRun = Pick<RunState, 'owner' | 'pending'>;
 
-/** How a chat handler answers. */
+/** Options of a chat handler. */
 export interface ChatOptions {
   /**
-   * Who asks, as any JSON, such as `{ user: 'u1' }`: the owner of the chats that it begins, and of no others.
-   * `undefined`, `null` or an error: the request is refused with 401.
+   * Identifies the user, as any JSON such as `{ user: 'u1' }`. The user owns the chats that it starts, and sees no
+   * others. `undefined`, `null` or an error: the request is refused with 401.
    */
   readonly authenticate: (request: Request) => unknown;
   /**
-   * Whether a request may answer what waits in the chat of another owner: only where this says `true`. It reads and
-   * answers the questions, and nothing else of the chat; the turn goes on in its owner's scope.
+   * Whether a request may answer pending calls in the chat of another owner; only `true` permits it. The request can
+   * read and answer the questions, but nothing else of the chat. The turn continues in its owner's scope.
    */
   readonly mayAnswer?: (request: Request, run: AskingRun) => boolean | Promise<boolean>;
   /**
-   * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events as they are.
-   * Default `ui-messages`.
+   * `ui-messages`: the AI SDK's UI message stream; `ag-ui`: AG-UI 1.0; `events`: the numbered events unchanged. Default
+   * `ui-messages`.
    */
   readonly protocol?: ProtocolName;
-  /** Whether a reader that leaves ends the turn; default false: it goes on, and readers may come back. */
+  /** Whether the turn ends when its reader disconnects. Default false: it continues, and readers may reconnect. */
   readonly abortOnLeave?: boolean;
-  /** The error text that the reader receives for a failed turn; default: a general sentence. */
+  /** The error text for the reader of a failed turn; default: a general sentence. */
   readonly describeError?: (error: JsonObject) => string;
-  /** Bytes of a request at most; default 4 MiB: the AI SDK sends the whole chat each time. */
+  /** The most bytes of a request; default 4 MiB, because the AI SDK sends the whole chat each time. */
   readonly maxRequestBytes?: number;
-  /** Milliseconds of silence after which a reader gets a sign of life; default 15,000. */
+  /** Milliseconds of silence after which a reader gets a heartbeat; default 15,000. */
   readonly heartbeatMs?: number;
   readonly logger?: Logger;
 }
 
-/** What chats live in: a chat's id is that of its conversation. */
+/** The conversations behind the chats; a chat has the id of its conversation. */
 export type ChatConversations = Pick<Conversations, 'prompt' | 'answer' | 'abort' | 'events' | 'snapshot'>;
 
-/** A chat handler over conversations that are there. */
+/** A chat handler for existing conversations. */
 export interface ConversationsChatOptions extends ChatOptions {
   readonly conversations: ChatConversations;
 }
 
-/** A chat handler that makes its conversations itself: the config of their runs, and where they are kept. */
+/** A chat handler that creates its conversations: the config of their runs, and their store. */
 export interface LoopChatOptions
   extends ChatOptions,
     Omit<ConversationsConfig, 'logger'>,
@@ -107,7 +107,7 @@ export interface LoopChatOptions
   readonly conversations?: undefined;
 }
 
-/** What a chat handler is made from. */
+/** Options of {@link createChatHandler}. */
 export type ChatHandlerOptions = ConversationsChatOptions | LoopChatOptions;
 
 const CHAT_RULES: RulesOf<ChatOptions> = {
@@ -123,7 +123,7 @@ const CHAT_RULES: RulesOf<ChatOptions> = {
 
 const OF = 'createChatHandler';
 
-/** What says in NestJS whose a chat is, and in what scope a turn goes on. */
+/** Options of NestJS that this handler replaces with others. */
 const COMPANIONS = { owner: 'authenticate: (request) => …, which says whose the chats of a request are' };
 
 const OVER_CONVERSATIONS = optionTable<ConversationsChatOptions>(
@@ -165,16 +165,16 @@ const OVER_LOOP = optionTable<Omit<LoopChatOptions, 'conversations'>>(
   },
 );
 
-/** A chat handler's options, and the conversations that it has made itself. */
+/** The options of a chat handler, and the conversations that it has created. */
 interface ReadChatOptions extends ChatOptions {
   readonly conversations: ChatConversations;
   readonly own?: Conversations;
 }
 
 /**
- * Reads the options; makes the conversations where none are given.
+ * Reads the options; creates the conversations if none are given.
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   if (isOverConversations(options)) {
@@ -195,27 +195,27 @@ function readChatOptions(options: ChatHandlerOptions): ReadChatOptions {
   return { ...chat, conversations: own, own };
 }
 
-/** Whoever gives neither has misspelt what most begin with. */
+/** Without `conversations`, `provider` and `store`, a name is misspelled; `conversations` is the usual one. */
 function isOverConversations(options: ChatHandlerOptions): options is ConversationsChatOptions {
   if (!isRecord(options)) return false;
   return options.conversations !== undefined || !('provider' in options || 'store' in options);
 }
 
-/** A chat over HTTP, for servers of the Web standard and for Node's. */
+/** A chat over HTTP, for Web-standard servers and for Node's. */
 export interface ChatHandler {
-  /** Answers a request; for Hono, Next, Bun, Deno and workers. */
+  /** Handles a request; for Hono, Next, Bun, Deno and workers. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** A request listener for `http`, and a handler for Express and Fastify. */
   readonly node: NodeHandler;
-  /** Takes no more turns of the conversations that it has made, and resolves when those that run here have ended. */
+  /** Stops taking turns of the conversations that the handler created; resolves when the running turns have ended. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Chats of people with a model and tools, over HTTP; kept in `store`, or in `conversations` that are there. `POST` takes what `useChat` of the AI SDK
- * sends and answers with the turn as a stream; `GET …/{id}/stream` gives the rest of a turn, `DELETE` of the same
- * address ends it. Of a client's messages only its last words count, and answers to what is pending; a chat belongs
- * to whoever began it. `docs/guides/chat.md` has the statuses.
+ * Serves chats with a model and tools over HTTP. Chats are stored in `store`, or in the given `conversations`. `POST`
+ * accepts what `useChat` of the AI SDK sends and streams the turn; `GET …/{id}/stream` streams the rest of a turn, and
+ * `DELETE` of the same URL ends it. Of a client's messages, only the last message and the answers to pending calls are
+ * used. A chat belongs to the user who started it. `docs/guides/chat.md` lists the statuses.
  *
  * @example
  * ```ts
@@ -225,7 +225,7 @@ export interface ChatHandler {
  * createServer(chat.node).listen(8080);
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
   const read = readChatOptions(options);
@@ -249,17 +249,17 @@ const REQUEST = withMethods(['text'], 'a Request of the Web; Node’s http takes
 
 const DEFAULT_REQUEST_BYTES = 4 * 2 ** 20;
 
-/** Somebody's request, and the chat as it stands. */
+/** A request with its user and the state of the chat. */
 interface Asked {
   readonly request: Request;
   readonly chatId: string;
   readonly person: unknown;
-  /** The chat belongs to another owner, for whom they may answer. */
+  /** The chat belongs to another owner, for whom the user may answer. */
   readonly isHelper: boolean;
   readonly view: ConversationView | undefined;
 }
 
-/** How a turn is read and written, and whether it continues a message that the reader has. */
+/** How to read and encode a turn, and whether it continues a message that the reader has. */
 interface Reading {
   readonly read: (source: EventSource) => AsyncIterable<ReadEvent>;
   readonly frames: WriteFrames;
@@ -333,7 +333,7 @@ class ChatService {
     try {
       const decision = await posted.decide(this.#chat(asked, request.signal));
       if (isHelper && decision.kind !== 'answers') throw somebodyElses();
-      // The same words of two people are two answers.
+      // Equal answers of two users are different entries.
       const key = isHelper ? `${decision.key} by ${await digestOf(person)}` : decision.key;
       if (decision.kind === 'prompt') {
         const { content, replaces } = decision;
@@ -348,7 +348,7 @@ class ChatService {
         });
       }
       const goesOn = decision.kind === 'answers' || (decision.kind === 'again' && decision.of === 'answers');
-      // Answers are streamed from where they were given: once they are stored, the turn may have gone on.
+      // Answers are streamed from the state before they were stored, because the turn may have continued since.
       const now = goesOn ? view : await conversations.snapshot(chatId);
       if (now === undefined) throw new HttpFault(409, 'The chat is gone.');
       if (!isHelper && !isSameOwner(now.owner, person)) throw somebodyElses();
@@ -368,7 +368,7 @@ class ChatService {
     }
   }
 
-  /** The response to wrong answers: 422 if their calls still wait; 409 if they were answered already. */
+  /** The response to invalid answers: 422 if their calls still wait; 409 if they were answered already. */
   async #answerFault(
     error: unknown,
     { chatId, answers }: { readonly chatId: string; readonly answers: readonly Answer[] },
@@ -416,7 +416,7 @@ class ChatService {
     };
     const onLeave = async (): Promise<void> => {
       left.abort();
-      // Before its turn has begun, the turn that would end is another one.
+      // Before its own turn has started, abort would end another turn.
       if (!abortOnLeave || !hasBegun || asked.isHelper) return;
       try {
         await conversations.abort(asked.chatId);
@@ -431,7 +431,7 @@ class ChatService {
   }
 }
 
-/** The response to an error of the client. */
+/** The response to a client's error; `undefined` for other errors. */
 function knownFault(thrown: unknown): HttpFault | undefined {
   if (thrown instanceof HttpFault) return thrown;
   if (!ToolwrightError.is(thrown)) return undefined;

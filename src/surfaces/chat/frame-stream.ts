@@ -2,13 +2,13 @@ import { MAX_TIMER_MS } from '../../core/kernel/async.js';
 
 interface FrameStreamOptions {
   readonly heartbeatMs: number;
-  /** The reader has left before the end. */
+  /** Called if the reader disconnects before the end. */
   readonly onLeave: () => void;
 }
 
 /**
- * Frames as a body, read one by one as the reader asks for them: a slow reader costs what one page of events does. A
- * silence is broken by comments.
+ * A response body that reads frames only as fast as its reader: a slow reader buffers at most one page of events. Sends
+ * comments during silence.
  */
 export function frameStream(
   frames: AsyncGenerator<string, undefined>,

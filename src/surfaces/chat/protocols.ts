@@ -26,23 +26,23 @@ import { type UiMessageChunk, UiMessageEncoder } from './ui-message-encoder.js';
 import { clientAnswers, readUiMessageRequest } from './ui-message-request.js';
 import { messageIdOf } from './user-messages.js';
 
-/** How a run is streamed to one reader. */
+/** Options to stream a run to one reader. */
 export interface RunResponseOptions {
-  /** The error text that the reader receives for a failed run; default: a general sentence. */
+  /** The error text for the reader of a failed run; default: a general sentence. */
   readonly describeError?: DescribeTurnError;
-  /** Milliseconds of silence after which the reader gets a sign of life; default 15,000. */
+  /** Milliseconds of silence after which the reader gets a heartbeat; default 15,000. */
   readonly heartbeatMs?: number;
 }
 
-/** The same for the AI SDK. */
+/** Options of {@link toUIMessageResponse}. */
 export interface UIMessageResponseOptions extends RunResponseOptions {
-  /** Id of the message: for a run that goes on with answers that of the message that has them. Default: a new one. */
+  /** Id of the message. For a run that continues with answers: the id of the message with them. Default: a new id. */
   readonly messageId?: string;
 }
 
-/** The same for AG-UI. */
+/** Options of {@link toAgUiResponse}. */
 export interface AgUiResponseOptions extends RunResponseOptions {
-  /** What the client has sent: a `RunAgentInput`. */
+  /** The `RunAgentInput` that the client sent. */
   readonly input: unknown;
 }
 
@@ -59,8 +59,8 @@ const AG_UI_OPTIONS = optionTable<AgUiResponseOptions>('toAgUiResponse', {
 });
 
 /**
- * A run as the UI message stream of the AI SDK, for a route of one's own. A reader that leaves aborts the run, as
- * everybody does who leaves its events. Where the run is suspended, its state is the route's to keep: `run.result`.
+ * Streams a run in the AI SDK's UI message stream protocol, for your own routes. A reader that disconnects aborts the
+ * run. If the run is suspended, the route must store its state: `run.result`.
  *
  * @example
  * ```ts
@@ -71,7 +71,7 @@ const AG_UI_OPTIONS = optionTable<AgUiResponseOptions>('toAgUiResponse', {
  * }
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  */
 export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageResponseOptions = {}): Response {
   checkRun('toUIMessageResponse', run);
@@ -83,7 +83,7 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
 }
 
 /**
- * A run as events of AG-UI 1.0, for a route of one's own. As `toUIMessageResponse`.
+ * Streams a run as AG-UI 1.0 events, for your own routes. Otherwise like `toUIMessageResponse`.
  *
  * @example
  * ```ts
@@ -95,7 +95,7 @@ export function toUIMessageResponse(run: ToolLoopStream, options: UIMessageRespo
  * }
  * ```
  *
- * @throws InvalidOptionsError (521) for options that are wrong; an Error for what is no such input.
+ * @throws InvalidOptionsError (521) for invalid options; an Error for an invalid input.
  */
 export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions): Response {
   checkRun('toAgUiResponse', run);
@@ -107,11 +107,11 @@ export function toAgUiResponse(run: ToolLoopStream, options: AgUiResponseOptions
 }
 
 /**
- * The answers that the last message of `useChat` gives to what a suspended run waits for, for `resumeToolLoop`. What
- * answers nothing that waits is left out.
+ * Extracts from the last message of `useChat` the answers to the pending calls of a suspended run, for
+ * `resumeToolLoop`. Other parts are ignored.
  *
- * @throws Error where an answer to an approval neither approves nor refuses, has what looks like edits, or another
- *   misspelled name.
+ * @throws Error if an answer to an approval neither approves nor refuses, contains edits in a wrong place, or has a
+ * misspelled name.
  */
 export function uiMessageAnswers(message: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'uiMessageAnswers', given: { pending }, rules: { pending: required(LIST) } });
@@ -120,9 +120,9 @@ export function uiMessageAnswers(message: unknown, pending: readonly PendingCall
 }
 
 /**
- * The same of a `RunAgentInput`.
+ * Extracts the answers from a `RunAgentInput`.
  *
- * @throws Error where it does not cover everything that waits for an answer, as AG-UI requires.
+ * @throws Error if it does not answer everything that is pending, as AG-UI requires.
  */
 export function agUiAnswers(input: unknown, pending: readonly PendingCall[]): readonly Answer[] {
   checkArguments({ of: 'agUiAnswers', given: { pending }, rules: { pending: required(LIST) } });
@@ -136,7 +136,7 @@ function checkRun(of: string, run: ToolLoopStream): void {
   checkArguments({ of, given: { run }, rules: { run: required(rule) } });
 }
 
-/** The events of a run, as a conversation reports those of a turn. */
+/** The events of a run, in the form of a conversation's turn. */
 function eventsOf(run: ToolLoopStream, begin: JsonObject) {
   const iterator = run[Symbol.asyncIterator]();
   const news = (event: JsonObject): ReadEvent => ({ number: 0, event, isNews: true });
@@ -167,15 +167,15 @@ function responseOf(frames: AsyncGenerator<string, undefined>, parts: RunRespons
 
 interface PastTurn {
   readonly number: number;
-  /** The user's message, under the id that the client gave it; absent if there was none. */
+  /** The user's message with the id that the client gave it; absent if there was none. */
   readonly prompt?: { readonly id: string; readonly content: unknown };
-  /** From its `turn-start` on; empty where they are no longer kept. */
+  /** All events from `turn-start` on; empty if they are no longer stored. */
   readonly events: readonly JsonObject[];
-  /** What the model said in it, in its own words. */
+  /** Messages of the turn. */
   readonly messages: readonly Message[];
 }
 
-/** The turns of a chat that have ended, up to the one that the open turn is to replace. */
+/** The ended turns of a chat, up to the turn that the open turn replaces. */
 async function pastTurns({ view, source }: AskedChat): Promise<readonly PastTurn[]> {
   if (view === undefined) return [];
   const { history, turn, messages, lastEvent } = view;
@@ -237,7 +237,7 @@ interface OpenMessage extends UiMessage {
   readonly parts: Record<string, unknown>[];
 }
 
-/** What was said in a chat, for `useChat` to begin with: its open turn is left to the stream. */
+/** The history of a chat for `useChat`; the open turn is streamed instead. */
 async function uiMessageHistory(asked: AskedChat): Promise<readonly UiMessage[]> {
   const turns = await pastTurns(asked);
   return [...turns.flatMap(uiMessagesOf), ...uiPrompt(openPrompt(asked))];
@@ -247,7 +247,7 @@ function uiMessagesOf(turn: PastTurn): readonly UiMessage[] {
   const encoder = new UiMessageEncoder(() => '');
   const message: OpenMessage = { id: `turn-${turn.number}`, role: 'assistant', parts: [] };
   for (const event of turn.events) for (const chunk of encoder.encode(event)) addChunk(message, chunk);
-  // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
+  // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
   const parts =
     turn.events.length > 0
       ? message.parts
@@ -279,10 +279,10 @@ function mediaTypeOf(url: unknown, other: string): string {
   return type;
 }
 
-/** Adds a chunk to a message, as the AI SDK puts them together. */
+/** Adds a chunk to a message as the AI SDK does. */
 function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
   const { parts } = message;
-  // Sources may stand behind the text or reasoning that is being written.
+  // Source parts may follow a text or reasoning that is still being streamed.
   const open = () => parts.findLast(({ type, state }) => OPEN.has(type) && state === 'streaming');
   switch (chunk.type) {
     case 'start-step':
@@ -318,7 +318,7 @@ function addChunk(message: OpenMessage, chunk: UiMessageChunk): void {
     default:
       if (chunk.type.startsWith('tool-')) addCallChunk(parts, chunk);
       else if (chunk.type.startsWith('data-') && !chunk.transient) {
-        // Data of one id are one part.
+        // Data chunks with the same id update one part.
         const { id, type } = chunk;
         const known = parts.findIndex((part) => id !== undefined && part.id === id && part.type === type);
         parts.splice(known < 0 ? parts.length : known, 1, chunk);
@@ -340,7 +340,7 @@ function addCallChunk(parts: OpenMessage['parts'], chunk: UiMessageChunk): void 
   Object.assign(part, changeOf(chunk, known));
 }
 
-/** What is output for now is so until the next chunk that says what the call is. */
+/** Removes preliminary output, which is valid until the next chunk about the call's state. */
 const NO_OUTPUT = { output: undefined, preliminary: undefined };
 
 function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
@@ -370,7 +370,7 @@ function changeOf(chunk: UiMessageChunk, before: Fields | undefined): Fields {
   }
 }
 
-/** What was said in a chat before its open turn, and what that was begun with. */
+/** The history of a chat before its open turn, and the prompt of that turn. */
 async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
   const turns = await pastTurns(asked);
   return [...turns.flatMap(agUiMessagesOf), ...agUiPrompt(openPrompt(asked))];
@@ -379,7 +379,7 @@ async function agUiHistory(asked: AskedChat): Promise<readonly AgUiMessage[]> {
 function agUiMessagesOf(turn: PastTurn): readonly AgUiMessage[] {
   const encoder = new AgUiEncoder({ describeError: () => '', messages: [] });
   for (const event of turn.events) encoder.encode(event);
-  // Of a turn whose events are gone: results of tools are the model's, and some are not for the user.
+  // Without events, only the model's text is shown: tool results are for the model, and may not be for the user.
   const texts = turn.messages.flatMap(({ role, content }, index) =>
     role === 'assistant' && content ? [{ id: `turn-${turn.number}.${index}`, role, content }] : [],
   );
@@ -396,12 +396,12 @@ function agUiPrompt({ prompt }: Pick<PastTurn, 'prompt'>): readonly AgUiMessage[
 
 export const DEFAULT_HEARTBEAT_MS = 15_000;
 
-/** What went wrong in a turn is the server's to know. */
+/** Clients do not receive the details of an error by default. */
 export const ANY_ERROR = (): string => 'An error occurred.';
 
 export type ProtocolName = 'ui-messages' | 'ag-ui' | 'events';
 
-/** No proxy is to collect the stream before it hands it on. */
+/** Prevents proxies from buffering the stream. */
 const SSE_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache, no-transform',
@@ -459,7 +459,7 @@ function agUi(describeError: DescribeTurnError): ChatProtocol {
   };
 }
 
-/** The events of a turn as the AI SDK's UI message stream, in frames of server-sent events. */
+/** Encodes the events of a turn as server-sent events of the AI SDK's UI message stream. */
 async function* uiMessageFrames(
   events: AsyncIterable<ReadEvent>,
   { describeError, greets }: { readonly describeError: DescribeTurnError; readonly greets: boolean },
@@ -486,7 +486,7 @@ async function* eventFrames(events: AsyncIterable<ReadEvent>): AsyncGenerator<st
 
 export const ANSWERED_ALREADY = 'Somebody else has answered already.';
 
-/** Why answers were refused after they had entered, for whoever gave them. */
+/** Why stored answers were refused, for the person who gave them. */
 function refusalText({ isLate, error }: JsonObject): string {
   return isLate === false && isRecord(error) ? String(error.message) : ANSWERED_ALREADY;
 }
@@ -497,20 +497,20 @@ function frame(data: UiMessageChunk | AgUiEvent): string {
 
 const PROTOCOL_VERSION = '1.0';
 
-/** A run as its client calls it, and what the client has. */
+/** A run with the ids and messages of its client. */
 interface AgUiRun {
   readonly threadId: string;
   readonly runId: string;
   readonly describeError: DescribeTurnError;
   readonly messages: readonly AgUiMessage[];
   readonly state?: unknown;
-  /** Calls whose results the client has: these are not sent. */
+  /** Ids of calls whose results the client has; these results are not sent. */
   readonly given?: readonly string[];
-  /** All messages are sent first, for a client that has none. */
+  /** Sends all messages first, for a client that has none. */
   readonly isWhole?: boolean;
 }
 
-/** The events of a turn as a run of AG-UI, in frames of server-sent events. */
+/** Encodes the events of a turn as server-sent events of an AG-UI run. */
 async function* agUiFrames(
   events: AsyncIterable<ReadEvent>,
   run: AgUiRun,
@@ -521,11 +521,11 @@ async function* agUiFrames(
   yield runStarted(run);
   if (run.isWhole) yield frame({ type: 'MESSAGES_SNAPSHOT', messages: run.messages });
   let isOver = false;
-  /** How it has ended, unless more comes: a replayed turn may have waited, and gone on. */
+  /** The latest end of the turn; it counts only if no event follows, because a replayed turn may have been resumed. */
   let end: readonly AgUiEvent[] = [];
   for await (const { event, isNews } of events) {
     const encoded = encoder.encode(event);
-    // The client that gave them is informed.
+    // The client that gave the answers gets the refusal.
     if (run.isWhole && event.type === 'answers-refused') continue;
     end = [];
     if (!isNews) continue;
@@ -540,12 +540,12 @@ async function* agUiFrames(
   for (const each of end)
     if (!isGiven(each, given))
       yield frame(each.type === 'RUN_FINISHED' ? { ...each, threadId, runId } : each);
-  // Nothing was open.
+  // No turn was open.
   if (!isOver && run.isWhole)
     yield frame({ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } });
 }
 
-/** The result of a call which the client has made itself. */
+/** Whether an event is the result of a call that the client executed itself. */
 function isGiven({ type, toolCallId }: AgUiEvent, given: ReadonlySet<string>): boolean {
   return type === 'TOOL_CALL_RESULT' && given.has(String(toolCallId));
 }
@@ -554,7 +554,6 @@ function runStarted({ threadId, runId }: Pick<AgUiRun, 'threadId' | 'runId'>): s
   return frame({ type: 'RUN_STARTED', threadId, runId, protocolVersion: PROTOCOL_VERSION });
 }
 
-/** Nothing was done for the run. */
 function runRefused(message: string): string {
   return frame({ type: 'RUN_ERROR', message, code: 'refused' });
 }

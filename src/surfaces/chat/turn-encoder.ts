@@ -3,38 +3,38 @@ import type { JsonObject } from '../../core/contract/json-schema.js';
 import { isRecord, withoutUndefined } from '../../core/kernel/json.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
-/** Where a call is made; without a turn, in a run that stands alone. */
+/** Turn and step of a call; no turn for a run outside of a conversation. */
 interface CallPlace {
   readonly turn?: string;
   readonly iteration?: unknown;
 }
 
-/** The place of what a turn does before its first step. */
+/** The place of output before the turn's first step. */
 function placeOfTurn(number: unknown): CallPlace {
   return typeof number === 'number' ? { turn: `turn-${number}` } : {};
 }
 
 /**
- * The id by which clients know a call. Models use ids again, from step to step and from turn to turn, and clients
- * take two calls of one id for one. The place is told first, so that no id of a model can look like another's.
+ * The id of a call for clients. Models reuse ids in other steps and turns, but clients treat calls with the same id as
+ * one. The place is a prefix, so that ids of a model cannot imitate others.
  */
 export function shownCallId({ turn, iteration }: CallPlace, callId: string): string {
   return turn === undefined ? callId : `${turn}.${iteration}.${callId}`;
 }
 
-/** What waits, and in which turn and step. */
+/** Pending calls, with their turn and step. */
 export type Asking = Pick<ConversationView, 'pending' | 'turn' | 'iteration'>;
 
-/** The id by which clients know a call that waits. */
+/** The client's id of a pending call. */
 export function shownPendingId(
   { turn, iteration }: Omit<Asking, 'pending'>,
   { callId, path }: PendingCall,
 ): string {
-  // Clients know of the call that an agent runs in, and not of those of the agent.
+  // Clients see only the call that contains the agent, not the agent's own calls.
   return shownCallId({ ...placeOfTurn(turn?.number), iteration }, path?.[0]?.callId ?? callId);
 }
 
-/** What the approver of a call sees beside the call itself. */
+/** What the approver of a call sees in addition to the call. */
 export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject | undefined {
   const { message, title, description, risk, decisions, mayRemember, approver, expiresAt } =
     wait as PendingCall;
@@ -43,10 +43,10 @@ export function approvalDescriptor(wait: PendingCall | JsonObject): JsonObject |
   return Object.keys(given).length === 0 ? undefined : (given as unknown as JsonObject);
 }
 
-/** Words for the error of a turn that failed. */
+/** Describes the error of a failed turn for its reader. */
 export type DescribeTurnError = (error: JsonObject) => string;
 
-/** Results of calls that a step or a turn leaves behind. */
+/** The result of calls that a step or turn left without a result. */
 export const NOT_MADE = 'This call was not made.';
 export const NOT_ENDED = 'The turn ended before this call did.';
 
@@ -55,17 +55,16 @@ export function userText(result: unknown): string {
   return silent ? '' : String(forUser || (forLLM ?? ''));
 }
 
-/** A call of the current step, or of the one that was suspended. */
 export interface ShownCall {
-  /** The id by which clients know it. */
+  /** The call's id for clients. */
   readonly toolCallId: string;
-  /** `input`: its arguments are being written; `waiting`: for an answer. */
+  /** `input`: its arguments are being streamed; `waiting`: for an answer. */
   readonly phase: 'input' | 'running' | 'waiting' | 'ended';
 }
 
 /**
- * Encodes the events of a turn for a front-end, one by one from its `turn-start` on. The same events make the same
- * chunks, in every process.
+ * Encodes the events of a turn for a front end, from its `turn-start` on. The same events give the same chunks in every
+ * process.
  */
 export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
   protected readonly describeError: DescribeTurnError;
@@ -87,7 +86,7 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
       case 'run-start':
         return this.step?.isOpen && !this.#hasCalls() ? this.dropStep() : [];
       case 'step-start': {
-        // A repeated request begins its step anew: what was shown of it is taken back, even a complete reply.
+        // A repeated request starts its step again: everything shown of the step is removed, even a complete reply.
         const { iteration } = event;
         const { step } = this;
         if (step !== undefined && step.iteration === iteration && (step.isOpen || !this.#hasCalls())) {
@@ -155,7 +154,7 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
     return [...ended, ...this.closeCalls(({ phase }) => phase === 'input'), this.stepEnd()];
   }
 
-  /** Ends calls that will get no result any more. */
+  /** Ends calls that will get no result. */
   protected closeCalls(isLeft: (call: Call) => boolean): Chunk[] {
     const left = [...this.calls].filter(([, call]) => isLeft(call));
     for (const [id, call] of left) this.calls.set(id, { ...call, phase: 'ended' });
@@ -172,19 +171,19 @@ export abstract class TurnEncoder<Chunk, Call extends ShownCall> {
 
   protected abstract beginStep(): Chunk[];
   protected abstract reopenStep(): Chunk[];
-  /** Takes back what was shown of the step. */
+  /** Removes what was shown of the step. */
   protected abstract dropStep(): Chunk[];
   protected abstract stepEnd(): Chunk;
   protected abstract write(kind: 'text' | 'reasoning', delta: string): Chunk[];
-  /** The text or reasoning that is being written is complete. */
+  /** Ends the text or reasoning that is being streamed. */
   protected abstract endPart(): Chunk[];
   protected abstract attach(attachment: JsonObject): Chunk[];
   protected abstract beginInput(callId: string, tool: string): Chunk[];
   protected abstract writeInput(call: Call, delta: string): Chunk[];
-  /** Also a call that goes on after its answer was shown before. */
+  /** Also called for a call that continues after its answer and was shown before. */
   protected abstract beginCall(callId: string, event: JsonObject, input: unknown): Chunk[];
   protected abstract progress(callId: string, event: JsonObject): Chunk[];
-  /** What the agent within a call does while it does it: its result is the output of the call. */
+  /** An event of the agent within a call. The agent's result is the output of the call. */
   protected abstract agentEvent(callId: string, event: JsonObject): Chunk[];
   protected abstract suspendCall(callId: string, event: JsonObject): Chunk[];
   protected abstract endCall(callId: string, event: JsonObject): Chunk[];

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../core/kernel/json.js';
 import type { Conversations } from '../../run/conversation/conversations.js';
 import type { ConversationView } from '../../run/conversation/stored-turns.js';
 
-/** Where the events of a chat are read. */
+/** Where to read the events of a chat. */
 export interface EventSource {
   readonly conversations: Pick<Conversations, 'events' | 'snapshot'>;
   readonly chatId: string;
@@ -17,12 +17,12 @@ export interface AskedChat {
   readonly source: EventSource;
 }
 
-/** An event of a turn; one that is not `isNews` was before what the reader asked for. */
+/** An event of a turn. `isNews` is false for events before those that the reader requested. */
 export interface ReadEvent extends LoggedEvent {
   readonly isNews: boolean;
 }
 
-/** The turn that an entry begins, until it ends or waits. `view`: as the chat stood when the entry was in it. */
+/** The turn of a prompt, until it ends or is suspended. `view` is the state of the chat after the prompt was stored. */
 export async function* readPromptedTurn(
   { conversations, chatId, signal }: EventSource,
   { key, view }: { readonly key: string; readonly view: ConversationView },
@@ -37,7 +37,7 @@ export async function* readPromptedTurn(
   }
 }
 
-/** Where the events of a turn are; of one that has ended they may be gone. */
+/** The range of a turn's events; those of an ended turn may have been removed. */
 function placeOf(
   { turn, history, inbox, lastEvent }: ConversationView,
   key: string,
@@ -45,11 +45,11 @@ function placeOf(
   if (inbox.some((entry) => entry.key === key)) return { after: lastEvent };
   const isOpen = turn?.entry.key === key;
   const begun = isOpen ? turn : history.find((ended) => ended.key === key);
-  // One that is in neither has failed at once, or was replaced: only its events know of it.
+  // An unknown turn failed immediately or was replaced: search all events.
   return { after: (begun?.firstEvent ?? 1) - 1, ...(isOpen ? {} : { upTo: lastEvent }) };
 }
 
-/** The turn that gets answers, from where it goes on with them; what was before is no news. */
+/** The turn that receives answers. Events before it continues with them are not news. */
 export async function* readAnsweredTurn(
   source: EventSource,
   { key, view }: { readonly key: string; readonly view: ConversationView },
@@ -67,14 +67,14 @@ export async function* readAnsweredTurn(
       yield refusal;
       return;
     }
-    // The turn may also end without going on with them.
+    // The turn may end without using the answers.
     isNews ||= isOurs || isEnd;
     yield { number, event, isNews };
     if (isNews && (isPause(event) || event.type === 'answers-refused')) return;
   }
 }
 
-/** That answers were refused because the turn had ended with other answers. */
+/** The refusal of answers that arrived after the turn had ended with other answers. */
 async function laterRefusal(
   source: EventSource,
   { key, after }: { readonly key: string; readonly after: number },
@@ -85,13 +85,13 @@ async function laterRefusal(
   const until = waits ? {} : { upTo: view?.lastEvent ?? after };
   for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
     if (event.type === 'answers-refused' && event.key === key) return { number, event, isNews: true };
-    // What was in the inbox may have been done with without a word.
+    // Entries of the inbox may be processed without an event.
     if (isPause(event)) return laterRefusal(source, { key, after: number });
   }
   return undefined;
 }
 
-/** Whether the last turn has gone on with answers of this key, or will look at them. */
+/** Whether the last turn has received answers with this key, or has them in its inbox. */
 export async function hasAnswers(
   source: EventSource,
   { key, view }: { readonly key: string; readonly view: ConversationView },
@@ -106,11 +106,11 @@ export async function hasAnswers(
 
 interface RestOptions {
   readonly view: ConversationView;
-  /** The last event that it has seen, where it says so. */
+  /** The last event that the reader has seen, if it reports one. */
   readonly lastEvent: number | undefined;
 }
 
-/** The rest of a turn for a reader that comes back; nothing where there is none. */
+/** The rest of a turn for a reader that reconnects; empty if there is none. */
 export async function* readRest(
   source: EventSource,
   { view, lastEvent }: RestOptions,
@@ -122,7 +122,7 @@ export async function* readRest(
     upTo: lastEvent === undefined ? view.lastEvent : seen,
   });
   const { pausedAt } = await findTurn(source, { view, upTo: view.lastEvent });
-  // A pause that has been answered is none.
+  // A suspension that was answered does not end the stream.
   const passed = view.status === 'suspended' && pausedAt !== undefined ? pausedAt - 1 : view.lastEvent;
   const until = isLeft(view) ? {} : { upTo: view.lastEvent };
   for await (const { number, event } of conversations.events(chatId, { after, signal, ...until })) {
@@ -132,7 +132,7 @@ export async function* readRest(
     }
     yield { number, event, isNews: number > seen };
     if (event.type === 'turn-end' || (event.type === 'turn-suspended' && number > passed)) return;
-    // Nothing more is sent of a turn that waits as before, or that was over.
+    // Ends the stream if the turn is still suspended, or has ended.
     if (event.type === 'answers-refused' && number > passed) {
       const now = await conversations.snapshot(chatId);
       if (now === undefined || (await isOver(source, { view: now, lastEvent: number }))) return;
@@ -140,7 +140,7 @@ export async function* readRest(
   }
 }
 
-/** The pause of a turn, with what it asks now: a question whose tool has changed is asked in other words. */
+/** The suspension of a turn with its current pending calls: a question changes if its tool has changed. */
 function* pauseNow(
   { event, ...read }: ReadEvent,
   { pending }: ConversationView,
@@ -152,23 +152,23 @@ function* pauseNow(
   yield { ...read, event: { ...event, pending } } as ReadEvent;
 }
 
-/** Whether a turn goes on, or will begin: answers that no turn waits for are only refused. */
+/** Whether a turn is open or will start: answers without a waiting turn are only refused. */
 function isLeft({ turn, inbox }: ConversationView): boolean {
   return turn !== undefined || inbox.some(({ content }) => content.kind !== 'answers');
 }
 
-/** Whether there is nothing to come, and nothing that the reader has not seen. */
+/** Whether the reader has seen everything and nothing will follow. */
 export async function isOver(source: EventSource, { view, lastEvent }: RestOptions): Promise<boolean> {
   if (lastEvent === undefined) return !isLeft(view);
   if (lastEvent < view.lastEvent) return false;
   if (!isLeft(view)) return true;
   if (view.status === 'running') return false;
-  // A run waits a moment before its readers learn of it; what a store has removed was sent long ago.
+  // A run is suspended shortly before its event is stored; events that a store has removed were sent long ago.
   const { pausedAt, isGone } = await findTurn(source, { view, upTo: view.lastEvent });
   return pausedAt !== undefined || isGone;
 }
 
-/** The number before the first event of the turn that is open, or was the last one. */
+/** The number before the first event of the open or last turn. */
 async function lastTurnBegin(source: EventSource, view: ConversationView): Promise<number> {
   const { firstEvent } = view.turn ?? view.history.at(-1) ?? {};
   if (firstEvent !== undefined) return firstEvent - 1;
@@ -176,7 +176,7 @@ async function lastTurnBegin(source: EventSource, view: ConversationView): Promi
   return begin;
 }
 
-/** The number before the turn that is open after an event, and where it paused, unless it has gone on. */
+/** The number before the turn that is open after event `upTo`, and its suspension, unless the turn has been resumed. */
 async function findTurn(
   { conversations, chatId, signal }: EventSource,
   { view, upTo }: { readonly view: ConversationView; readonly upTo: number },
@@ -184,7 +184,7 @@ async function findTurn(
   const begun = [...view.history, ...(view.turn ? [view.turn] : [])].map(
     ({ firstEvent = 1 }) => firstEvent - 1,
   );
-  // No other turn begins between the last of these and the event, but for such as have failed at once.
+  // Between this number and `upTo`, only turns that failed immediately can start.
   const after = Math.max(0, ...begun.filter((number) => number <= upTo));
   let begin = upTo;
   let pausedAt: number | undefined;
@@ -203,7 +203,7 @@ function isPause({ type }: JsonObject): boolean {
   return type === 'turn-end' || type === 'turn-suspended';
 }
 
-/** A chat for a reader who may only answer pending calls: without its messages. */
+/** The chat for a reader who may only answer pending calls: without messages. */
 export function onlyQuestions({ view, source }: AskedChat): AskedChat {
   const { turn: _, ...rest } = view ?? {};
   const shown = view && ({ ...rest, messages: [], history: [], inbox: [] } as unknown as ConversationView);
@@ -211,12 +211,12 @@ export function onlyQuestions({ view, source }: AskedChat): AskedChat {
   return { view: shown, source: { ...source, conversations } };
 }
 
-/** What waits, as events of the turn that asks. */
+/** The pending calls, as events of their turn. */
 export async function* readQuestions(view: ConversationView): AsyncGenerator<ReadEvent, undefined> {
   yield* questionsOf(view, view.pending);
 }
 
-/** Answers of such a reader, and whether they were taken. The remaining pending calls are emitted again. */
+/** Events for a reader who may only answer: whether the answers were accepted, and the remaining pending calls. */
 export async function* readOwnAnswers(
   source: EventSource,
   { key, view }: { readonly key: string; readonly view: ConversationView },

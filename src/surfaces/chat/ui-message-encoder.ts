@@ -10,24 +10,23 @@ import {
 
 export type UiMessageChunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
-/** A call of the current step, or of the one that was suspended. */
 interface UiCall extends ShownCall {
   readonly toolName: string;
   readonly input: unknown;
   /** Progress was sent as preliminary output. */
   readonly hasOutput?: boolean;
-  /** Somebody was asked to approve it. */
+  /** An approval was requested for it. */
   readonly approval?: { readonly id: string; readonly isAnswered: boolean };
 }
 
-/** Encodes a turn as the AI SDK's UI message stream. */
+/** Encodes a turn in the AI SDK's UI message stream protocol. */
 export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   #messageId = '';
-  /** The text or reasoning that is being written. */
+  /** The text or reasoning that is being streamed. */
   #open: { readonly kind: 'text' | 'reasoning'; readonly id: string } | undefined;
-  /** Texts, reasonings and attachments so far. */
+  /** Number of texts, reasonings and attachments so far. */
   #parts = 0;
-  /** Nothing of the step was shown. */
+  /** Nothing of the step has been shown. */
   #isStepEmpty = true;
 
   /** Empty before the first `turn-start`. */
@@ -86,7 +85,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     return this.#parts;
   }
 
-  /** A text that is being written goes on: sources are named in the middle of sentences. */
+  /** Does not end an open text, because sources occur in the middle of sentences. */
   protected attach({ type, url, title, mimeType, filename }: JsonObject): UiMessageChunk[] {
     const sourceId = `source-${this.#newPart()}`;
     if (type === 'file') return [{ type: 'file', url, mediaType: mimeType }];
@@ -117,7 +116,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     return [...this.endPart(), inputChunk(this.#setCall(callId, { ...shown, phase: 'running' }))];
   }
 
-  /** Progress is preliminary output, and data for whoever shows it elsewhere. */
+  /** Progress is sent as preliminary output, and as data for other parts of a user interface. */
   protected progress(callId: string, { tool, update }: JsonObject): UiMessageChunk[] {
     const call = this.calls.get(callId);
     const toolCallId = this.shownId(callId);
@@ -161,7 +160,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
     const begun = this.#beginUnlessKnown(callId, event, undefined);
     const call = this.calls.get(callId) as UiCall;
     this.#setCall(callId, { ...call, phase: 'ended' });
-    // What ran in place of what the model had sent.
+    // The arguments after an edit replace those of the model.
     const edited = event.edited === undefined ? [] : [inputChunk({ ...call, input: event.arguments })];
     return [...begun, ...edited, ...approvalChunks(call, event.status), outcomeChunk(call, event)];
   }
@@ -202,7 +201,7 @@ export class UiMessageEncoder extends TurnEncoder<UiMessageChunk, UiCall> {
   }
 }
 
-/** Which fields of an agent's events are shown: what its calls return is for the agent. */
+/** The fields of an agent's events that are shown; results of its calls are not. */
 const AGENT_EVENTS: ReadonlyMap<unknown, readonly string[]> = new Map([
   ['run-start', []],
   ['call-start', ['callId', 'tool', 'arguments']],
@@ -222,14 +221,14 @@ function waitChunks(call: UiCall, wait: JsonObject): readonly UiMessageChunk[] {
     const more = described === undefined ? {} : { approvalDescriptor: described };
     return [{ type: 'tool-approval-request', approvalId: String(id), toolCallId, ...more }];
   }
-  // Approved, it is the client's to execute: its part is as it was before it was asked about.
+  // After approval, the client executes the call: its part returns to the state before the approval request.
   if (kind === 'client') return call.approval ? [inputChunk(call)] : [];
   const until = expiresAt === undefined ? {} : { expiresAt };
   const data = { id, callId: toolCallId, tool, message, schema, ...until };
   return [{ type: `data-${String(kind)}`, id: String(id), data }];
 }
 
-/** What the answer must have been, if there was one: the events do not contain it otherwise. */
+/** The approval response that the call's outcome implies; the events contain no other record of it. */
 function approvalChunks({ approval }: UiCall, status: unknown): readonly UiMessageChunk[] {
   if (approval === undefined || approval.isAnswered || status === 'aborted' || status === 'not_run')
     return [];

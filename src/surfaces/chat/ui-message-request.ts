@@ -16,7 +16,7 @@ import {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What `useChat` of the AI SDK sends, as far as it counts. */
+/** The used parts of a request of `useChat` of the AI SDK. */
 interface UiMessageRequest {
   readonly chatId: string;
   readonly decide: (asked: AskedChat) => Decision | Promise<Decision>;
@@ -41,7 +41,7 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
     throw new HttpFault(400, 'The last message has no parts.');
   const parts = last.parts.filter(isRecord);
   if (last.role === 'assistant') {
-    // Applications send fields of their own in the body: only an object under a name like one of ours is a slip.
+    // Applications add fields of their own to the body: only an object with a similar name is treated as a typo.
     checkNames(objectsOf(body), BODY);
     const settled = settledIds(messages as readonly unknown[]);
     return { chatId, decide: ({ view }) => takeAnswers(view, { parts, edits, remember, outputs, settled }) };
@@ -54,7 +54,7 @@ export function readUiMessageRequest(body: unknown): UiMessageRequest {
 
 type Said = Pick<Extract<Decision, { readonly kind: 'prompt' }>, 'content'> & { readonly id: string };
 
-/** A message that has had its turn is streamed again. */
+/** A new prompt; a message that has had its turn is streamed again. */
 function prompt(view: ConversationView | undefined, { id, content }: Said): Decision {
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
@@ -63,7 +63,7 @@ function prompt(view: ConversationView | undefined, { id, content }: Said): Deci
   return { kind: 'prompt', key: messageKey(id), content };
 }
 
-/** The message and all that came of it are replaced; an unchanged message is streamed again. */
+/** Replaces a message and everything after it; an unchanged message is streamed again. */
 async function edit(view: ConversationView | undefined, { id, content }: Said): Promise<Decision> {
   refuseWhileWaiting(view);
   const turn = turnOfMessage(view, id);
@@ -74,7 +74,7 @@ async function edit(view: ConversationView | undefined, { id, content }: Said): 
   return { kind: 'prompt', key: messageKey(id, attempt), content, replaces: turn.key };
 }
 
-/** The turn of a message of the user, or the one that made a message of the assistant, is taken anew. */
+/** Repeats the turn of a user's message, or the turn that produced an assistant's message. */
 function answerAnew(view: ConversationView | undefined, wanted: string | undefined): Decision {
   refuseWhileWaiting(view);
   if (wanted === undefined) throw unknownMessage();
@@ -120,20 +120,19 @@ function sentParts({ type, text, url, mediaType, filename }: Fields): readonly S
   return [{ file: { url, mediaType, ...(typeof filename === 'string' ? { name: filename } : {}) } }];
 }
 
-/** What a client says by ids of what waits, and the answers that it comes with. */
+/** Edits, approvals to remember, and outputs by id, with the answers of the same request. */
 interface SaidById {
   readonly edits: Fields;
   readonly remember: Fields;
   readonly outputs: Fields;
   readonly answers: readonly Answer[];
   readonly pending: readonly PendingCall[];
-  /** Ids that the client has from before: what it once said of them may still stand in its body. */
+  /** Ids of earlier pending calls: the client's body may still contain entries for them. */
   readonly settled: ReadonlySet<unknown>;
 }
 
 /**
- * Refuses what is said of nothing that waits: what a person has changed must not be left out while the call is made
- * as it was.
+ * Refuses entries for ids that are not pending. If an edit were ignored, the call would be made with the old arguments.
  */
 function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidById): void {
   const waiting = (kinds: readonly string[]) => pending.filter(({ kind }) => kinds.includes(kind));
@@ -160,7 +159,7 @@ function checkIds({ edits, remember, outputs, answers, pending, settled }: SaidB
     }
 }
 
-/** Ids of approvals that are over, and of questions, in the messages that a client has sent along. */
+/** Ids of settled approvals and of questions in the client's messages. */
 function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
   const parts = messages.flatMap((message) =>
     isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [],
@@ -172,21 +171,21 @@ function settledIds(messages: readonly unknown[]): ReadonlySet<unknown> {
   return new Set(ids);
 }
 
-/** What a client says of pending calls. */
+/** A client's statements about pending calls. */
 interface ClientWord {
   readonly parts: readonly Fields[];
-  /** Arguments in place of those that it was asked about, by the id of the approval. */
+  /** Edited arguments, by the id of the approval. */
   readonly edits?: Fields;
-  /** For which later calls an approval is remembered, by its id. */
+  /** The future calls for which an approval is remembered, by its id. */
   readonly remember?: Fields;
-  /** Answers to questions, by their ids: for calls that ask several things at once. */
+  /** Answers to questions by id, for calls that ask several questions at once. */
   readonly outputs?: Fields;
 }
 
 /**
- * The answers that the parts of a client's message give to what is pending. Everything else in them is the client's
- * word, and counts for nothing; so do two answers to one approval that are not the same, and an output for a call
- * that asks several things at once without their ids.
+ * The answers to pending calls in a client's message. Everything else in it is ignored, because clients are not
+ * trusted. Also ignored: contradictory answers to one approval, and an output without an id for a call with several
+ * questions.
  */
 export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer[] {
   const { outputs = {}, edits = {}, remember = {} } = word;
@@ -197,22 +196,22 @@ export function clientAnswers(word: ClientWord, asking: Asking): readonly Answer
     if (answer === undefined || given.some((other) => canonicalJson(other) !== canonicalJson(answer)))
       return [];
     if (!isMeant(wait, word, asking)) return [];
-    // What is wrong in these is refused with the answer.
+    // Invalid values are refused together with the answer.
     const edited = Object.hasOwn(edits, wait.id) ? { arguments: edits[wait.id] } : {};
     const stands = Object.hasOwn(remember, wait.id) ? { remember: remember[wait.id] } : {};
     return [{ ...answer, ...edited, ...stands } as Answer];
   });
 }
 
-/** Whether a call that asks several things has one of them answered without saying which. */
+/** Whether a call asks several questions, so that an output without an id is ambiguous. */
 function asksSeveral({ pending, ...place }: Asking): boolean {
   const ids = pending.filter(isOutput).map((wait) => shownPendingId(place, wait));
   return new Set(ids).size < ids.length;
 }
 
-/** What clients say of the call that waits, or of the one that its agent runs in. */
+/** The client's parts for a pending call, or for the call that contains its agent. */
 function partsFor(wait: PendingCall, { parts }: ClientWord, asking: Asking): readonly Fields[] {
-  // Readers of plain events know the call by the id that the events have.
+  // Readers of the plain events use the original call id.
   const ids: readonly unknown[] = [shownPendingId(asking, wait), wait.path?.[0]?.callId ?? wait.callId];
   return parts.filter(
     ({ type, toolCallId }) =>
@@ -220,14 +219,14 @@ function partsFor(wait: PendingCall, { parts }: ClientWord, asking: Asking): rea
   );
 }
 
-/** Whether what is said of a call is for this one thing that it waits for, and not for another one. */
+/** Whether an output is for this question, and not for another one of the same call. */
 function isMeant(wait: PendingCall, { outputs = {} }: ClientWord, asking: Asking): boolean {
   if (!isOutput(wait)) return true;
   const id = shownPendingId(asking, wait);
   const rivals = asking.pending.filter((other) => isOutput(other) && shownPendingId(asking, other) === id);
   if (rivals.length === 1) return true;
   if (rivals.some((rival) => Object.hasOwn(outputs, rival.id))) return false;
-  // Calls that the client executes within an agent have no ids for it: they are answered one after the other.
+  // Calls of an agent that the client executes have no ids of their own, so they are answered one after another.
   return rivals.every(({ kind }) => kind === 'client') && rivals[0] === wait;
 }
 
@@ -242,7 +241,7 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
       return { id: wait.id, approved: false, reason: typeof errorText === 'string' ? errorText : '' };
     return state === 'output-available' ? outputAnswer(wait, output) : undefined;
   }
-  // What came of a call whose process died is not the client's to say.
+  // Clients cannot decide about a call whose process crashed.
   if (wait.kind !== 'approval' || state !== 'approval-responded') return undefined;
   if (!isRecord(approval)) throw noApproval(wait);
   const { id, approved, reason } = approval;
@@ -252,7 +251,7 @@ function answerIn(part: Fields, wait: PendingCall): Answer | undefined {
   return { id: wait.id, approved, ...(typeof reason === 'string' ? { reason } : {}) };
 }
 
-/** An answer of another form is the client's mistake: left out, it would look as if nothing waited for it. */
+/** An answer in a wrong form is refused; ignoring it would look as if nothing were pending. */
 function noApproval({ id, tool }: PendingCall): HttpFault {
   const wanted = '{ approved: true } or { approved: false }';
   return new HttpFault(422, `The answer to '${id}' (${tool}) must be ${wanted}. Nothing was done.`);
@@ -263,9 +262,9 @@ function outputAnswer({ id, kind }: PendingCall, output: unknown): Answer {
   return kind === 'client' ? { id, result: given } : { id, value: given };
 }
 
-/** Names that a client may give to something, and those that it may not, with what is meant by them. */
+/** Known names of a part, and known mistakes with their corrections. */
 interface KnownNames {
-  /** Where the names stand, for whoever has mistaken one. */
+  /** The place of the names, for error messages. */
   readonly place: string;
   readonly names: readonly string[];
   readonly meant: Readonly<Record<string, string>>;
@@ -286,7 +285,7 @@ const APPROVAL: KnownNames = {
   meant: { edits: EDITS, editedArgs: EDITS, editedArguments: EDITS, arguments: EDITS, remember: REMEMBER },
 };
 
-/** Refuses a name that looks like a slip of a known one. */
+/** Refuses a name that looks like a typo of a known name. */
 export function checkNames(given: Fields, { place, names, meant }: KnownNames): void {
   const known = [...names, ...Object.keys(meant)];
   for (const [name, value] of Object.entries(given)) {

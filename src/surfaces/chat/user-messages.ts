@@ -3,31 +3,31 @@ import { canonicalJson } from '../../core/kernel/json.js';
 import { HttpFault } from './chat-request.js';
 
 /**
- * The key under which a client's message enters its conversation. `attempt` is of one that is sent for another
- * time on purpose: edited, or to be answered anew.
+ * The conversation key of a client's message. `attempt` distinguishes a message that was sent again on purpose: edited,
+ * or to be answered again.
  */
 export function messageKey(messageId: string, attempt?: string): string {
   const key = `message ${encodeURIComponent(messageId)}`;
   return attempt === undefined ? key : `${key} ${encodeURIComponent(attempt)}`;
 }
 
-/** The client's message that entered under a key; `undefined` for anything else. */
+/** The id of the client's message with this key; `undefined` for other keys. */
 export function messageIdOf(key: string): string | undefined {
   const [, encoded] = /^message (\S+)(?: \S+)?$/.exec(key) ?? [];
   return encoded && decodeURIComponent(encoded);
 }
 
-/** The same for the same JSON, whatever the order of its keys. */
+/** A digest of JSON that does not depend on the order of keys. */
 export async function digestOf(value: unknown): Promise<string> {
   const bytes = new TextEncoder().encode(canonicalJson(value));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Ids by which clients know turns, and what is in them: a message of the user cannot have one. */
+/** Ids of turns and their contents; messages of a user cannot have such ids. */
 const OF_SERVER = /^turn-\d/;
 
-/** Refuses an id for a message that is new here, under which clients know something else, or will. */
+/** Refuses ids for new messages that clients use, or will use, for something else. */
 export function checkNewMessage(id: string): void {
   if (OF_SERVER.test(id))
     throw new HttpFault(
@@ -38,17 +38,17 @@ export function checkNewMessage(id: string): void {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A file that a user sends along: a `data:` address, or one that the model's provider can read. */
+/** A file from the user: a `data:` URL, or a URL that the model's provider can read. */
 interface SentFile {
   readonly url: string;
   readonly mediaType: string;
   readonly name?: string;
 }
 
-/** One piece of what a user says. */
+/** A part of a user's message. */
 export type SentPart = { readonly text: string } | { readonly file: SentFile };
 
-/** What a user says, in the shape of Chat Completions, which every provider takes. */
+/** A user's message in the form of Chat Completions, which every provider accepts. */
 export function userContent(parts: readonly SentPart[]): UserMessage['content'] {
   const texts = parts.flatMap((part) => ('text' in part ? [part.text] : []));
   const text = texts.join('\n');
