@@ -1,14 +1,14 @@
 import type { StandardSchemaV1 } from '@modelcontextprotocol/server';
 import type { Telemetry, TraceCarrier, TracedMessage } from '../../core/contract/telemetry.js';
 
-/** A Standard Schema that takes everything as it is. */
+/** A Standard Schema that accepts everything unchanged. */
 export function asSent<Value>(): StandardSchemaV1<unknown, Value> {
   return {
     '~standard': { version: 1, vendor: 'toolwright', validate: (value) => ({ value: value as Value }) },
   };
 }
 
-/** Sends or answers a message, and records it if there is a tracer; `work` receives what goes along with it. */
+/** Sends or answers a message, and records it if there is telemetry; `work` receives the message's trace headers. */
 export async function recordMessage<Value>(
   telemetry: Telemetry | undefined,
   message: TracedMessage,
@@ -18,7 +18,7 @@ export async function recordMessage<Value>(
   const trace = telemetry.startMessage(message);
   try {
     const value = await trace.within(() => work(trace.carrier));
-    // A tool that failed has a result all the same.
+    // A failed tool call still has a result.
     const { isError } = Object(value) as { readonly isError?: unknown };
     trace.end({ isToolError: message.tool !== undefined && isError === true });
     return value;

@@ -37,8 +37,8 @@ const SERVER = optionTable<Extract<McpServerSettings, { readonly url: string }>>
 });
 
 /**
- * What connects a server: a program that is started and spoken to over its standard input and output, or one at an
- * address, over streamable HTTP.
+ * A function that connects to a server: it starts a program and uses its standard input and output, or connects to a
+ * URL over streamable HTTP.
  *
  * @throws InvalidOptionsError (521).
  */
@@ -68,12 +68,12 @@ function transportOf(settings: McpServerSettings): StdioClientTransport | Stream
   return new StreamableHTTPClientTransport(new URL(url), headers && { requestInit: { headers } });
 }
 
-/** Where a server is: a program to start, or an address. */
+/** A server: a program to start, or a URL. */
 export type McpServerSettings =
   | {
       readonly command: string;
       readonly args?: readonly string[];
-      /** Beside what a program needs to run. */
+      /** In addition to the variables that every program needs. */
       readonly env?: Readonly<Record<string, string>>;
       readonly cwd?: string;
     }

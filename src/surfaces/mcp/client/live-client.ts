@@ -5,20 +5,20 @@ import type { McpClientSource } from './options.js';
 const MOST_NAME_CHARACTERS = 64;
 const NOT_CONNECTED = { code: 'NOT_CONNECTED' };
 
-/** Who is notified of connections, and the name of a server that never sent one. */
+/** `prefix` names the server in errors until it reports its own name. */
 interface LiveClientOptions {
-  /** Hears of every connection, the first included. */
+  /** Called for every connection, including the first. */
   readonly onConnect?: (client: Client) => void;
   readonly prefix?: string | undefined;
 }
 
-/** What is used of a client; it may be one of another copy of the SDK. */
+/** The methods of a client that are used; it may come from another copy of the SDK. */
 export const CLIENT = withMethods(
   ['getServerVersion', 'request', 'close'],
   'a connected Client of @modelcontextprotocol/client, or a function that connects one',
 );
 
-/** A client that is connected anew when its connection was lost, where it is known how. */
+/** A client that reconnects after a lost connection, if it was created with a function that connects. */
 export class LiveClient {
   readonly #connect: (() => Client | Promise<Client>) | undefined;
   readonly #onConnect: (client: Client) => void;
@@ -40,14 +40,14 @@ export class LiveClient {
   }
 
   /**
-   * Uses the connection. What was surely not carried out because there was none is done once more over a new
-   * one; so is what may be done twice.
+   * Runs `work` with the connection. After a lost connection, runs it once more if the server cannot have executed it,
+   * or if it is repeatable.
    */
   async use<Value>(work: (client: Client) => Promise<Value>, isRepeatable: boolean): Promise<Value> {
     for (let isLast = this.#connect === undefined; ; isLast = true) {
       const client = await this.#open();
       try {
-        // The SDK says so by words alone.
+        // The SDK reports this only in the text of a message.
         if (client.transport === undefined) throw Object.assign(new Error('Not connected'), NOT_CONNECTED);
         return await work(client);
       } catch (error) {
@@ -63,7 +63,7 @@ export class LiveClient {
     }
   }
 
-  /** Ends a connection that was made here; who gave a client closes it. */
+  /** Closes a connection that was opened here; a client that was passed in stays open. */
   async close(): Promise<void> {
     this.#isOver = true;
     const client = this.#current;
@@ -88,7 +88,7 @@ export class LiveClient {
     try {
       return await opening;
     } catch (error) {
-      // The next call may have more luck.
+      // The next call tries again.
       if (this.#client === opening) this.#client = undefined;
       throw unreachableError(this.#server, error);
     }
@@ -104,7 +104,7 @@ export class LiveClient {
     this.#current = client;
     this.#learnName(client);
     this.#onConnect(client);
-    // It was closed while this one was on the way.
+    // The client was closed while connecting.
     if (this.#isOver) void this.#forget(client);
     return client;
   }
@@ -113,7 +113,7 @@ export class LiveClient {
     this.#name = client.getServerVersion()?.name.slice(0, MOST_NAME_CHARACTERS) ?? this.#name;
   }
 
-  /** A client that was replaced already takes nothing with it. */
+  /** Does nothing if the client was replaced already. */
   #drop(client: Client): void {
     if (this.#current !== client) return;
     this.#current = undefined;
@@ -122,18 +122,15 @@ export class LiveClient {
 
   async #forget(client: Client): Promise<void> {
     this.#drop(client);
-    // A server that has forgotten the session needs no notice of its end.
+    // Ignore errors: a server that has dropped the session needs no notice.
     await client.close().catch(() => {});
   }
 }
 
-/**
- * How a use of a connection failed: before anything was sent, with the answer lost, or for another reason than
- * the connection.
- */
+/** When a connection failed: before anything was sent, with the response lost, or not at all (another error). */
 type ConnectionLoss = 'before' | 'during' | 'none';
 
-/** Codes of Node and of the SDK that say that nothing was sent, and that the answer is lost. */
+/** Error codes of Node and the SDK: nothing was sent, or the response was lost. */
 const LOSSES: ReadonlyMap<unknown, ConnectionLoss> = new Map([
   ...losses('before', ['NOT_CONNECTED', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']),
   ...losses('before', ['ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']),
@@ -145,16 +142,13 @@ function losses(loss: ConnectionLoss, codes: readonly string[]): [unknown, Conne
   return codes.map((code) => [code, loss]);
 }
 
-/** The server has forgotten the session, and did not look at the message. */
+/** The server no longer has the session and has not processed the message. */
 const SESSION_GONE = 404;
-/** All that Node’s `fetch` says for itself. */
+/** The message of `fetch` in Node; details are in its cause. */
 const FETCH_FAILED = 'fetch failed';
 const MOST_CAUSES = 8;
 
-/**
- * Whether an error says that there is no connection; told apart by its data, as there may be two copies of
- * the SDK.
- */
+/** Classifies an error by its data: `instanceof` fails if there are two copies of the SDK. */
 function connectionLossOf(error: unknown): ConnectionLoss {
   if (typeof error !== 'object' || error === null) return 'none';
   const { data } = error as { readonly data?: { readonly status?: unknown } };
@@ -165,7 +159,7 @@ function connectionLossOf(error: unknown): ConnectionLoss {
   return causes.some(({ message }) => message === FETCH_FAILED) ? 'during' : 'none';
 }
 
-/** What is said of a server that did not answer, with what the network said for those who look after it. */
+/** The error for a server that did not respond; the network error is its cause. */
 function unreachableError(server: string, error: unknown): Error {
   if (connectionLossOf(error) === 'none')
     return new Error(

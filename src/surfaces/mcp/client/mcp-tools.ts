@@ -60,7 +60,7 @@ import {
   McpToolsOptions,
 } from './options.js';
 
-/** A page as the server sent it. The SDK's own reader puts the keys of a schema into another order. */
+/** A page as the server sent it; the SDK's own parser would reorder the keys of schemas. */
 interface RawPage {
   readonly tools?: unknown;
   readonly nextCursor?: unknown;
@@ -68,10 +68,10 @@ interface RawPage {
 
 const AS_SENT = asSent<RawPage>();
 
-/** A server that always has one more page has no list. */
+/** Limit for servers whose list never ends. */
 const MOST_PAGES = 1_000;
 
-/** A server's tools from the first page to the last, byte for byte; what is no tool is passed over. */
+/** All pages of a server's tool list, with schemas unchanged; invalid tools are skipped. */
 async function readToolList(client: Client, telemetry: Telemetry | undefined): Promise<McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   if (client.transport !== undefined && isModern(client)) passOverMalformed(client.transport);
@@ -91,7 +91,7 @@ async function readToolList(client: Client, telemetry: Telemetry | undefined): P
   throw new Error(`The server's list of tools has more than ${MOST_PAGES} pages.`);
 }
 
-/** Since 2026-07-28 a client must pass over tools whose headers are declared wrongly; the SDK knows which. */
+/** Since 2026-07-28, clients must ignore tools with invalid header declarations; the SDK filters them. */
 async function usable(client: Client, tools: McpTool[]): Promise<McpTool[]> {
   if (!isModern(client)) return tools;
   const known = await client.listTools(undefined, { cacheMode: 'refresh' });
@@ -105,15 +105,15 @@ function isModern(client: Client): boolean {
 
 function isTool(tool: unknown): tool is McpTool {
   if (!isRecord(tool) || !isRecord(tool.inputSchema) || tool.name === '') return false;
-  // Not every server says that the root is an object.
+  // Some servers omit the type of the root, which must be an object.
   return isReadable({ ...tool, inputSchema: { type: 'object', ...tool.inputSchema } });
 }
 
 const TOLERANT = new WeakSet<Transport>();
 
 /**
- * Takes what is no tool out of the lists that a connection brings, before the SDK sees them: for one malformed
- * tool it refuses a whole page of 2026-07-28. Nothing else that arrives is touched.
+ * Removes malformed tools from incoming lists before the SDK parses them: since 2026-07-28, it would refuse a whole
+ * page because of one. Other messages are not changed.
  */
 function passOverMalformed(transport: Transport): void {
   if (TOLERANT.has(transport)) return;
@@ -128,7 +128,7 @@ function withoutMalformed<Message extends JSONRPCMessage>(message: Message): Mes
   return { ...message, result: { ...message.result, tools } };
 }
 
-/** Whether the SDK takes something for a tool; what is nested too deep for its stack is not one. */
+/** Whether the SDK accepts a value as a tool; it cannot check very deep nesting. */
 function isReadable(tool: unknown): tool is McpTool {
   try {
     return isSpecType.Tool(tool);
@@ -137,7 +137,7 @@ function isReadable(tool: unknown): tool is McpTool {
   }
 }
 
-/** A server's tools that the options let through, under the names they get, in the server's order. */
+/** The server's tools that the options allow, with their local names, in the server's order. */
 async function listCandidates(client: Client, options: McpToolsOptions): Promise<McpToolCandidate[]> {
   const tools = await readToolList(client, options.telemetry);
   const isWanted = createNameFilter(options);
@@ -148,18 +148,18 @@ async function listCandidates(client: Client, options: McpToolsOptions): Promise
       definition,
       fingerprint: fingerprintOf(definition),
     }));
-  // A second tool of one name could never be called.
+  // Of tools with the same name, only the last can be called.
   return [...new Map(candidates.reverse().map((tool) => [tool.name, tool])).values()].reverse();
 }
 
 const MOST_CHARACTERS = 64;
 const DIGEST_CHARACTERS = 8;
-/** An underscore that would begin by accident what stands for a character. */
+/** An underscore that would look like the start of an escape. */
 const ACCIDENT = /_(?=dot|x[0-9a-f])/g;
 
 /**
- * The name of a server's tool as a name that every provider takes: `browser.open` → `browser_dot_open`. Each
- * leads back to one server's name only; where it would be too long, a digest keeps it apart.
+ * Converts the name of a server's tool to a name that every provider accepts: `browser.open` → `browser_dot_open`. The
+ * conversion is reversible; a name that would be too long ends in a digest.
  */
 export function localName(name: string, prefix?: string): string {
   const marked = name.replace(ACCIDENT, '_x5f_').replace(/[^A-Za-z0-9_-]/gu, markOf);
@@ -170,7 +170,7 @@ export function localName(name: string, prefix?: string): string {
   return `${whole.slice(0, MOST_CHARACTERS - DIGEST_CHARACTERS - 1)}_${digest}`;
 }
 
-/** What stands for a character that a tool's name cannot have. */
+/** The escape for a character that tool names cannot contain. */
 function markOf(character: string): string {
   return character === '.' ? '_dot_' : `_x${character.codePointAt(0)?.toString(16)}_`;
 }
@@ -182,7 +182,7 @@ function fingerprintOf(tool: McpTool): string {
   return createHash('sha256').update(canonicalJson(shown)).digest('hex');
 }
 
-/** As in the loop: a server that died in the middle of a call may never say so. */
+/** The same as in the loop: a server that crashes during a call may never report it. */
 const TIMEOUT_MS = 120_000;
 
 interface ImportedFrom {
@@ -191,8 +191,8 @@ interface ImportedFrom {
 }
 
 /**
- * A server's tool as a tool of a registry; its schemas are the very objects that the server sent. Nothing where
- * they are malformed or exceed a limit, which is logged.
+ * Converts a server's tool to a tool of a registry; its schemas are the server's own objects. Returns `undefined`, and
+ * logs, if they are malformed or exceed a limit.
  */
 function importTool(
   { name, definition: tool }: McpToolCandidate,
@@ -203,7 +203,7 @@ function importTool(
   const { timeoutMs = TIMEOUT_MS, fillDefaults = false } = options;
   const annotations = annotationsOf(tool);
   const isRepeatable = annotations.readOnly === true || annotations.idempotent === true;
-  // The registry checks the arguments and the result: what is left here is which parameters have headers.
+  // The registry validates arguments and results; the SDK only needs to know which parameters are headers.
   const { outputSchema, ...toolDefinition } = tool;
   const imported = withoutUndefined<ToolDefinition>({
     name,
@@ -221,7 +221,7 @@ function importTool(
           {
             toolDefinition,
             signal: context.signal,
-            // The registry's own limit counts, and it aborts the signal.
+            // The registry enforces its own limit with the signal.
             timeout: MAX_TIMER_MS,
             onprogress: (progress) => context.progress(progress),
           },
@@ -230,7 +230,7 @@ function importTool(
       const result = await client.use((connected) => {
         const facts = factsFor(connected, 'tools/call');
         trace?.onMcp(facts);
-        // The call is recorded once: by who makes it, or else here.
+        // A call is recorded once: by the caller's trace, or else here.
         if (trace !== undefined) return send(connected, trace.carrier);
         const message = { ...facts, side: 'client', tool: tool.name } as const;
         return recordMessage(options.telemetry, message, (carrier) => send(connected, carrier));
@@ -241,7 +241,7 @@ function importTool(
   return Object.freeze(imported);
 }
 
-/** What a server does not say counts as the worse (MCP, tool annotations). */
+/** Unset hints get the more dangerous value (MCP, tool annotations). */
 function annotationsOf({ title, annotations = {} }: McpTool): ToolAnnotations {
   const readOnly = annotations.readOnlyHint ?? false;
   return withoutUndefined<ToolAnnotations>({
@@ -253,14 +253,14 @@ function annotationsOf({ title, annotations = {} }: McpTool): ToolAnnotations {
   });
 }
 
-/** What of a server's schemas is checked here. */
+/** The parts of a server's schemas that are checked here. */
 interface ForeignSchemas {
   readonly checkedAs: NonNullable<ToolDefinition['checkedAs']>;
-  /** All of them is. */
+  /** Whether the schemas are checked completely. */
   readonly areWhole: boolean;
 }
 
-/** Reads the schemas of a server's tool, and reports what is left out; `undefined` if the whole tool is. */
+/** Reads the schemas of a server's tool and reports parts that are left out; `undefined` if the tool is invalid. */
 function readForeignSchemas(
   { name, inputSchema, outputSchema }: McpTool,
   { logger, fillDefaults = false }: McpToolsOptions,
@@ -291,8 +291,8 @@ function readForeignSchemas(
 }
 
 /**
- * What a server answered, as the result of its tool. Text in resources is text for the model;
- * `structuredContent` is in `details`. Blocks whose only audience is the user are `forUser`.
+ * Converts a server's response to a tool result. Text of resources is for the model; `structuredContent` is in
+ * `details`. Blocks whose only audience is the user become `forUser`.
  */
 function readMcpResult({ content, structuredContent, isError = false }: CallToolResult): ToolResult {
   const [shown, read] = [content.filter(isForUser), content.filter((block) => !isForUser(block))];
@@ -309,7 +309,7 @@ function readMcpResult({ content, structuredContent, isError = false }: CallTool
   });
 }
 
-/** A model that reads nothing takes the call for one that failed. */
+/** Models interpret an empty result as a failure. */
 const ALL_FOR_USER = 'Done. The result is for the user.';
 
 function isForUser({ annotations }: ContentBlock): boolean {
@@ -349,14 +349,14 @@ function _resourceOf(resource: Extract<ContentBlock, { type: 'resource' }>['reso
   return { type: 'file', data: resource.blob, mimeType, filename: uri };
 }
 
-/** What is recorded of a message to the server of a connection. */
+/** Telemetry facts about messages to the server of a connection. */
 function factsFor(client: Client, method: string): McpFacts {
   const { transport } = client;
   return {
     method,
     protocolVersion: client.getNegotiatedProtocolVersion?.(),
     sessionId: transport?.sessionId,
-    // The SDK distinguishes its transports by their classes alone.
+    // The SDK distinguishes its transports only by their classes.
     transport: TRANSPORTS.find(([name]) => name.test(transport?.constructor.name ?? ''))?.[1],
   };
 }
@@ -367,12 +367,12 @@ const TRANSPORTS = [
 ] as const;
 
 /**
- * The tools of an MCP server as they are now, as tools of a registry: their calls take its pipeline and then
- * go to the server, with abort and progress. {@link followMcpTools} keeps a registry in step instead.
+ * Reads the current tools of an MCP server as tools for a registry. Their calls pass the registry's pipeline and then
+ * go to the server, with abort and progress. To follow later changes, use {@link followMcpTools}.
  *
- * Rejects with what the server's list could not be read for.
+ * Rejects if the server's list cannot be read.
  *
- * @throws InvalidOptionsError (521) where an option cannot be meant.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -397,12 +397,12 @@ export async function mcpTools(
 }
 
 /**
- * Registers the tools of an MCP server and keeps them in step with it: what it adds, changes and takes away is
- * added, changed and taken away, also after a reconnection. A tool of the registry's own is never replaced.
+ * Registers the tools of an MCP server and follows its changes: tools that it adds, changes or removes are updated in
+ * the registry, also after a reconnection. The registry's own tools are never replaced.
  *
- * Rejects with what the server's list could not be read for; then nothing is registered.
+ * Rejects if the server's list cannot be read; nothing is registered then.
  *
- * @throws InvalidOptionsError (521) where an option cannot be meant.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -423,32 +423,32 @@ export async function followMcpTools(
   try {
     await follower.refresh();
   } catch (error) {
-    // Nobody could end it later.
+    // The caller gets no object to close.
     await follower.close();
     throw error;
   }
   return follower;
 }
 
-/** A tool of the server, and what became of it. */
+/** A tool of the server, with its state here. */
 interface FollowedTool {
   readonly candidate: McpToolCandidate;
-  /** As it is registered; nothing for one that is withheld. */
+  /** The registered tool; `undefined` if it is withheld. */
   readonly tool: ToolDefinition | undefined;
-  /** Its name may become free. */
+  /** Withheld because of its name, which may become free. */
   readonly isWaiting?: boolean;
 }
 
 /**
- * Keeps what a server offers and what is registered of it in step, one reading after the other. A reading does
- * not wait for approvals: each tool comes when its own is there.
+ * Synchronizes the registry with a server's list. Lists are read one after another, but reading does not wait for
+ * approvals: each tool is registered when it is approved.
  */
 class McpFollower implements McpFollowing {
   readonly #registry: ToolRegistry;
   readonly #options: McpToolsOptions;
   readonly #client: LiveClient;
   #isOver = false;
-  /** Ends the watching of the one connection there is. */
+  /** Stops watching the current connection. */
   #watching = new AbortController();
   readonly #followed = new Map<string, FollowedTool>();
   readonly #approvals: OpenApprovals;
@@ -493,11 +493,11 @@ class McpFollower implements McpFollowing {
     const onError = failureListener(this.#options);
     const onChange = (): void => void this.refresh().catch(onError);
     watchToolList(client, { signal: this.#watching.signal, onChange, onError });
-    // There was no notification of changes while there was no connection.
+    // There were no change notifications without a connection.
     if (this.#isKnown) onChange();
   }
 
-  /** Reads the list; what is returned are the decisions about its tools. */
+  /** Reads the list; returns the pending decisions about its tools. */
   async #read(): Promise<readonly (Promise<void> | undefined)[]> {
     if (this.#isOver) return [];
     const candidates = await this.#client.use((client) => listCandidates(client, this.#options), true);
@@ -537,7 +537,7 @@ class McpFollower implements McpFollowing {
     return { kind: before === undefined ? 'added' : 'changed', name, candidate };
   }
 
-  /** A server must not put its tool in the place of another one, which the model and its user trust. */
+  /** A server must not replace another tool, which the model and its user trust. */
   #objectionTo(name: string, isApproved: boolean): McpToolChange['reason'] {
     const registered = this.#registry.offered(name);
     if (registered !== undefined && registered !== this.#followed.get(name)?.tool) return 'name taken';
@@ -552,7 +552,7 @@ class McpFollower implements McpFollowing {
     for (const name of gone) this.#options.onChange?.({ kind: 'removed', name });
   }
 
-  /** The names under which the registry still has what was registered here. */
+  /** Names whose registered tool still comes from here. */
   #ownNames(names: readonly string[]): string[] {
     return names.filter((name) => {
       const tool = this.#followed.get(name)?.tool;
@@ -561,17 +561,14 @@ class McpFollower implements McpFollowing {
   }
 }
 
-/** What is done when there is an answer. */
+/** Called with the decision about a candidate. */
 type Decide = (candidate: McpToolCandidate, isApproved: boolean) => void;
 
 interface OpenApproval extends PromiseWithResolvers<void> {
   readonly fingerprint: string;
 }
 
-/**
- * Approvals that were asked for and are not answered yet: at most one for each name. Nobody has to wait for
- * an answer that may never come.
- */
+/** Pending approvals, at most one for each name. An approval that never arrives blocks nothing else. */
 class OpenApprovals {
   readonly #options: McpToolsOptions;
   readonly #decide: Decide;
@@ -582,7 +579,7 @@ class OpenApprovals {
     this.#decide = decide;
   }
 
-  /** Resolves when it is decided about the candidate, or the question was dropped. */
+  /** Resolves once the candidate is decided about, or the request is dropped. */
   ask(candidate: McpToolCandidate): Promise<void> {
     const { name, fingerprint } = candidate;
     const open = this.#open.get(name);
@@ -600,7 +597,7 @@ class OpenApprovals {
     return asked.promise;
   }
 
-  /** An answer to this question would say nothing any more. */
+  /** Drops a request; its answer will be ignored. */
   drop(name: string): void {
     this.#open.get(name)?.resolve();
     this.#open.delete(name);
@@ -611,7 +608,6 @@ class OpenApprovals {
   }
 }
 
-/** Who wants to know, and for how long. */
 interface ToolListWatcher {
   readonly signal: AbortSignal;
   readonly onChange: () => void;
@@ -619,12 +615,12 @@ interface ToolListWatcher {
 }
 
 const METHOD = 'notifications/tools/list_changed';
-/** Before a broken subscription is opened again. */
+/** The pause before a broken subscription is opened again. */
 const PAUSE_MS = 1_000;
 
 /**
- * Hears of changes of a server's list. A 2025-11-25 server tells its clients by itself; to one of 2026-07-28 a
- * client has to subscribe. Takes the client's handler for that notification.
+ * Reports changes of a server's list. 2025-11-25 servers notify their clients; on 2026-07-28 servers, a client must
+ * subscribe. Replaces the client's handler for this notification.
  */
 function watchToolList(client: Client, watcher: ToolListWatcher): void {
   client.setNotificationHandler(METHOD, () => {
@@ -639,7 +635,7 @@ async function subscribe(client: Client, { signal, onChange, onError }: ToolList
   try {
     while (!signal.aborted) {
       const subscription = await client.listen({ toolsListChanged: true }, { signal });
-      // The server may have closed it on purpose; asking again would be asking too much.
+      // If the server closed it on purpose, do not subscribe again.
       if ((await subscription.closed) !== 'remote' || client.transport === undefined) return;
       await wait(PAUSE_MS, undefined, { signal, ref: false });
       onChange();
@@ -654,7 +650,7 @@ function failureListener({ onError, logger }: McpToolsOptions): (error: unknown)
   return onError ? (error) => onError(error) : (error) => logFailure(logger, { what, error });
 }
 
-/** Whether a tool may be taken. Fails closed: an error of `approve` refuses the tool. */
+/** Whether a tool may be registered. Fails closed: an error of `approve` refuses the tool. */
 async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions): Promise<boolean> {
   if (options.approve === undefined) return true;
   try {
@@ -665,7 +661,7 @@ async function isApproved(candidate: McpToolCandidate, options: McpToolsOptions)
   }
 }
 
-/** Throws the author's mistakes in what tools of a server are made of, all together. */
+/** Throws all faults of the arguments together. */
 function checkMcpTools(
   of: string,
   { options, ...given }: { readonly options: unknown; readonly [name: string]: unknown },

@@ -4,8 +4,8 @@ import { type Telemetry } from '../../../core/contract/telemetry.js';
 import { type NameFilter } from '../../../run/call/registration.js';
 
 /**
- * What tells a `Client` of the SDK, version 2. The class is not named, so that who only serves tools compiles
- * without its package, and that of another copy of the SDK fits.
+ * Identifies a `Client` of the SDK, version 2. The class is not named, so that servers compile without the client's
+ * package, and clients of another copy of the SDK are accepted.
  */
 interface SdkClient {
   getProtocolEra(): string | undefined;
@@ -14,76 +14,74 @@ interface SdkClient {
 }
 
 /**
- * A connected `Client` of `@modelcontextprotocol/client`; or a function that connects one, which is called
- * again when the connection is lost.
+ * A connected `Client` of `@modelcontextprotocol/client`, or a function that connects one. The function is called again
+ * when the connection is lost.
  */
 export type McpClientSource = SdkClient | (() => SdkClient | Promise<SdkClient>);
 
-/** A tool as its server defines it now. */
+/** A tool as its server currently defines it. */
 export interface McpToolCandidate {
   /** Its name in the registry; `definition.name` is the server's. */
   readonly name: string;
   readonly definition: McpTool;
-  /** A digest of everything that a model receives about the tool: store it to notice a change later. */
+  /** A digest of everything that a model receives about the tool: store it to detect later changes. */
   readonly fingerprint: string;
-  /** What it was before; nothing for a tool that was not there. */
+  /** The previous definition; absent for a new tool. */
   readonly previous?: { readonly definition: McpTool; readonly fingerprint: string };
 }
 
-/** What became of a tool that its server added, changed or took away. */
+/** A tool that was added, changed, removed or withheld. */
 export interface McpToolChange {
   readonly kind: 'added' | 'changed' | 'removed' | 'withheld';
   readonly name: string;
   /** Why a tool is withheld. */
   readonly reason?: 'not approved' | 'name taken' | 'malformed';
-  /** Of all but a removed tool. */
+  /** Absent for a removed tool. */
   readonly candidate?: McpToolCandidate;
 }
 
 /** Options of `mcpTools` and `followMcpTools`. */
 export interface McpToolsOptions extends NameFilter {
-  /**
-   * Put before each name, with `_`, so that servers do not collide with each other or with tools of your own.
-   */
+  /** Put before each name, with `_`, so that tools of several servers and your own have different names. */
   readonly prefix?: string;
   /**
-   * Milliseconds for one call (two minutes; `Infinity`: the run's or the registry's `toolTimeoutMs` counts
-   * alone).
+   * Milliseconds for one call. Default: two minutes; with `Infinity`, only the `toolTimeoutMs` of the run or the
+   * registry applies.
    */
   readonly timeoutMs?: number;
   /**
-   * Asked before a tool is taken, and again whenever its definition changed; what is not approved is not there.
-   * Tools are asked about at once, and none waits for another's answer. Without it, everything is taken.
+   * Called before a tool is registered, and again when its definition has changed; tools that are not approved are not
+   * registered. All approvals are requested at the same time. Default: all tools are registered.
    */
   approve?(candidate: McpToolCandidate): boolean | Promise<boolean>;
   /**
-   * `true`: defaults that the server's schemas name are filled in before its tools are called. By default they
-   * are not: the server knows its own, and some name defaults that they do not take.
+   * `true`: fills in the defaults of the server's schemas before its tools are called. Default `false`, because servers
+   * apply their own defaults, and some declare defaults that they do not accept.
    */
   readonly fillDefaults?: boolean;
   /**
-   * Told of tools that are left out because they are malformed, and of patterns that only the server checks;
-   * without it, these are warnings of the process.
+   * Receives warnings about malformed tools, which are left out, and about patterns that only the server checks.
+   * Default: process warnings.
    */
   readonly logger?: Logger;
   /**
-   * Records the reading of the server's list, and calls of its tools that no registry or run records; default, while
-   * changes are followed: the registry's.
+   * Records reading the server's list, and calls that neither a registry nor a run records. Default for
+   * `followMcpTools`: the registry's.
    */
   readonly telemetry?: Telemetry;
-  /** Hears of every change, and of every tool that is withheld. */
+  /** Called for every change, and for every tool that is withheld. */
   onChange?(change: McpToolChange): void;
-  /** Receives what fails while changes are followed, and what `approve` throws, instead of the log. */
+  /** Receives errors while changes are followed, and errors of `approve`; default: they are logged. */
   onError?(error: unknown): void;
 }
 
 /** A registry that follows a server. */
 export interface McpFollowing {
-  /** Reads the server's list again, now; resolves when it is decided about every tool. */
+  /** Reads the server's list now; resolves once every tool is decided about. */
   refresh(): Promise<void>;
   /**
-   * Ends the following; the tools stay as they are. A client that was given stays connected. One that a
-   * function made is closed, and calls of the tools are errors then.
+   * Stops following; registered tools stay. A client that was passed in stays connected. A connection that a function
+   * opened is closed, and calls of the tools then fail.
    */
   close(): Promise<void>;
 }

@@ -15,7 +15,7 @@ import { answerWait, type WaitAnswer } from '../../../run/call/waits.js';
 import { clientInputOf } from './client-input.js';
 import type { McpCaller } from './options.js';
 
-/** What is asked, and why it has to be asked again. */
+/** What to ask, and why it is asked again. */
 export interface Asked extends Suspension {
   readonly problem?: string;
 }
@@ -23,16 +23,16 @@ export interface Asked extends Suspension {
 interface Asking {
   readonly tool: ToolDefinition;
   readonly caller: McpCaller;
-  /** What the client has to bring along when it comes back. */
+  /** State that the client must send back. */
   readonly requestState: () => string;
 }
 
-/** A suspended call after its client answered: enough to make it again, or what is still open. */
+/** A suspended call after the client's response: answered, or still open. */
 type Answered =
   | { readonly ok: true; readonly journal: CallJournal }
   | { readonly ok: false; readonly asked: Asked };
 
-/** What a client may have to offer, and what for. */
+/** What each client capability provides. */
 const NEEDS = {
   elicitation: 'an answer of its user by a form',
   sampling: 'an answer of the client’s model',
@@ -43,18 +43,17 @@ type Capability = keyof typeof NEEDS;
 
 const STATELESS = '2026-07-28';
 
-/** The client's user is asked; or nobody can be asked, and the call ends with this text. */
+/** A request for input from the client's user; or a text that ends the call, because nobody can be asked. */
 export type AskedClient =
   | { readonly type: 'asked'; readonly result: InputRequiredResult }
   | { readonly type: 'refused'; readonly text: string };
 
 /**
- * The request for input that a suspended call becomes: forms for the client's user, and what the client gives
- * itself. For a 2025-11-25 client the SDK makes a request of each. An error result where the client does not
- * offer what it was to give or nobody could read what is to be approved, and nothing where one of the waits fits
- * no form.
+ * The request for input of a suspended call: forms for the client's user, and requests for what the client itself
+ * provides. For a 2025-11-25 client, the SDK sends each as a request. The call is refused if the client lacks a needed
+ * capability, or if its arguments are too long to approve. `undefined` if a wait fits no form.
  *
- * @throws MissingRequiredClientCapabilityError where a 2026-07-28 client has no model or folders to give.
+ * @throws MissingRequiredClientCapabilityError if a 2026-07-28 client has no model or folders to provide.
  */
 export function askClient(asked: Asked, asking: Asking): AskedClient | undefined {
   const missing = asked.waits
@@ -62,7 +61,7 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
     .find((found) => found !== undefined);
   const { tool } = asking;
   if (missing !== undefined) return lacking(missing, asking);
-  // Every key and value, with nothing hidden in them; `undefined` where that is more than a user would read.
+  // All keys and values, with hidden characters made visible; `undefined` if it is too long for a user to read.
   const { name, annotations } = tool;
   const title = annotations?.title;
   const called = title === undefined ? `'${name}'` : `'${visibleText(title)}' (${name})`;
@@ -82,7 +81,7 @@ export function askClient(asked: Asked, asking: Asking): AskedClient | undefined
   return { type: 'asked', result: inputRequired({ inputRequests, requestState: asking.requestState() }) };
 }
 
-/** Writes a client's answers into the journal. A user who declines any of them refuses the call. */
+/** Adds a client's answers to the journal. A user who declines one of them refuses the call. */
 export function readAnswers({ waits, journal }: Suspension, responses?: Record<string, unknown>): Answered {
   let known = journal;
   for (const [position, wait] of waits.entries()) {
@@ -110,8 +109,8 @@ function missingFor(wait: Wait, { capabilities }: McpCaller): Capability | undef
 }
 
 /**
- * A 2026-07-28 client has to learn by an error of the protocol what it should have offered; that nobody was
- * there to be asked is, as everywhere, the model's matter.
+ * A 2026-07-28 client needs a protocol error for a missing capability. A missing user is reported to the model, as
+ * everywhere.
  */
 function lacking(missing: Capability, { tool, caller }: Asking): AskedClient {
   const text = `The call of '${tool.name}' waits for ${NEEDS[missing]}, which is not offered on this connection (the capability '${missing}').`;
@@ -132,7 +131,7 @@ function formRequestOf(wait: Wait, approval = '', problem?: string): InputReques
   const form = questionForm(wait);
   if (form === undefined) return undefined;
   const { title, description, risk } = wait;
-  // What the tool's author writes for the user stands before the arguments.
+  // The author's text comes before the arguments.
   const lines = [title, description, risk && `Risk: ${risk}`, approval];
   const asked = lines.filter((line) => line !== undefined).join('\n');
   const message = visibleText((wait.kind === 'approval' ? asked : wait.message) ?? '');
@@ -159,7 +158,7 @@ function answerOf(wait: Wait, key: string, responses?: Record<string, unknown>):
   }
 }
 
-/** A schema's title of one word names its input for those who watch; other inputs are numbered. */
+/** The key of an input: its schema's title if that is one word, otherwise a number. */
 function keyOf(waits: readonly Wait[], position: number): string {
   const title = waits[position]?.schema?.title;
   const isKey = typeof title === 'string' && /^[a-z][a-z0-9_]*$/.test(title);
@@ -167,16 +166,13 @@ function keyOf(waits: readonly Wait[], position: number): string {
   return isKey && isOwn ? title : `input_${position + 1}`;
 }
 
-/** A question as a client can put it to its user, and how its answer is read. */
+/** A question as a form, and how to read its answer. */
 interface QuestionForm {
   readonly requestedSchema: ElicitRequestFormParams['requestedSchema'];
   readonly valueOf: (content: Readonly<Record<string, unknown>>) => unknown;
 }
 
-/**
- * The keywords that a form may have (MCP, elicitation); the answer is checked against the whole schema
- * anyway.
- */
+/** Schema keywords that a form may contain (MCP, elicitation); answers are checked against the whole schema anyway. */
 const KEYWORDS = [
   ...['type', 'title', 'description', 'default', 'enum', 'enumNames', 'oneOf', 'items'],
   ...['minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'],
@@ -189,7 +185,7 @@ const CONFIRMATION: QuestionForm = {
 };
 
 /**
- * The form for a wait; nothing where no form can hold the answer. An object of plain fields is a form of its
+ * The form for a wait; `undefined` if a form cannot represent the answer. An object with plain fields is a form of its
  * own; a single plain value becomes the field `answer`.
  */
 function questionForm({ kind, schema }: Wait): QuestionForm | undefined {
@@ -219,13 +215,13 @@ function fieldOf(schema: JsonSchema): JsonSchema | undefined {
   return FORMATS.has(schema.format) ? { ...field, format: schema.format } : field;
 }
 
-/** Longer texts are cut one by one, so that none can push another out of sight. */
+/** Long texts are cut separately, so that none pushes another out of sight. */
 const MOST_OF_A_TEXT = 200;
-/** What a person can be asked to read. */
+/** The most characters that a user is asked to read. */
 const MOST_CHARACTERS = 8_000;
 const MOST_DEPTH = 20;
 
-/** Writes indented JSON, until there is too much of it. */
+/** Writes indented JSON up to a limit. */
 class ShownValue {
   #left = MOST_CHARACTERS;
 
@@ -261,19 +257,19 @@ function shownText(text: string): string {
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** How long a client may take to answer: people take their time. */
+/** Time limit for an answer; people need time. */
 export const ANSWER_MS = 60 * 60 * 1000;
 
-/** State that a client stores for the server: it can neither be read nor changed, nor used by or for anybody else. */
+/** State that a client stores for the server, encrypted: it cannot be read, changed, or used for another owner. */
 export class SealedState {
   readonly #key: Buffer;
 
-  /** Without a secret, what is sealed can be opened by this process only. */
+  /** Without a secret, only this process can open what it seals. */
   constructor(secret?: string) {
     this.#key = secret === undefined ? randomBytes(32) : createHash('sha256').update(secret).digest();
   }
 
-  /** `owner` says whose it is and what for. */
+  /** `owner` identifies the owner and the purpose. */
   seal(value: unknown, owner: string): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner));
@@ -282,11 +278,11 @@ export class SealedState {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
   }
 
-  /** The value; nothing where the text is not one of these, another's, or too old. */
+  /** The value; `undefined` if the text is invalid, has another owner, or is too old. */
   open(text: string, owner: string): unknown {
     const bytes = Buffer.from(text, 'base64url');
     const tagged = NONCE_BYTES + TAG_BYTES;
-    // The decoder is lenient; what was changed at all is not what was sealed.
+    // The decoder is lenient, but any change must invalidate the text.
     if (bytes.length <= tagged || bytes.toString('base64url') !== text) return undefined;
     try {
       const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, NONCE_BYTES), {

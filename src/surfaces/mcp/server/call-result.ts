@@ -6,13 +6,13 @@ import { type ContentPart, ToolResult } from '../../../core/contract/tool-result
 import { isPart } from '../../../run/call/result-form.js';
 import { isCutDetails, notesOf, resultText } from '../../../run/call/result-text.js';
 
-/** The result of a call, as the client receives it. With a declared `output`, also as data. */
+/** The result of a call for the client; with a declared `output`, also as structured data. */
 export function writeCallResult(record: CallRecord, output: JsonSchema | undefined): CallToolResult {
   const { result } = record;
   const content = contentOf(result);
   for (const text of notesOf(record)) content.push({ type: 'text', text });
   const { silent, forUser } = result;
-  // What the user is to see and the model need not, in the protocol's words (MCP, annotations).
+  // Text for the user that the model does not need (MCP, annotations).
   if (!silent && forUser && forUser !== resultText(result))
     content.push({ type: 'text', text: forUser, annotations: { audience: ['user'] } });
   if (result.isError) return { content, isError: true };
@@ -29,13 +29,13 @@ function contentOf(result: ToolResult): ContentBlock[] {
   return hasText || text === '' ? blocks : [{ type: 'text', text }, ...blocks];
 }
 
-/** Whether a value is content for a model, and no data: a result, content parts, or an object of nothing but them. */
+/** Whether a value is content for a model instead of data: a result, content parts, or an object with only these. */
 export function isContent(value: unknown): value is ToolResult | readonly ContentPart[] {
   if (value instanceof ToolResult) return true;
   return Array.isArray(value) && value.length > 0 && value.every(isPart);
 }
 
-/** The blocks of what a prompt or a resource has returned. */
+/** The MCP blocks for the return value of a prompt or a resource. */
 export function contentBlocks(value: unknown): ContentBlock[] {
   if (value === undefined || value === null) return [];
   if (typeof value === 'string') return [{ type: 'text', text: value }];
@@ -51,7 +51,7 @@ function blockOf(part: ContentPart): ContentBlock {
   if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
   const { filename } = part;
   const uri = URL.canParse(filename) ? filename : `file:///${encodeURIComponent(filename)}`;
-  // A file that is text is sent as text: a model can read that.
+  // Models can read a text file only if it is sent as text.
   const bytes = TEXTUAL.test(mimeType) ? Buffer.from(data, 'base64') : undefined;
   const content = bytes !== undefined && isUtf8(bytes) ? { text: bytes.toString() } : { blob: data };
   return { type: 'resource', resource: { uri, mimeType, ...content } };
@@ -59,12 +59,12 @@ function blockOf(part: ContentPart): ContentBlock {
 
 const TEXTUAL = /^text\/|[/+](json|xml|yaml|javascript)\b/;
 
-/** The value that was checked against `output`: the details of a result, or what its text says. */
+/** The value that was checked against `output`: the details of a result, or its text parsed. */
 function structuredOf(result: ToolResult, output: JsonSchema): unknown {
   const { details: given } = result;
-  // `maxResultChars` cuts what a model reads; data would be broken by it.
+  // `maxResultChars` cuts text for the model; cut data would be invalid.
   const [text, details] = isCutDetails(given) ? [given.full, given.details] : [result.forLLM, given];
-  // As the check of the output saw it: big integers are their digits.
+  // In the form that was checked against `output`, in which big integers are strings of digits.
   const digits = (_key: string, field: unknown) => (typeof field === 'bigint' ? field.toString() : field);
   if (details !== undefined) return JSON.parse(JSON.stringify(details, digits));
   if (output.type === 'string' || output.const === text || output.enum?.includes(text)) return text;

@@ -9,7 +9,7 @@ import type { ToolContext } from '../../../core/contract/tool-context.js';
 import { checkArguments } from '../../../core/errors/author-fault.js';
 import { RECORD, withMethods } from '../../../core/kernel/options.js';
 
-/** Something that a client itself gives, and not its user. */
+/** Input from a client itself, not from its user. */
 type ClientInput =
   | { readonly method: 'sampling/createMessage'; readonly params: CreateMessageRequest['params'] }
   | { readonly method: 'roots/list' };
@@ -17,12 +17,12 @@ type ClientInput =
 const CONTEXT = withMethods(['ask'], 'the ToolContext of the call');
 const PARAMS = { ...RECORD, fix: '{ messages: […], maxTokens: 200 }' };
 
-/** Marks a question that is for the client. Elsewhere it is a question like any other. */
+/** Marks questions for the client; outside MCP they are normal questions. */
 const MARK = 'x-mcp-input';
 
 /**
- * Asks the model of the MCP client that made the call. Like `context.ask` it suspends the call, and the method
- * runs again when the answer is there. Outside MCP, whoever answers the run's questions gives the message.
+ * Asks the model of the MCP client that made the call. Like `context.ask`, it suspends the call, and the method runs
+ * again with the answer. Outside MCP, the person who answers the run's questions provides the message.
  *
  * @example
  * ```ts
@@ -55,8 +55,7 @@ export async function sampleMessage(
 }
 
 /**
- * Asks the MCP client that made the call for the folders that it works in, as {@link sampleMessage} asks its
- * model.
+ * Asks the MCP client that made the call for its working folders, in the same way as {@link sampleMessage}.
  *
  * @example
  * ```ts
@@ -75,7 +74,7 @@ export async function listRoots(context: ToolContext): Promise<readonly Root[]> 
   return (answer as { readonly roots: readonly Root[] }).roots;
 }
 
-/** What a question asks of the client itself; nothing where it is for the user. */
+/** The request to the client in a question's schema; `undefined` if the question is for the user. */
 export function clientInputOf(schema: JsonSchema | undefined): ClientInput | undefined {
   return schema?.[MARK] as ClientInput | undefined;
 }

@@ -6,12 +6,12 @@ import type { McpRequest } from './request.js';
 import { servedAs } from './resource-uris.js';
 import { serveCall } from './serve-call.js';
 
-/** So many suggestions are sent at most (MCP, completion). */
+/** The most suggestions in a response (MCP, completion). */
 const MAX_VALUES = 100;
 
 type ServedCompletion = Extract<ServedAs, { readonly kind: 'completion' }>;
 
-/** One `completion/complete`: there are no suggestions for what no method completes. */
+/** Handles `completion/complete`; without a completion method there are no suggestions. */
 export async function complete(
   request: McpRequest,
   { ref, argument, context }: CompleteRequestParams,
@@ -36,7 +36,7 @@ export async function complete(
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };
 }
 
-/** Completions of prompts and resources that are not there: `completeIds of plan_delivery`. */
+/** Completions whose prompt or resource does not exist, such as `completeIds of plan_delivery`. */
 export function strayCompletions(registry: ToolRegistry): readonly string[] {
   const prompts = new Set(registry.part('prompt').list());
   const uris = new Set(

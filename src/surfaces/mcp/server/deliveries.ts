@@ -2,17 +2,17 @@ import type { UnderlyingSource } from 'node:stream/web';
 import { Pending } from './open-requests.js';
 
 interface ResponseWatcher {
-  /** Where it counts from the moment when it is read, and its bytes until they are read. */
+  /** Counts the response while it is read, and its bytes until they are read. */
   readonly deliveries: Deliveries;
-  /** Called once, when the body has been read to the end or is not wanted any more. */
+  /** Called once, when the body was read completely or is no longer needed. */
   readonly onEnd?: () => void;
-  /** What is put before the body. */
+  /** Sent before the body. */
   readonly first?: Uint8Array | undefined;
-  /** Aborted when the client is gone: adapters may notice that no earlier than at the next chunk. */
+  /** Aborted when the client has left; adapters may notice this only with the next chunk. */
   readonly signal: AbortSignal;
 }
 
-/** What is handed on at a time, so that no adapter holds a large message that is not being read. */
+/** Chunk size, so that an adapter never buffers a large unread message. */
 const CHUNK_BYTES = 64 * 1024;
 
 export function watchResponse(response: Response, watcher: ResponseWatcher): Response {
@@ -21,16 +21,16 @@ export function watchResponse(response: Response, watcher: ResponseWatcher): Res
     return response;
   }
   const { status, statusText, headers } = response;
-  // Nothing is handed on ahead: an unread response is never waited for.
+  // Nothing is buffered ahead, so that an unread response is never waited for.
   const body = new ReadableStream(new WatchedBody(response.body, watcher), { highWaterMark: 0 });
   return new Response(body, { status, statusText, headers });
 }
 
-/** Takes what is written at once, so that the number of unread bytes is known. */
+/** Reads the source immediately, so that the number of unread bytes is known. */
 class WatchedBody implements UnderlyingSource<Uint8Array> {
-  /** Bytes that were written and are not read yet. */
+  /** Bytes that were written but not read. */
   unread = 0;
-  /** When its client has read last, or had nothing to read. */
+  /** When the client last read, or had nothing to read. */
   readAt = 0;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #watcher: ResponseWatcher;
@@ -38,7 +38,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #wake: (() => void) | undefined;
   #isOver = false;
-  /** All of the body is written: read to its end, or broken. */
+  /** Set once the source has ended or failed. */
   #ending: { readonly error?: unknown } | undefined;
 
   constructor(body: ReadableStream<Uint8Array>, watcher: ResponseWatcher) {
@@ -50,7 +50,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
     this.#controller = controller;
     const { first, signal } = this.#watcher;
     if (first !== undefined) controller.enqueue(first);
-    // Cancelling ends a read that is under way, and with it the body.
+    // Cancelling also ends a pending read, and with it the body.
     const leave = (): void => void this.cancel(signal.reason).catch(() => {});
     if (signal.aborted) leave();
     signal.addEventListener('abort', leave, { once: true });
@@ -81,7 +81,7 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
     await this.#reader.cancel(reason);
   }
 
-  /** Ends it: it is not being read, and others need the memory. */
+  /** Ends the response because its client does not read it and memory is needed. */
   drop(): void {
     const error = new Error('The response was ended: its client has not read it');
     this.#controller?.error(error);
@@ -118,8 +118,8 @@ class WatchedBody implements UnderlyingSource<Uint8Array> {
 }
 
 /**
- * The responses of a server that are being read, and what was written for clients and not read by them yet. Where
- * that becomes too much, those whose readers have stood still longest are ended; the last may be of any size.
+ * The responses that are being read, with their unread bytes. If there are too many, the responses that have not been
+ * read for the longest time are ended; a single response may have any size.
  */
 export class Deliveries extends Pending<object> {
   readonly #max: number;
@@ -131,7 +131,7 @@ export class Deliveries extends Pending<object> {
     this.#max = max;
   }
 
-  /** Counts bytes that were written for a body's client, or that it has read. */
+  /** Adds written bytes of a body, or subtracts read ones. */
   change(body: WatchedBody, bytes: number): void {
     body.unread += bytes;
     this.#total += bytes;

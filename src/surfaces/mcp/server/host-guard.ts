@@ -4,7 +4,7 @@ import {
   localhostAllowedOrigins,
 } from '@modelcontextprotocol/server';
 
-/** As in the server’s options, which says what they mean. */
+/** The server's options of the same names. */
 interface AllowedNames {
   readonly oauth?: { readonly resource: string };
   readonly allowedHosts?: readonly string[] | 'any';
@@ -13,12 +13,12 @@ interface AllowedNames {
 
 export type RequestGuard = (request: Request) => Response | undefined;
 
-/** Whoever sends made-up names must not fill the memory. */
+/** Limits memory: clients may send any number of invented names. */
 const MAX_REPORTED = 100;
 
 /**
- * Refuses requests under a foreign name: a page whose host name was pointed at this machine (DNS rebinding)
- * sends its own. Each name is reported once, with the option that would allow it.
+ * Refuses requests with an unknown host or origin. This prevents DNS rebinding, in which a page's host name resolves to
+ * this machine. Each name is reported once, with the option that allows it.
  */
 export function createGuard(options: AllowedNames, onError: (error: unknown) => void): RequestGuard {
   const { allowedHosts: given = localhostAllowedHostnames(), allowedOrigins, oauth } = options;
@@ -35,9 +35,9 @@ export function createGuard(options: AllowedNames, onError: (error: unknown) => 
     return refuseRequest(403, `Invalid ${header}: ${value}`);
   };
   return ({ headers, url }) => {
-    // A request that no server made has no such header; its address says the same.
+    // A request that no HTTP server created lacks the header; its URL contains the host.
     const host = headers.get('host') ?? new URL(url).host;
-    // Which protocol the client speaks is not known here: a proxy may have decrypted it.
+    // The client's protocol is unknown here, because a proxy may have terminated TLS.
     const isHost = ['http', 'https'].some((protocol) => isAllowed(hosts, `${protocol}://${host}`));
     if (!isHost) return refuse('allowedHosts', 'Host', host);
     const origin = headers.get('origin');
@@ -45,13 +45,13 @@ export function createGuard(options: AllowedNames, onError: (error: unknown) => 
   };
 }
 
-/** Nothing for any name. */
+/** `undefined` if every name is allowed. */
 function namesOf(list: readonly string[] | 'any', of: NameList): readonly AllowedName[] | undefined {
   if (list === 'any') return undefined;
   return list.map((entry) => readName(entry, of)).filter((name): name is AllowedName => !('problem' in name));
 }
 
-/** Whether one of the names is the host of a `Host` header, or the origin of a page. */
+/** Whether a `Host` header, or the origin of a page, matches one of the names. */
 function isAllowed(names: readonly AllowedName[] | undefined, address: string): boolean {
   if (names === undefined) return true;
   const url = URL.parse(address);
@@ -66,11 +66,11 @@ function isAllowed(names: readonly AllowedName[] | undefined, address: string): 
 
 type NameList = 'allowedHosts' | 'allowedOrigins';
 
-/** A name that requests may come by: a host, one of its ports alone, or for pages a whole origin. */
+/** An allowed name: a host, a host with one port, or for pages an origin. */
 interface AllowedName {
-  /** `https:`; nothing for all of them. */
+  /** `https:`; undefined for all protocols. */
   readonly protocol?: string | undefined;
-  /** Nothing for every host of a protocol that only applications have. */
+  /** Undefined for all hosts of a protocol that only applications use. */
   readonly hostname?: string | undefined;
   readonly port?: string | undefined;
 }
@@ -81,11 +81,11 @@ interface NameProblem {
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
-/** `vscode-webview://*`: such hosts are made up anew each time, and no web page has them. */
+/** `vscode-webview://*`: applications create such hosts at random, and web pages cannot have them. */
 const APPLICATION = /^(?!https?:)([a-z][a-z0-9+.-]*:)\/\/\*$/i;
 const ORIGIN = /^([a-z][a-z0-9+.-]*:)\/\//i;
 
-/** Reads an entry of one of the lists: a host, or for pages an origin or its host alone. */
+/** Parses an entry: a host, or for pages an origin or its host. */
 export function readName(entry: unknown, list: NameList): AllowedName | NameProblem {
   if (typeof entry !== 'string') return { problem: `${String(entry)} is no text`, fix: `'mcp.example.org'` };
   const isOfPage = list === 'allowedOrigins';
@@ -110,7 +110,7 @@ export function readName(entry: unknown, list: NameList): AllowedName | NameProb
       fix: `'${isOrigin ? `${protocol}//` : ''}${host}'`,
     };
   if (isOrigin) return { protocol, hostname, port: portOf(url) };
-  // A URL leaves out the default port.
+  // `URL` omits the default port.
   const [, port] = /:(\d+)$/.exec(entry) ?? [];
   return { hostname, port: port && String(Number(port)) };
 }
@@ -119,10 +119,10 @@ function portOf({ port, protocol }: URL): string {
   return port || (DEFAULT_PORTS[protocol] ?? '');
 }
 
-/** JSON-RPC leaves these numbers to servers. */
+/** JSON-RPC reserves this range for servers. */
 const SERVER_ERROR = -32_000;
 
-/** The answer to an HTTP request that never becomes a message. */
+/** The response to an HTTP request that is refused before it is parsed as a message. */
 export function refuseRequest(
   status: number,
   message: string,

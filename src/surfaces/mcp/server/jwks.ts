@@ -3,26 +3,26 @@ import { InvalidOptionsError } from '../../../core/errors/author-fault.js';
 import { isRecord } from '../../../core/kernel/json.js';
 import type { VerifiedToken, VerifyToken } from './settings.js';
 
-/** A shared secret must never verify what a public key is published for (RFC 8725, section 3.1). */
+/** Without HS256 and the like: a published key must not be usable as a shared secret (RFC 8725, section 3.1). */
 const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
 const SIGNED_BY = [...ALGORITHMS, 'EdDSA', 'Ed25519'];
 const CLOCK_TOLERANCE_SECONDS = 5;
-/** Public keys, as an authorization server publishes them. */
+/** Public keys in the format of an authorization server. */
 interface KeySet {
   readonly keys: readonly object[];
 }
 
-/** Errors of jose that say nothing of the token: the keys could not be read. */
+/** Errors of jose that are not about the token: the keys could not be read. */
 const KEYS_UNAVAILABLE = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
 
 /**
- * Verifies JSON Web Tokens by the public keys of an authorization server (RFC 7517): its `jwks_uri`, or the keys
- * themselves. Checks signature, issuer, audience and expiry; keys are cached, and read again for an unknown key id. The
- * package `jose` must be installed.
+ * Verifies JSON Web Tokens with the public keys of an authorization server (RFC 7517): its `jwks_uri`, or the keys
+ * themselves. Checks signature, issuer, audience and expiry. Keys are cached, and fetched again for an unknown key id.
+ * The package `jose` must be installed.
  *
  * Scopes are read from `scope` or `scp`, the client from `client_id` or `azp`; all claims are in `authInfo.extra`.
  *
- * @throws InvalidOptionsError (521) for what is neither a URL nor a key set.
+ * @throws InvalidOptionsError (521) if `source` is neither a URL nor a key set.
  *
  * @example
  * ```ts
@@ -43,7 +43,7 @@ export function jwks(source: string | URL | KeySet): VerifyToken {
       },
     ]);
   const loading = loadVerifier(source);
-  // A package that is missing fails the requests that need it.
+  // If the package is missing, requests fail, not the start.
   loading.catch(() => {});
   return async (token, { issuer, audience }) => {
     const { jose, keys } = await loading;

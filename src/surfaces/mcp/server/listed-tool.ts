@@ -11,7 +11,7 @@ const HINTS = [
 ] as const;
 
 /**
- * A tool as `tools/list` shows it; its schemas are the very objects that it declares. On a protected server it also has
+ * A tool as `tools/list` returns it; its schemas are the declared objects. On a protected server it also has
  * `securitySchemes`, which ChatGPT reads.
  */
 export function listedTool(tool: ToolDefinition, isProtected: boolean): McpTool {
@@ -23,7 +23,7 @@ export function listedTool(tool: ToolDefinition, isProtected: boolean): McpTool 
     name,
     title,
     description: description || undefined,
-    // One root that is not said to be an object would make clients refuse the whole list.
+    // Clients refuse a whole list if the root schema of one tool is not an object.
     inputSchema: (parameters.type === undefined
       ? { type: 'object', ...parameters }
       : parameters) as McpTool['inputSchema'],
@@ -40,7 +40,7 @@ function metadataOf({ _meta, scopes = [], public: isPublic }: ToolDefinition, is
   return { securitySchemes, _meta: { ..._meta, securitySchemes } };
 }
 
-/** The output that a tool promises. Clients fail a call that breaks it, so that one read from types is none. */
+/** A tool's declared output. Inferred outputs are left out: clients fail a call whose result does not match. */
 export function promisedOutput({ output, isOutputInferred }: ToolDefinition): JsonSchema | undefined {
   return isOutputInferred ? undefined : output;
 }

@@ -54,13 +54,13 @@ interface HttpSessionsParts {
   readonly deliveries: Deliveries;
 }
 
-/** The sessions of 2025-11-25 clients over HTTP. */
+/** The HTTP sessions of 2025-11-25 clients. */
 class HttpSessions {
   readonly #options: McpServerOptions;
   readonly #limits: Required<McpSessionOptions>;
   readonly #parts: HttpSessionsParts;
   readonly #sessions = new Map<string, HttpSession>();
-  /** Those that may become sessions: many can be on the way at once. */
+  /** Sessions that are not initialized yet; they count towards the limit. */
   readonly #beginning = new Set<HttpSession>();
   #isClosed = false;
 
@@ -80,13 +80,13 @@ class HttpSessions {
     const principal = principalOf(this.#options, authInfo);
     if (id === null) return this.#begin(principal, request, options);
     const session = this.#sessions.get(id);
-    // The session of another principal looks as if it did not exist.
+    // Other principals cannot find out that the session exists.
     if (session === undefined || session.principal !== principal)
       return refuseRequest(404, 'Session not found');
     return session.handle(request, options);
   }
 
-  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  /** Resolves once no response waits for a client that may reconnect for it. */
   async collected(): Promise<void> {
     await Promise.all(Array.from(this.#sessions.values(), (session) => session.collected()));
   }
@@ -121,14 +121,14 @@ class HttpSessions {
       return await session.handle(request, options);
     } finally {
       this.#beginning.delete(session);
-      // The server was closed meanwhile, without this session.
+      // `close` ran meanwhile and did not include this session.
       if (this.#isClosed) await session.close();
     }
   }
 
   /**
-   * Many clients never report that they are gone: the session that has been silent longest is ended for a new one. A
-   * principal with a token loses only its own sessions, so that it cannot take the places of others.
+   * Many clients never report that they leave, so a new session replaces the one that has been idle longest. A
+   * principal with a token replaces only its own sessions, so that it cannot displace others.
    */
   #freePlace(known: string | undefined): boolean {
     const sessions = [...this.#sessions.values(), ...this.#beginning];
@@ -148,7 +148,7 @@ class HttpSessions {
 
 interface HttpSessionParts extends Pick<Required<McpSessionOptions>, 'idleMs' | 'replay'> {
   readonly server: RegistryMcpServer;
-  /** The owner of the session; no other may use it. */
+  /** The owner of the session; others cannot use it. */
   readonly principal: string;
   readonly maxRequestBytes: number | undefined;
   readonly deliveries: Deliveries;
@@ -156,16 +156,16 @@ interface HttpSessionParts extends Pick<Required<McpSessionOptions>, 'idleMs' | 
   readonly onEnd: (id: string | undefined) => void;
 }
 
-/** How soon a client whose stream was ended comes back, and how long it is expected to. */
+/** How soon clients reconnect after their stream ended, and how long to wait for them. */
 const RETRY_MS = 500;
 const RETURN_MS = 2 * RETRY_MS;
-/** The SDK begins the ids of events that belong to no call with this. */
+/** The SDK's prefix for ids of events that belong to no call. */
 const STANDALONE = '_GET_stream';
 
-/** Node sends no headers before there is a body; a client would wait for its stream until something happens. */
+/** Node sends headers with the first bytes of the body; without them, clients would wait for their stream to open. */
 const COMMENT = new TextEncoder().encode(': open\n\n');
 
-/** One 2025-11-25 client over HTTP: its server of the SDK, and the time that it may be silent. */
+/** The HTTP session of a 2025-11-25 client, with its SDK server and its idle time-out. */
 class HttpSession {
   readonly principal: string;
   readonly #parts: HttpSessionParts;
@@ -174,11 +174,11 @@ class HttpSession {
   #open = 0;
   #isOver = false;
   #silentSince = performance.now();
-  /** Requests whose stream has ended, with their answer or without. */
+  /** Requests whose stream has ended, with or without a response. */
   readonly #streamless = new WeakSet<Request>();
-  /** Streams of clients that came back for an answer. */
+  /** Streams of clients that reconnected for a response. */
   readonly #returned = new Pending<Request>();
-  /** When an answer was sent last that no stream took. */
+  /** When the last response was sent without an open stream. */
   #missedAt: number | undefined;
   #collected: PromiseWithResolvers<void> | undefined;
 
@@ -201,7 +201,7 @@ class HttpSession {
     };
   }
 
-  /** When the last request or stream ended; `Infinity` while there is one, or a call that is not answered. */
+  /** When the last request or stream ended; `Infinity` while one is open, or a call is unanswered. */
   get silentSince(): number {
     const isBusy = this.#open > 0 || this.#parts.server.open.count > 0;
     return isBusy ? Number.POSITIVE_INFINITY : this.#silentSince;
@@ -217,7 +217,7 @@ class HttpSession {
     return server.connect(this.#transport);
   }
 
-  /** Resolves when no answer waits for a client that is expected to come back for it. */
+  /** Resolves once no response waits for a client that may reconnect for it. */
   async collected(): Promise<void> {
     if (this.#missedAt === undefined || performance.now() - this.#missedAt > RETURN_MS) return;
     this.#collected ??= Promise.withResolvers();
@@ -261,12 +261,12 @@ class HttpSession {
     if (this.#open > 0 || this.#isOver) return;
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => this.close(), Math.min(this.#parts.idleMs, MAX_TIMER_MS));
-    // A process does not stay for a client that may come back.
+    // Sessions do not keep the process alive.
     this.#idle.unref();
   }
 }
 
-/** Whether a client comes back for an answer that its stream did not bring. */
+/** Whether a client reconnects for a response that its stream did not deliver. */
 function isReturn({ method, headers }: Request): boolean {
   const id = headers.get('last-event-id');
   return method === 'GET' && id !== null && !id.startsWith(STANDALONE);
@@ -279,10 +279,10 @@ interface LoggedEvent {
   readonly size: number;
 }
 
-/** Characters of all messages that one session stores. */
+/** The most characters of stored messages per session. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** The last messages of one session, for a client that comes back after its stream broke. */
+/** The last messages of a session, for a client that reconnects after its stream broke. */
 export class EventLog implements EventStore {
   readonly #size: number;
   readonly #events: LoggedEvent[] = [];
@@ -308,7 +308,7 @@ export class EventLog implements EventStore {
     return end > 0 ? id.slice(0, end) : undefined;
   }
 
-  /** Everything of the same stream after an event; all that is left of it, where the event itself is gone. */
+  /** Sends the later events of the same stream; if the event itself is gone, all that remain. */
   async replayEventsAfter(
     lastId: string,
     { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
@@ -317,7 +317,7 @@ export class EventLog implements EventStore {
     const last = Number(lastId.slice(stream.length + 1));
     for (const { number, message, ...event } of [...this.#events]) {
       if (event.stream !== stream || number <= last) continue;
-      // The first event of a stream is empty; it only gives the client an id to come back with.
+      // The first event of a stream is empty; it only gives the client an id to reconnect with.
       if (Object.keys(message).length > 0) await send(`${stream}_${number}`, message);
     }
     return stream;
@@ -325,10 +325,10 @@ export class EventLog implements EventStore {
 }
 
 /**
- * Offers the tools of a registry to MCP clients of 2025-11-25 and of 2026-07-28, over stdio and streamable
- * HTTP. Every call takes the registry's own pipeline; the schemas are offered as they are.
+ * Serves the tools of a registry to MCP clients of 2025-11-25 and 2026-07-28, over stdio and streamable HTTP. Calls
+ * pass the registry's own pipeline; schemas are served unchanged.
  *
- * @throws InvalidOptionsError (521) naming every option that cannot be meant.
+ * @throws InvalidOptionsError (521) naming every invalid option.
  *
  * @example
  * ```ts
@@ -355,8 +355,8 @@ const UNREAD_BYTES = 64 * 1024 * 1024;
 const TRANSPORT = withMethods(['start', 'send', 'close'], 'a Transport of the SDK');
 
 /**
- * The HTTP entry of the SDK serves 2026-07-28, where no request knows of another; 2025-11-25 clients get a
- * session each. Sessions and stdio are notified when the tools change.
+ * Over HTTP, the SDK serves 2026-07-28 clients without sessions; 2025-11-25 clients get a session each. Sessions and
+ * stdio connections are notified when the tools change.
  */
 class RegistryServer implements McpToolServer {
   readonly #options: McpServerOptions;
@@ -368,16 +368,16 @@ class RegistryServer implements McpToolServer {
   readonly #modern: McpHttpHandler;
   readonly #sessions: HttpSessions;
   readonly #connections = new Set<McpConnection>();
-  /** Servers whose clients stay connected. */
+  /** Servers of lasting connections. */
   readonly #lasting = new Set<RegistryMcpServer>();
-  /** What is not answered yet, of all connections. */
+  /** Unanswered requests of all connections. */
   readonly #open = new Set<OpenRequests>();
-  /** HTTP requests that have no response yet, and responses that are being read. */
+  /** HTTP requests without a response, and responses that are being read. */
   readonly #requests = new Pending<Request>();
   readonly #deliveries: Deliveries;
   readonly #unfollow: () => void;
   #closing: Promise<void> | undefined;
-  /** Not even clients that come back for an answer are served any more. */
+  /** Set when clients can no longer reconnect for a response. */
   #isOver = false;
   #isNotifying = false;
   #node: Promise<McpToolServer['node']> | undefined;
@@ -433,7 +433,7 @@ class RegistryServer implements McpToolServer {
       return refuseAll;
     });
     const handle = await this.#node;
-    // What the adapter has written is not sent yet.
+    // What the adapter has written may not have been sent yet.
     this.#deliveries.begin(response);
     finished(response, () => this.#deliveries.end(response));
     return handle(request, response, body);
@@ -445,7 +445,7 @@ class RegistryServer implements McpToolServer {
 
   stdio({ input = process.stdin, output }: StdioStreams = {}): McpConnection {
     this.#refuseScopes('McpToolServer.stdio');
-    // The end of the input must not end the connection before what was asked is answered.
+    // The end of the input must not close the connection before its requests are answered.
     const held = new PassThrough();
     input.pipe(held, { end: false });
     const forget = finished(input, { writable: false }, (error) => {
@@ -478,7 +478,7 @@ class RegistryServer implements McpToolServer {
     return this.#closing;
   }
 
-  /** Nobody signs in over a connection that lasts: only the application can say what its client may do. */
+  /** Clients cannot sign in over a lasting connection, so the application must provide their scopes. */
   #refuseScopes(where: string): void {
     const { registry, options } = this.#served;
     if (options.scope === undefined) refuseUnknownScopes(registry.tools(), { scope: {}, where });
@@ -509,8 +509,8 @@ class RegistryServer implements McpToolServer {
   }
 
   /**
-   * No answer is lost: the calls that run are aborted and answered, clients whose stream was ended may come back for
-   * what they missed, and then everything that was written is read, all of it within the one closing time.
+   * Closes without losing responses: aborts and answers running calls, waits for clients that may reconnect for a
+   * missed response, and waits until all responses are read. All of this shares one time limit.
    */
   async #close(): Promise<void> {
     this.#unfollow();
@@ -527,7 +527,7 @@ class RegistryServer implements McpToolServer {
     await Promise.all(connections);
   }
 
-  /** Once more after the last request is read: what came with it is not answered yet, either. */
+  /** Ends requests twice: the last HTTP requests to be read may contain further ones. */
   async #endRequests(): Promise<void> {
     const end = () => Promise.all(Array.from(this.#open, (open) => open.end()));
     await Promise.all([end(), this.#requests.none()]);
@@ -551,7 +551,7 @@ class RegistryServer implements McpToolServer {
     return watchResponse(response, { deliveries: this.#deliveries, signal: request.signal });
   }
 
-  /** Reads the body once for all who look into it. */
+  /** Reads the body once, because several functions need it. */
   async #readBody(request: Request): Promise<unknown> {
     if (request.method !== 'POST' || request.body === null) return undefined;
     const read = await readRequestBody(request, this.#options.maxRequestBytes);
@@ -564,8 +564,8 @@ class RegistryServer implements McpToolServer {
   }
 
   /**
-   * Only 2025-11-25 clients have sessions. On a protected server, callers without a token get none, so that a session
-   * always belongs to one account; they go on without a session after they have signed in.
+   * Whether a request belongs to a session; only 2025-11-25 clients have them. On a protected server, callers without a
+   * token get no session, so that a session belongs to one account; after signing in, they continue without one.
    */
   async #belongsToSession(
     request: Request,
@@ -577,7 +577,7 @@ class RegistryServer implements McpToolServer {
     return authInfo !== undefined && isInitializeRequest(parsedBody);
   }
 
-  /** Of one connection, which may come while the server is being closed. */
+  /** The requests of one connection; ended at once if the server is closing. */
   #openRequests(): OpenRequests {
     const open = new OpenRequests(this.#open);
     if (this.#closing !== undefined) void open.end();
@@ -591,7 +591,7 @@ class RegistryServer implements McpToolServer {
     return mcp;
   }
 
-  /** Once for all changes of one turn: registering ten tools is one change. */
+  /** Notifies clients once per turn of the event loop, because registrations come in groups. */
   #notifyOfChange(): void {
     if (this.#isNotifying) return;
     this.#isNotifying = true;
@@ -610,7 +610,7 @@ class RegistryServer implements McpToolServer {
     });
   }
 
-  /** The adapter is a package of its own, which not everybody has. */
+  /** Imported on demand: the adapter is an optional package. */
   async #loadNodeHandler(): Promise<McpToolServer['node']> {
     const { toNodeHandler } = await import('@modelcontextprotocol/node');
     return toNodeHandler(this, { onerror: this.#onError, ...this.#bodyLimit }) as McpToolServer['node'];
@@ -621,16 +621,16 @@ function refuseClosed(): Response {
   return refuseRequest(503, 'The server is closed');
 }
 
-/** Nobody waits for what `http` calls: a rejection would end the process. */
+/** Must not reject: `http` does not await the listener, and a rejection would end the process. */
 const refuseAll: McpToolServer['node'] = async (_request, response) => {
   const refusal = refuseRequest(500, 'This server lacks the package @modelcontextprotocol/node');
   response.writeHead(refusal.status, { 'Content-Type': 'application/json' }).end(await refusal.text());
 };
 
-/** An aborted call is answered within half a second, and its answer still has to be read. */
+/** An aborted call is answered within half a second; the rest is for reading the response. */
 const CLOSING_MS = 1_000;
 
-/** Does the steps of closing one after the other; what has not ended when the time is up is waited for no more. */
+/** Runs the steps one after another, within one time limit. */
 async function inClosingTime(...steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   const isDone = new AbortController();
   const limit = wait(CLOSING_MS, undefined, { signal: isDone.signal }).catch(() => {});

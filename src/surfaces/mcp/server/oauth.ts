@@ -27,7 +27,7 @@ const URL_TEXT: OptionRule = {
   fix: "a URL without query: 'https://api.example.org/mcp'",
 };
 
-/** The option `oauth` of `createMcpServer`. */
+/** Rule of the option `oauth` of `createMcpServer`. */
 export const OAUTH_OPTION = objectOf<McpOAuthOptions>(
   {
     resource: protecting(required(URL_TEXT)),
@@ -52,11 +52,11 @@ interface Challenge {
 const NOT_ACCEPTED = { error: 'invalid_token', description: 'The token is not accepted' } as const;
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
-/** Methods that callers without a token may use where some tools are public. Messages without a method are answers. */
+/** Methods that callers without a token may use if something is public. Messages without a method are responses. */
 const OPEN_METHOD =
   /^(?:initialize|ping|server\/discover|[a-z/]+\/list|resources\/unsubscribe|notifications\/.+)$/;
 
-/** The part of an MCP server that signs callers in. */
+/** Authenticates callers and checks their scopes. */
 export class ProtectedResource {
   readonly #options: McpOAuthOptions;
   readonly #registry: ToolRegistry;
@@ -78,7 +78,7 @@ export class ProtectedResource {
     this.#metadataPaths = [METADATA_PATH, new URL(this.#metadataUrl).pathname];
   }
 
-  /** The RFC 9728 document, if a request asks for it. Pages of any origin may read it. */
+  /** The RFC 9728 metadata document, if the request is for it; pages of all origins may read it. */
   metadata({ method, url }: Request): Response | undefined {
     if (!this.#metadataPaths.includes(new URL(url).pathname)) return undefined;
     const headers = { 'Access-Control-Allow-Origin': '*', 'Cache-Control': 'max-age=3600' };
@@ -99,7 +99,7 @@ export class ProtectedResource {
     return Response.json(document, { headers });
   }
 
-  /** Whose request it is: nothing without a token, and a response if the token is not valid or one is needed. */
+  /** The token's information; `undefined` without one; a response if the token is invalid, or missing but needed. */
   async authenticate(
     { headers }: Request,
     given: AuthInfo | null | undefined,
@@ -147,7 +147,7 @@ export class ProtectedResource {
     return this.#refuse({ status: 403, error: 'insufficient_scope', description, scopes }, call);
   }
 
-  /** Names of the tools, prompts or resources that are left out of a caller's list of them. */
+  /** Names of the tools, prompts or resources that a caller's list leaves out. */
   hiddenFrom(part: ToolRegistry, authInfo: AuthInfo | undefined): readonly string[] {
     if (this.#options.unauthorised === 'show') return [];
     const isHidden = (definition: ToolDefinition): boolean =>
@@ -157,7 +157,7 @@ export class ProtectedResource {
     return part.tools().flatMap((definition) => (isHidden(definition) ? [definition.name] : []));
   }
 
-  /** Whatever has scopes or is public. */
+  /** All tools, prompts and resources. */
   #all(): readonly ToolDefinition[] {
     const registry = this.#registry;
     return [registry, registry.part('prompt'), registry.part('resource')].flatMap((part) => part.tools());
@@ -168,7 +168,7 @@ export class ProtectedResource {
     return isRefused ? this.#refuse(this.#signIn()) : authInfo;
   }
 
-  /** Whoever hides tools asks for all scopes at once, since nobody asks for those of a tool that is not seen. */
+  /** If tools are hidden, requests all scopes at once: clients cannot know the scopes of hidden tools. */
   #signIn(): Challenge {
     const scopes = this.#options.unauthorised === 'show' ? [] : this.#allScopes();
     return { status: 401, description: 'Sign in to use this server', scopes };
@@ -178,7 +178,7 @@ export class ProtectedResource {
     return [...new Set(this.#all().flatMap(({ scopes = [] }) => scopes))].sort();
   }
 
-  /** ChatGPT reads the challenge out of the result of the call, other hosts out of the header (RFC 6750, section 3). */
+  /** ChatGPT reads the challenge from the call's result, other hosts from the header (RFC 6750, section 3). */
   #refuse({ status, error, description, scopes = [] }: Challenge, call?: Message): Response {
     const parts = {
       ...(error && { error, error_description: description.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, ' ') }),
@@ -202,12 +202,12 @@ export class ProtectedResource {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** What a message asks for by its name; nothing if there is no such thing. */
+/** What a message refers to by name; `undefined` if it does not exist. */
 interface Named {
   readonly definition: ToolDefinition | undefined;
 }
 
-/** The methods that ask for something that has scopes or is public. */
+/** The methods that refer to a tool, prompt or resource. */
 const NAMED: Readonly<Record<string, (message: Message, registry: ToolRegistry) => readonly Named[]>> = {
   'tools/call': (message, registry) => [{ definition: registry.offered(nameIn(message)) }],
   'prompts/get': (message, registry) => [{ definition: registry.part('prompt').offered(nameIn(message)) }],

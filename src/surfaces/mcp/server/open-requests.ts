@@ -10,9 +10,9 @@ import type {
 import { onAbort } from '../../../core/kernel/async.js';
 
 interface WatchOptions {
-  /** Requests that come during the closing are ignored. */
+  /** Ignores requests that arrive during closing. */
   readonly dropsLate?: boolean;
-  /** Called after an answer was sent, with the HTTP request that it answers. */
+  /** Called after a response was sent, with the HTTP request that it answers. */
   readonly onAnswer?: (request: Request) => void;
 }
 
@@ -26,19 +26,19 @@ const SUBSCRIPTION = 'subscriptions/listen';
 const CONNECTION_CLOSED = -32_000;
 
 /**
- * What is not answered yet on one connection, in both directions: closing it must not lose answers. The SDK
- * answers no call whose own signal was aborted, so that calls get a signal of their own.
+ * The unanswered requests of a connection in both directions, so that closing loses no responses. The SDK does not
+ * answer a call whose own signal is aborted, so calls get another signal.
  */
 export class OpenRequests {
-  /** Where it is found while its connection is open. */
+  /** The set of open connections. */
   readonly #all: Set<OpenRequests>;
-  /** What the client asked. */
+  /** Requests from the client. */
   readonly #received = new Pending<RequestId>();
-  /** The HTTP requests that brought it. */
+  /** The HTTP requests that contained them. */
   readonly #http = new Map<RequestId, Request>();
-  /** Questions to the client. */
+  /** Requests to the client. */
   readonly #asked = new Set<RequestId>();
-  /** The calls that run. */
+  /** Running calls. */
   readonly #calls = new Set<AbortController>();
   #transport: Transport | undefined;
   #closing: Error | undefined;
@@ -51,24 +51,24 @@ export class OpenRequests {
     return this.#received.count;
   }
 
-  /** Watches a transport that is not started yet, once. */
+  /** Watches a transport; call it once, before the transport starts. */
   watch(transport: Transport, { dropsLate = false, onAnswer }: WatchOptions = {}): void {
     if (this.#transport !== undefined) return;
     this.#transport = transport;
     this.#all.add(this);
     const { start, send } = transport;
-    // Whoever uses a transport puts its own listeners there before it starts it.
+    // Users of a transport set their listeners before they start it.
     transport.start = () => {
       const { onmessage, onclose } = transport;
       transport.onmessage = (message, extra) => {
         if (this.#closing !== undefined && dropsLate && isRequest(message)) return;
         if (isAnswer(message)) this.#asked.delete(message.id);
         else if (isRequest(message)) {
-          // Of two requests with one id, the SDK answers the later one.
+          // If two requests have the same id, the SDK answers only the later one.
           if (message.method !== SUBSCRIPTION) this.#received.begin(message.id);
           if (extra?.request !== undefined) this.#http.set(message.id, extra.request);
         }
-        // A cancelled request gets no answer.
+        // A cancelled request gets no response.
         else if ('method' in message && message.method === 'notifications/cancelled')
           this.#end(message.params?.requestId as RequestId);
         onmessage?.(message, extra);
@@ -106,7 +106,7 @@ export class OpenRequests {
     this.#received.end(id);
   }
 
-  /** A call whose signal is aborted with the given one, and when the connection is closed. */
+  /** Registers a call. Its signal is aborted with the given signal, and when the connection closes. */
   call(signal: AbortSignal): OpenCall {
     const controller = new AbortController();
     const unfollow = onAbort(signal, () => controller.abort(signal.reason));
@@ -119,7 +119,7 @@ export class OpenRequests {
     return { signal: controller.signal, end };
   }
 
-  /** Aborts the calls that run, gives up what the client was asked, and resolves when all is answered. */
+  /** Aborts running calls, gives up requests to the client, and resolves once all requests are answered. */
   async end(): Promise<void> {
     this.#closing ??= new Error('The server is closing');
     for (const controller of this.#calls) controller.abort(this.#closing);
@@ -127,7 +127,7 @@ export class OpenRequests {
     await this.#received.none();
   }
 
-  /** As if the client had said that it cannot answer: the call that waits for it then ends with that. */
+  /** Simulates an error response of the client, which ends the waiting call. */
   #giveUp(id: RequestId): void {
     if (!this.#asked.delete(id)) return;
     const error = { code: CONNECTION_CLOSED, message: 'the server is closing' };
@@ -145,7 +145,7 @@ function isAnswer(
   return !('method' in message) && message.id !== undefined;
 }
 
-/** What has begun and has not ended yet; reports when all of it has ended. */
+/** A set of pending things that reports when it is empty. */
 export class Pending<Key> {
   readonly #open = new Set<Key>();
   #none: PromiseWithResolvers<void> | undefined;
@@ -168,7 +168,7 @@ export class Pending<Key> {
     for (const key of this.#open) this.end(key);
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is pending. */
   async none(): Promise<void> {
     if (this.#open.size === 0) return;
     this.#none ??= Promise.withResolvers();

@@ -34,16 +34,15 @@ import type { McpServerSettings, McpSessionOptions } from './settings.js';
 /** Options of `createMcpServer`. */
 export interface McpServerOptions extends McpServerSettings {
   /**
-   * The scope of a caller's calls: its user and tenant in `data`, a plain object beside whose entries `mcp` is
-   * put; its `owner`, to whom a suspended call then belongs as well; its container. One that throws refuses the
-   * request.
+   * The scope of a caller's calls: `data` with its user and tenant, a plain object to which `mcp` is added; `owner`,
+   * which then also owns suspended calls; `container`. If the function throws, the request is refused.
    */
   scope?(caller: McpCaller): CallScope | Promise<CallScope>;
-  /** Which tools a caller sees, and may call. One that throws refuses the request. */
+  /** The tools that a caller sees and may call. If the function throws, the request is refused. */
   visible?(caller: McpCaller): NameFilter | Promise<NameFilter>;
-  /** Whom a session and a suspended call belong to; default: `clientId`, and `extra.sub` of the token. */
+  /** The owner of sessions and suspended calls; default: `clientId`, and `extra.sub` of the token. */
   principal?(authInfo: McpCaller['authInfo']): string;
-  /** Adds to each connection's server of the SDK what is no tool: prompts, resources. */
+  /** Adds features to each connection's SDK server, such as its own prompts and resources. */
   configure?(server: McpServer): void;
 }
 
@@ -92,7 +91,7 @@ const OPTIONS = optionTable<McpServerOptions>(
   { allow: 'visible: () => ({ allow: […] })', deny: 'visible: () => ({ deny: […] })' },
 );
 
-/** What is used of a registry; it may be one of another copy of this package. */
+/** The methods of a registry that are used; it may come from another copy of this package. */
 const REGISTRY = withMethods(['invoke', 'tools', 'view', 'onChange', 'offered'], 'a ToolRegistry');
 
 const NO_REGISTRY: InvalidOption = {
@@ -102,7 +101,7 @@ const NO_REGISTRY: InvalidOption = {
   fix: 'createMcpServer(new ToolRegistry().register(…), { … })',
 };
 
-/** Throws all mistakes in what a server is made of, together. */
+/** Throws all faults of the arguments together. */
 export function checkServerOptions(registry: unknown, options: unknown): void {
   refuseOptions([...(REGISTRY.accepts(registry) ? [] : [NO_REGISTRY]), ...invalidOptions(options, OPTIONS)]);
 }
@@ -122,37 +121,37 @@ function namesOf(list: 'allowedHosts' | 'allowedOrigins'): OptionRule {
   };
 }
 
-/** What the one who mounts the server knows of a request. */
+/** Information about a request from the application that mounts the server. */
 export interface McpRequestInfo {
   /**
-   * What the token of the request was verified to stand for. `null`: your own check refused the request, which is then
-   * answered with 401 and the way to sign in.
+   * The verified content of the request's token. `null`: your own check refused the request; the response is 401 with
+   * instructions to sign in.
    */
   readonly authInfo?: AuthInfo | null;
-  /** The body, if it was already read. */
+  /** The parsed body, if it was already read. */
   readonly parsedBody?: unknown;
 }
 
-/** Where a client writes and reads; by default this process’s standard input and output. */
+/** Streams of a client; default: standard input and output of this process. */
 export interface StdioStreams {
   readonly input?: Readable;
-  /** Nothing else may be written there. */
+  /** Nothing else may write to it. */
   readonly output?: Writable;
 }
 
-/** One connection over stdio, or over any other transport that lasts. */
+/** A connection over stdio or another lasting transport. */
 export interface McpConnection {
-  /** When the client is gone, or the connection was closed. */
+  /** Resolves when the client has left or the connection was closed. */
   readonly closed: Promise<void>;
-  /** As the server's own `close`, for this connection. */
+  /** Closes this connection in the same way as the server's `close`. */
   close(): Promise<void>;
 }
 
-/** A registry over MCP: any number of connections, over HTTP and over transports that last. */
+/** A registry served over MCP: any number of connections, over HTTP and lasting transports. */
 export interface McpToolServer {
-  /** Streamable HTTP, as a Web-standard handler; bound, so that it can be handed on. */
+  /** Streamable HTTP as a Web-standard handler; it is bound. */
   readonly fetch: (request: Request, info?: McpRequestInfo) => Promise<Response>;
-  /** The same for Node's `http` and for Express; `request.auth` is the verified token, `body` a parsed body. */
+  /** The same for Node's `http` and Express; `request.auth` is the verified token, `body` a parsed body. */
   readonly node: (
     request: IncomingMessage & { auth?: AuthInfo },
     response: ServerResponse,
@@ -160,22 +159,22 @@ export interface McpToolServer {
   ) => Promise<void>;
   /** Serves one client over standard input and output. */
   stdio(streams?: StdioStreams): McpConnection;
-  /** Serves one client over a transport of the SDK that lasts. */
+  /** Serves one client over a lasting transport of the SDK. */
   connect(transport: Transport): McpConnection;
-  /** Sessions of 2025-11-25 clients over HTTP. */
+  /** Number of HTTP sessions of 2025-11-25 clients. */
   readonly sessionCount: number;
-  /** Tells the clients that have subscribed to a resource that it has changed. */
+  /** Notifies the clients that have subscribed to a resource of its change. */
   resourceChanged(uri: string): void;
   /**
-   * Takes no new requests, aborts the calls that run, sends every answer that there is, those of the aborted
-   * calls included, and then ends all connections. It takes a second at most, and may be called again.
+   * Accepts no new requests, aborts running calls, sends all responses including theirs, and then closes all
+   * connections. Takes a second at most, and may be called again.
    */
   close(): Promise<void>;
 }
 
 /**
- * Who sent a request over MCP, and what can be done on that connection. Tools and policies find it as
- * `context.data.mcp`, typed as soon as `toolwright/mcp` is imported somewhere.
+ * The sender of an MCP request, and what its connection supports. Tools and policies find it as `context.data.mcp`,
+ * which is typed once `toolwright/mcp` is imported somewhere.
  *
  * @example
  * ```ts
@@ -184,24 +183,24 @@ export interface McpToolServer {
  * ```
  */
 export interface McpCaller {
-  /** What the token was verified to stand for: the word of whoever mounted the server, never the client's. */
+  /** The verified content of the token; comes from the server's application, never from the client. */
   readonly authInfo?: AuthInfo;
-  /** Headers of the HTTP request; none over stdio. */
+  /** Headers of the HTTP request; absent over stdio. */
   readonly headers?: Headers;
-  /** Of a 2025-11-25 client over HTTP. */
+  /** For 2025-11-25 clients over HTTP. */
   readonly sessionId?: string;
   readonly protocolVersion?: string;
-  /** What the client says of itself. */
+  /** The client's own description. */
   readonly client?: Implementation;
   readonly capabilities: ClientCapabilities;
-  /** Ends the stream of this call, so that a 2025-11-25 client comes back for the result later. */
+  /** Closes the stream of this call, so that a 2025-11-25 client reconnects for the result later. */
   closeStream?(): void;
 }
 
-// Under the package's own name, as applications do it: TypeScript does not merge what is said under two names.
+// Uses the package name, as applications do: TypeScript does not merge declarations of two module names.
 declare module 'toolwright' {
   interface ToolContextData {
-    /** Who sent the call, where it came over MCP. */
+    /** The sender of the call, if it arrived over MCP. */
     readonly mcp?: McpCaller;
   }
 }

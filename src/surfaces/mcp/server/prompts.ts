@@ -13,7 +13,7 @@ import { contentBlocks } from './call-result.js';
 import type { McpRequest } from './request.js';
 import { type Served, serveCall } from './serve-call.js';
 
-/** A prompt as `prompts/list` shows it: its arguments are texts. */
+/** A prompt as `prompts/list` returns it; its arguments are strings. */
 export function listedPrompt({
   name,
   description,
@@ -37,7 +37,7 @@ export function listedPrompt({
   });
 }
 
-/** One `prompts/get`. */
+/** Handles `prompts/get`. */
 export async function getPrompt(
   request: McpRequest,
   {
@@ -58,9 +58,9 @@ export async function getPrompt(
 }
 
 /**
- * What a prompt, a resource or a completion has returned.
+ * The return value of a prompt, resource or completion.
  *
- * @throws ProtocolError for arguments that do not fit, and for what failed.
+ * @throws ProtocolError for invalid arguments and for failures.
  */
 export function returnedValue(served: Exclude<Served, { readonly type: 'asked' }>): unknown {
   if (served.type === 'refused') throw new ProtocolError(ProtocolErrorCode.InternalError, served.text);
@@ -81,7 +81,7 @@ function messagesOf(message: unknown): PromptMessage[] {
   return blocks.map((block) => ({ role: role as PromptMessage['role'], content: block }));
 }
 
-/** A block in the words of MCP, which content parts are not: their texts are in `content`. */
+/** Whether a block is in MCP's form; content parts of this package have their text in `content`. */
 function isBlock(
   content: Readonly<Record<string, unknown>>,
 ): content is ContentBlock & Record<string, unknown> {

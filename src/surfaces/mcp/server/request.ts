@@ -18,7 +18,7 @@ import type { ProtectedResource } from './oauth.js';
 import type { McpCaller, McpServerOptions } from './options.js';
 import type { ToolLists } from './tool-lists.js';
 
-/** What the servers of all connections share. */
+/** Shared by the servers of all connections. */
 export interface ServedTools {
   readonly registry: ToolRegistry;
   readonly options: McpServerOptions;
@@ -26,11 +26,11 @@ export interface ServedTools {
   readonly state: SealedState;
   readonly lists: ToolLists;
   readonly resource: ProtectedResource | undefined;
-  /** By the tools of a caller: those that await jobs, and those that answer at once. */
+  /** Invokers by the tools of a caller: one that waits for jobs, and one that does not. */
   readonly invokers: WeakMap<ToolRegistry, Map<boolean, Invoker>>;
 }
 
-/** A request of a client: what every handler of the server needs. */
+/** A client's request, with what every handler needs. */
 export interface McpRequest {
   readonly served: ServedTools;
   readonly server: Server;
@@ -40,7 +40,7 @@ export interface McpRequest {
 
 export function readRequest(served: ServedTools, server: Server, context: ServerContext): McpRequest {
   const { sessionId, mcpReq, http } = context;
-  // A 2026-07-28 request names client and revision itself.
+  // 2026-07-28 requests contain the client and the protocol version.
   const envelope = mcpReq.envelope as
     | {
         readonly [PROTOCOL_VERSION_META_KEY]?: string;
@@ -71,7 +71,7 @@ export async function visibleTools({ served, caller }: McpRequest): Promise<Tool
   return served.lists.view(await served.options.visible?.(caller));
 }
 
-/** Calls functions of the application. What they throw is reported, and not shown to the client. */
+/** Calls functions of the application. Their errors are reported, but not sent to the client. */
 export async function prepare<Value>({ served }: McpRequest, work: () => Promise<Value>): Promise<Value> {
   try {
     return await work();
@@ -81,7 +81,7 @@ export async function prepare<Value>({ served }: McpRequest, work: () => Promise
   }
 }
 
-/** What is recorded of a request. */
+/** Telemetry facts about a request. */
 export function arrivalOf({ caller, context }: McpRequest, method: string): McpArrival {
   const { protocolVersion, sessionId } = caller;
   const { mcpReq, http } = context;

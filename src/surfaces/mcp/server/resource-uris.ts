@@ -5,7 +5,7 @@ import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 
 type ServedResource = Extract<ServedAs, { readonly kind: 'resource' }>;
 
-/** How a resource is served; every definition of this part of a registry says it. */
+/** How a resource is served; set for every definition in this part of a registry. */
 export function servedAs({ served }: ToolDefinition): ServedResource {
   return served as ServedResource;
 }
@@ -15,7 +15,7 @@ export function isTemplate(resource: ToolDefinition): boolean {
   return UriTemplate.isTemplate(servedAs(resource).uri);
 }
 
-/** The resource that a URI names, and the variables in it: a resource of exactly this URI comes before templates. */
+/** The resource of a URI, with the values of template variables; an exact URI takes precedence over templates. */
 export function findResource(
   resources: ToolRegistry,
   uri: string,

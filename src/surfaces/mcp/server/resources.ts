@@ -13,12 +13,12 @@ import type { McpRequest } from './request.js';
 import { findResource, servedAs } from './resource-uris.js';
 import { serveCall } from './serve-call.js';
 
-/** A resource as `resources/list` shows it. */
+/** A resource as `resources/list` returns it. */
 export function listedResource(resource: ToolDefinition): Resource {
   return { uri: servedAs(resource).uri, ...listed(resource) };
 }
 
-/** A resource as `resources/templates/list` shows it. */
+/** A resource as `resources/templates/list` returns it. */
 export function listedTemplate(resource: ToolDefinition): ResourceTemplateType {
   return { uriTemplate: servedAs(resource).uri, ...listed(resource) };
 }
@@ -38,7 +38,7 @@ function listed(resource: ToolDefinition) {
   });
 }
 
-/** One `resources/read`. */
+/** Handles `resources/read`. */
 export async function readResource(
   request: McpRequest,
   { uri }: { readonly uri: string },

@@ -26,27 +26,24 @@ import { serveToolCall } from './serve-call.js';
 
 const KINDS = ['prompt', 'resource', 'completion'] as const;
 
-/** What is registered beside tools. Without prompts, `configure` may add those of the SDK; the same with resources. */
+/** The parts of a registry besides tools. Without prompts, `configure` may add the SDK's own; likewise resources. */
 export function partsOf(registry: ToolRegistry): ReadonlySet<ServedAs['kind']> {
   return new Set(KINDS.filter((kind) => registry.part(kind).count() > 0));
 }
 
 const CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
 
-/** How often one call may come back with another question. */
+/** How often a call may ask again. */
 const MAX_ROUNDS = 32;
 const PAGE_SIZE = 100;
 
-/** The SDK has checked the parameters of a call before it looks at this; by a type of its own it checks them twice. */
+/** The SDK has already validated the parameters; its own type would validate them again. */
 const AS_SENT = asSent<CallToolRequest['params']>();
 
-/**
- * The SDK's server with the one thing that it looks up among its own tools, which parameters have headers; and
- * with an eye on what is not answered yet.
- */
+/** The SDK's server, with the lookup that tells it which parameters are headers, and with the unanswered requests. */
 export class RegistryMcpServer extends McpServer {
   readonly open: OpenRequests;
-  /** The URIs of resources whose changes a 2025-11-25 client wants to know. */
+  /** URIs of resources that a 2025-11-25 client has subscribed to. */
   readonly subscribed = new Set<string>();
   readonly #registry: ToolRegistry;
 
@@ -66,7 +63,7 @@ export class RegistryMcpServer extends McpServer {
   }
 }
 
-/** The pages of what a client may see, and its requests that take the pipeline of calls. */
+/** A connection's lists, and its requests that pass the pipeline of calls. */
 class Connection {
   readonly mcp: RegistryMcpServer;
   readonly #served: ServedTools;
@@ -80,7 +77,7 @@ class Connection {
     return this.#served.resource !== undefined;
   }
 
-  /** One page of the tools, or of a part of the registry beside them. */
+  /** A page of the tools, or of another part of the registry. */
   list(context: ServerContext, cursor: string | undefined, kind?: ServedAs['kind']) {
     const { lists, resource, options, telemetry } = this.#served;
     const request = this.#read(context);
@@ -95,7 +92,7 @@ class Connection {
     });
   }
 
-  /** Answers a request that takes the pipeline of calls. */
+  /** Answers a request that passes the pipeline of calls. */
   async serve<Params, Result>(
     params: Params,
     context: ServerContext,
@@ -115,13 +112,13 @@ class Connection {
 }
 
 /**
- * A server of the SDK for one connection. Lists and calls are the registry's own: the SDK adds no check to
- * them. Each method of the protocol is one handler here.
+ * Creates the SDK server of a connection, with one handler for each method. Lists and calls are the registry's own: the
+ * SDK adds no checks.
  */
 export function createSdkServer(served: ServedTools, open: OpenRequests): RegistryMcpServer {
   const { registry, options } = served;
   const { name = 'toolwright', version = '0.0.0', title } = options;
-  // Where callers see different tools, some may not know of all toolsets.
+  // If callers see different tools, some must not see the descriptions of all toolsets.
   const isSameForAll = options.visible === undefined && options.oauth === undefined;
   const instructions = options.instructions ?? (isSameForAll ? served.lists.titles() : undefined);
   const parts = partsOf(registry);

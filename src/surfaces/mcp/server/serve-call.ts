@@ -19,14 +19,14 @@ import { writeCallResult } from './call-result.js';
 import { promisedOutput } from './listed-tool.js';
 import { arrivalOf, type McpRequest, prepare, principalOf, visibleTools } from './request.js';
 
-/** What a client asks for: a call of a tool, a prompt, the reading of a resource, suggestions for an argument. */
+/** A client's request: to call a tool, get a prompt, read a resource, or complete an argument. */
 interface Wanted {
   readonly method: keyof typeof PARTS;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** The part of the registry that serves a method; tools are the registry itself. */
+/** The part of the registry for a method; tools are in the registry itself. */
 const PARTS = {
   'tools/call': undefined,
   'prompts/get': 'prompt',
@@ -34,25 +34,25 @@ const PARTS = {
   'completion/complete': 'completion',
 } as const;
 
-/** What came of it: it ended, or the client's user is asked. */
+/** The outcome: the call ended, or the client's user is asked. */
 export type Served =
   | { readonly type: 'ended'; readonly record: CallRecord; readonly tool: ToolDefinition }
   | AskedClient;
 
-/** One request that takes the pipeline of a call. */
+/** A request in the pipeline of calls. */
 interface ServedCall extends McpRequest {
   /** The tools that this caller may call, or the prompts or resources that it may read. */
   readonly tools: ToolRegistry;
   readonly tool: ToolDefinition;
   readonly scope: CallScope;
-  /** Whose suspended calls this caller may continue. */
+  /** The owner of the suspended calls that this caller may continue. */
   readonly principal: string;
   readonly wanted: Wanted;
-  /** Aborted when the call is cancelled, or the server is closed. */
+  /** Aborted when the call is cancelled or the server is closed. */
   readonly signal: AbortSignal;
 }
 
-/** One `tools/call`. What is wrong with the call itself is its result. */
+/** Handles `tools/call`. A fault of the call itself becomes its result. */
 export async function serveToolCall(
   request: McpRequest,
   { name, arguments: args = {} }: CallToolRequest['params'],
@@ -66,9 +66,9 @@ export async function serveToolCall(
 }
 
 /**
- * Takes a request through the pipeline of calls.
+ * Sends a request through the pipeline of calls.
  *
- * @throws ProtocolError for what the caller does not see, and for a state that is not its own.
+ * @throws ProtocolError for what the caller does not see, and for a state that belongs to another caller.
  */
 export async function serveCall(request: McpRequest, wanted: Wanted, signal: AbortSignal): Promise<Served> {
   const { served, caller, context } = request;
@@ -80,7 +80,7 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
     return { tools, scope, principal: principalOf(options, context.http?.authInfo) };
   });
   const tool = rights.tools.offered(wanted.name);
-  // In MCP an unknown tool is no result; the pipeline knows which names are near.
+  // MCP needs an error for an unknown tool; the pipeline's text suggests similar names.
   if (tool === undefined) {
     const { result } = await rights.tools.invoke({ id: '', name: wanted.name, arguments: {} });
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
@@ -107,7 +107,7 @@ function invoke(
       id: String(context.mcpReq.id),
       name,
       arguments: args,
-      // A method may change its arguments, and is run again with what was sent once it has its answer.
+      // A copy, because the method may change its arguments and runs again with the originals after an answer.
       read: { ok: true, value: copyOfJson(args) as JsonObject, repairs: [] },
       journal,
       mcp: served.telemetry?.isOn ? arrivalOf(call, method) : undefined,
@@ -119,7 +119,7 @@ function invoke(
 function invokerFor({ served, tools, tool }: ServedCall): Invoker {
   const { invokers, options } = served;
   const { policy, toolTimeoutMs, onAsyncResult, telemetry } = options;
-  // A declared `output` promises data with the answer, and an acknowledgement has none.
+  // A declared `output` needs data in the response, which an acknowledgement lacks.
   const awaitsJobs = onAsyncResult === undefined || promisedOutput(tool) !== undefined;
   const known = invokers.get(tools) ?? new Map<boolean, Invoker>();
   invokers.set(tools, known);
@@ -152,7 +152,7 @@ function scopeOf({ scope, caller, context, signal }: ServedCall, progress?: Prog
       const { level, message, fields } = entry;
       mcpReq
         .log(level === 'warn' ? 'warning' : level, fields ? { message, ...fields } : message, of.tool)
-        // The client is gone, or a field is no JSON.
+        // The client has left, or a field is not JSON.
         .catch(() => {});
       return onLog?.(entry, of);
     },
@@ -168,12 +168,12 @@ function resume(call: ServedCall): ReturnType<typeof readAnswers> | undefined {
   return opened === undefined ? invalidState() : readAnswers(opened as Suspension, mcpReq.inputResponses);
 }
 
-/** Asks the client's user; nothing if one of the waits fits no form. */
+/** Asks the client's user; `undefined` if one of the waits fits no form. */
 function ask(call: ServedCall, asked: Asked): Served | undefined {
   const { tool, caller, scope, served } = call;
   const { waits, journal } = asked;
   if (waits.some(({ kind }) => kind === 'approval')) {
-    // The client's user answers as the owner of the call: nothing proves who it is, or that it is a person.
+    // The client's user answers as the owner of the call, because their identity is unknown.
     const { owner } = scope;
     const request = { answeredBy: owner, owner, call: { tool: tool.name, arguments: journal.arguments } };
     const report = (error: unknown) => served.options.onError?.(error);
@@ -186,10 +186,7 @@ function ask(call: ServedCall, asked: Asked): Served | undefined {
   return askClient(asked, { tool, caller, requestState });
 }
 
-/**
- * What must be the same when a client comes back: the call that was asked about, and who was asked, for the transport and
- * for the application's scope.
- */
+/** What must be equal when a client comes back: the call, the principal and session, and the owner in the scope. */
 function bindingOf({ wanted, principal, caller, scope }: ServedCall): string {
   const owner = scope.owner === undefined ? [] : [canonicalJson(scope.owner)];
   const { method, name, arguments: args } = wanted;
@@ -201,16 +198,16 @@ function invalidState(): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState');
 }
 
-/** Reports a tool's progress to a client; `stop` when the call is answered, for nothing may follow that. */
+/** Reports a tool's progress to a client. `stop` ends it, because nothing may follow the response. */
 interface ProgressReporter {
   report(update: ProgressUpdate): void;
   stop(): void;
 }
 
 /**
- * Sends `notifications/progress`, where the client asked for it. What a tool reports may be a number, a text,
- * `{ progress, total?, message? }`, or any value; what is no number is counted. MCP wants progress to rise, so
- * that a number that does not is passed over.
+ * Sends `notifications/progress` if the client requested it. A tool may report a number, a text,
+ * `{ progress, total?, message? }`, or any value; updates without a number are counted. MCP requires increasing
+ * numbers, so others are skipped.
  */
 function reportProgress({ mcpReq }: ServerContext): ProgressReporter | undefined {
   const progressToken = mcpReq._meta?.progressToken;
@@ -224,7 +221,7 @@ function reportProgress({ mcpReq }: ServerContext): ProgressReporter | undefined
       last = progress;
       mcpReq
         .notify({ method: 'notifications/progress', params: { progressToken, progress, ...step } })
-        // The client is gone; whether anybody still wants the call is not decided here.
+        // The client has left; this is not the place to end the call.
         .catch(() => {});
     },
     stop() {
@@ -238,7 +235,7 @@ function readStep(update: ProgressUpdate): { progress?: number; total?: number; 
   if (typeof update === 'string') return { message: update };
   if (typeof update !== 'object' || update === null) return {};
   const { progress, total, message, content } = update as Readonly<Record<string, unknown>>;
-  // Updates of agent tools carry content.
+  // Updates of agent tools have content.
   const parts: readonly { readonly content?: unknown }[] = Array.isArray(content) ? content : [];
   const text = parts.flatMap((part) => (typeof part?.content === 'string' ? [part.content] : [])).join('\n');
   const words = typeof message === 'string' ? message : text;

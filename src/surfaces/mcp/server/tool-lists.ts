@@ -5,10 +5,10 @@ import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { titleText, toolsetsOf } from '../../../run/call/tool-to-schema.js';
 
 const MARK = 'after:';
-/** Callers of most servers fall into a few groups that see the same. */
+/** Most servers have few groups of callers with the same view. */
 const MAX_VIEWS = 100;
 
-/** What one registry, or one view of it, lists; until something is registered. */
+/** The lists of a registry or view; valid until something is registered. */
 interface Listing {
   /** The same array until something is registered. */
   readonly definitions: readonly unknown[];
@@ -18,7 +18,7 @@ interface Listing {
   readonly titles: string | undefined;
 }
 
-/** The lists of the callers: what turning all pages costs grows with the tools, and not with their square. */
+/** Caches the lists of callers, so that the cost of reading all pages is linear in the number of tools. */
 export class ToolLists {
   readonly #registry: ToolRegistry;
   readonly #views = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
@@ -30,13 +30,13 @@ export class ToolLists {
 
   view(filter: NameFilter | undefined, of = this.#registry): ToolRegistry {
     if (filter === undefined) return of;
-    // What JSON leaves out, such as an unset `deny`, is refused by the view.
+    // The key is JSON, which drops invalid values such as an unset `deny`; the view refuses these.
     if (!Object.values(filter ?? {}).every(Array.isArray)) return of.view(filter);
     const views = this.#views.get(of) ?? new Map<string, ToolRegistry>();
     this.#views.set(of, views);
     const key = JSON.stringify(filter);
     const view = views.get(key) ?? of.view(filter);
-    // The view that was used longest ago comes first.
+    // The least recently used view comes first.
     views.delete(key);
     views.set(key, view);
     const [oldest] = views.keys();
@@ -45,8 +45,8 @@ export class ToolLists {
   }
 
   /**
-   * One page of tools, prompts or resources, in the order of their registration. The cursor names the last of the page
-   * before, so that tools that come or go meanwhile move no other tool off the pages.
+   * A page of tools, prompts or resources in the order of registration. The cursor is the name of the last entry of the
+   * page before, so that registrations in between shift no entries.
    */
   page(
     registry: ToolRegistry,
@@ -72,7 +72,7 @@ export class ToolLists {
     const definitions = registry.toProviderDefs();
     const known = this.#listings.get(registry);
     if (known?.definitions === definitions) return known;
-    // A tool that the client's side executes has no body here, and MCP no way to hand its calls back.
+    // Tools that the client executes are not served: MCP cannot return their calls to the client.
     const tools = registry.tools().filter(({ execution }) => execution !== 'client');
     const positions = new Map(tools.map(({ name }, index) => [name, index]));
     const described = toolsetsOf(tools).filter(({ title }) => title.description !== undefined);
