@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The pages of the example. */
-export const PAGES = ['use-chat', 'ag-ui'] as const;
+const PAGES = ['use-chat', 'ag-ui'] as const;
 
 export function isPage(name: string): boolean {
   return (PAGES as readonly string[]).includes(name);
@@ -35,19 +35,27 @@ async function bundle(entry: string): Promise<string> {
 
 /** The page that loads the program. */
 export function htmlOf(name: string): string {
+  return html(name, `<div id="page"></div><script type="module" src="/pages/${name}.js"></script>`);
+}
+
+/** The page that leads to the others. */
+export function indexHtml(): string {
+  const links = PAGES.map((name) => `<li><a href="/${name}">${name}</a></li>`);
+  const head = '<header><strong>Lamp shop</strong><h1>Chats</h1></header>';
+  return html('Chats', `${head}<main><ol>${links.join('')}</ol></main>`);
+}
+
+function html(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width">
-    <title>${name}</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${title}</title>
     <link rel="icon" href="data:,">
     <style>${readFileSync(pageFile('page.css'), 'utf8')}</style>
   </head>
-  <body>
-    <div id="page"></div>
-    <script type="module" src="/pages/${name}.js"></script>
-  </body>
+  <body>${body}</body>
 </html>
 `;
 }

@@ -1,5 +1,5 @@
 import { Controller, Get, Header, NotFoundException, Param } from '@nestjs/common';
-import { bundlePage, htmlOf, isPage, PAGES } from './bundle-page.js';
+import { bundlePage, htmlOf, indexHtml, isPage } from './bundle-page.js';
 
 /** The pages, and the programs in them. */
 @Controller()
@@ -7,9 +7,7 @@ export class PagesController {
   @Get()
   @Header('content-type', 'text/html; charset=utf-8')
   index(): string {
-    const links = PAGES.map((name) => `<li><a href="/${name}">${name}</a></li>`);
-    const head = '<title>Chats</title><link rel="icon" href="data:,">';
-    return `<!doctype html><html lang="en">${head}<h1>Chats</h1><ul>${links.join('')}</ul></html>`;
+    return indexHtml();
   }
 
   @Get('pages/:name.js')

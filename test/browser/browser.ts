@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { afterAll, afterEach, beforeAll, describe } from '@jest/globals';
 import {
   type Browser,
@@ -86,4 +88,26 @@ function watchedPage(page: Page): TestPage {
 
 function noBrowser(): never {
   throw new Error('There is no Chromium.');
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/**
+ * What keeps people from using a page as it is: what axe finds, and content that is wider than the window. axe runs in
+ * an isolated world, which the page's policy does not reach.
+ */
+export async function barriers(page: Page): Promise<readonly string[]> {
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const { executionContextId } = await session.send('Page.createIsolatedWorld', {
+    frameId: frameTree.frame.id,
+  });
+  await session.send('Runtime.evaluate', { expression: AXE, contextId: executionContextId });
+  const expression = `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + failureSummary)))`;
+  const { result } = await session.send('Runtime.evaluate', {
+    ...{ expression, contextId: executionContextId },
+    ...{ awaitPromise: true, returnByValue: true },
+  });
+  const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+  return [...(result.value as readonly string[]), ...(overflow > 0 ? [`${overflow} px too wide`] : [])];
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { describeBrowser, type TestBrowser } from './browser.js';
+import { barriers, describeBrowser, type TestBrowser } from './browser.js';
 import { type ChatServer, openChatServer } from './chat-server.js';
 
 // The pages of examples/chat, in a real browser, against a real server: `useChat` and `HttpAgent` hold the same
@@ -26,10 +26,14 @@ class Person {
     this.faults = faults;
   }
 
-  static async open(browser: TestBrowser, name: string): Promise<Person> {
+  static async open(
+    browser: TestBrowser,
+    name: string,
+    options?: Parameters<TestBrowser['newPage']>[0],
+  ): Promise<Person> {
     chats += 1;
     const chatId = `${name}-${chats}`;
-    const { page, faults } = await browser.newPage();
+    const { page, faults } = await browser.newPage(options);
     await page.goto(`${server.url}/${name}?chat=${chatId}`);
     await page.getByRole('status').getByText('ready').waitFor();
     return new Person({ page, chatId, faults });
@@ -78,6 +82,7 @@ for (const name of ['use-chat', 'ag-ui'])
     test('arguments that are changed with an approval are those that run', async () => {
       const ada = await Person.open(browser, name);
       await ada.say('call place_order');
+      await ada.click('Edit arguments');
       await ada.page.getByLabel('Arguments of place_order').fill('{"item":"vase","quantity":7}');
       await ada.click('Approve with changes');
       await ada.sees('placed 7 vase');
@@ -145,6 +150,39 @@ for (const name of ['use-chat', 'ag-ui'])
       expect(ada.faults).toEqual([]);
     });
 
+    test('Enter sends, and Shift+Enter begins a line', async () => {
+      const ada = await Person.open(browser, name);
+      const message = ada.page.getByLabel('Message');
+      await message.pressSequentially('one');
+      await message.press('Shift+Enter');
+      await message.pressSequentially('two');
+      await message.press('Enter');
+      await ada.page.getByText(/heard \d+: one/).waitFor();
+      expect((await ada.texts())[0]).toBe('one\ntwo');
+      expect(await message.inputValue()).toBe('');
+      expect(ada.faults).toEqual([]);
+    });
+
+    test.each([
+      ['light', 1200],
+      ['dark', 1200],
+      ['light', 360],
+      ['dark', 360],
+    ] as const)('people can use it, %s, at %i px', async (colorScheme, width) => {
+      const ada = await Person.open(browser, name, { colorScheme, viewport: { width, height: 700 } });
+      await ada.say('Hello');
+      await ada.sees('heard');
+      await ada.say('call place_order wrap_order where_am_i');
+      await ada.click('Edit arguments');
+      await ada.page.getByLabel('Which colour?').waitFor();
+      expect(await barriers(ada.page)).toEqual([]);
+      await ada.click('Refuse');
+      await ada.page.getByLabel('Which colour?').fill('red');
+      await ada.click('Answer');
+      await ada.sees('wrapped in red');
+      expect(await barriers(ada.page)).toEqual([]);
+    });
+
     test('a turn that is stopped ends, and the next one is taken', async () => {
       const ada = await Person.open(browser, name);
       await ada.say('slowly');
@@ -169,8 +207,9 @@ describeBrowser('the page use-chat', (browser) => {
     await ada.click('Answer anew');
     await ada.page.getByText(String(first)).waitFor({ state: 'detached' });
     await ada.page.getByText(/heard \d+: Hello/).waitFor();
-    ada.page.once('dialog', (dialog) => void dialog.accept('Good evening'));
     await ada.click('Edit');
+    expect(await ada.page.getByLabel('Message').inputValue()).toBe('Hello');
+    await ada.say('Good evening');
     await ada.page.getByText(/heard \d+: Good evening/).waitFor();
     expect((await ada.view())?.messages.map(({ content }) => content)).toEqual([
       'Good evening',

@@ -52,19 +52,19 @@ async function shoot(name, page, options) {
   await tab.goto(`${url}/${page}?chat=${name}`);
   await hold(tab);
   const file = join(folder, `chat-${name}.png`);
-  await tab.screenshot({ path: file, fullPage: true });
+  await tab.screenshot({ path: file });
   await context.close();
   const { size } = statSync(file);
   process.stdout.write(`${file.slice(root.length + 1)}: ${size} bytes\n`);
   if (size > MOST_BYTES) process.exitCode = 1;
 }
 
-const WIDE = { viewport: { width: 900, height: 500 } };
+const WIDE = { viewport: { width: 900, height: 640 } };
 const NARROW = { viewport: { width: 360, height: 640 } };
 await shoot('use-chat', 'use-chat', WIDE);
 await shoot('ag-ui', 'ag-ui', { ...WIDE, colorScheme: 'dark' });
 await shoot('narrow', 'use-chat', NARROW);
-await shoot('ag-ui-narrow', 'ag-ui', NARROW);
+await shoot('ag-ui-narrow', 'ag-ui', { ...NARROW, colorScheme: 'dark' });
 
 await browser.close();
 example.end();

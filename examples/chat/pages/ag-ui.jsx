@@ -1,6 +1,14 @@
 import { HttpAgent } from '@ag-ui/client';
 import { useEffect, useState } from 'react';
-import { ApprovalForm, openPage, PromptForm, QuestionForm, runClientTool } from './parts.jsx';
+import {
+  ApprovalForm,
+  CallCard,
+  ChatFrame,
+  Composer,
+  openPage,
+  QuestionForm,
+  runClientTool,
+} from './parts.jsx';
 
 const API = '/api/agent';
 
@@ -58,38 +66,28 @@ function AgentPage({ agent }) {
     fetch(`${API}?id=${encodeURIComponent(agent.threadId)}`, { method: 'DELETE', headers: agent.headers });
   };
 
-  const calls = new Map(
-    shown.messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => [call.id, call.function])),
+  const results = new Map(
+    shown.messages.flatMap((message) => (message.role === 'tool' ? [[message.toolCallId, message]] : [])),
   );
+  const open = shown.interrupts.filter(({ id }) => answers[id] === undefined);
   return (
-    <main>
-      <h1>Agent</h1>
-      <ol>
-        {shown.messages.map((message) => (
-          <Message key={message.id} message={message} calls={calls} />
-        ))}
-      </ol>
-      {shown.interrupts
-        .filter(({ id }) => answers[id] === undefined)
-        .map(({ id, reason, message, toolCallId }) =>
-          reason === 'tool_call' ? (
-            <ApprovalForm
-              key={id}
-              name={calls.get(toolCallId)?.name}
-              args={JSON.parse(calls.get(toolCallId)?.arguments || '{}')}
-              onAnswer={(approved, editedArgs) => answer(id, { approved, editedArgs })}
-            />
-          ) : (
-            <QuestionForm key={id} question={message} onAnswer={(value) => answer(id, value)} />
-          ),
-        )}
-      <p role="status">{shown.status}</p>
-      {error && <p role="alert">{error}</p>}
-      <PromptForm onPrompt={prompt} isBusy={shown.status !== 'ready'} />
-      <button type="button" onClick={end}>
-        Stop
-      </button>
-    </main>
+    <ChatFrame
+      title="AG-UI"
+      status={shown.status}
+      error={error}
+      composer={
+        <Composer
+          onSend={prompt}
+          onStop={end}
+          isBusy={shown.status !== 'ready'}
+          isWaiting={shown.interrupts.length > 0}
+        />
+      }
+    >
+      {shown.messages.map((message) => (
+        <Message key={message.id} message={message} results={results} open={open} onAnswer={answer} />
+      ))}
+    </ChatFrame>
   );
 }
 
@@ -113,27 +111,60 @@ async function runClientCalls(agent) {
   await runClientCalls(agent);
 }
 
-function Message({ message, calls }) {
-  const { id, role, content, toolCallId, metadata } = message;
-  if (role === 'tool')
-    return (
-      <li data-role={role}>
-        <section aria-label={calls.get(toolCallId)?.name} data-state={metadata?.status}>
-          <output>{content}</output>
-        </section>
-      </li>
-    );
-  if (role === 'activity') return null;
+function Message({ message, results, open, onAnswer }) {
+  const { id, role, content, toolCalls = [] } = message;
+  // Results are shown with their calls.
+  if (role === 'tool' || role === 'activity') return null;
   return (
     <li data-role={role} data-id={id}>
-      {role === 'reasoning' ? <em>{content}</em> : <p>{content}</p>}
-      {message.toolCalls?.map((call) => (
-        <code key={call.id}>
-          {call.function.name} {call.function.arguments}
-        </code>
+      {role === 'reasoning' ? <em>{content}</em> : content && <p>{content}</p>}
+      {toolCalls.map((call) => (
+        <Call
+          key={call.id}
+          call={call}
+          result={results.get(call.id)}
+          interrupt={open.find(({ toolCallId }) => toolCallId === call.id)}
+          onAnswer={onAnswer}
+        />
       ))}
     </li>
   );
+}
+
+const STATES = { success: 'done', refused: 'refused' };
+
+function Call({ call, result, interrupt, onAnswer }) {
+  const { name, arguments: text } = call.function;
+  const args = parsed(text);
+  const ended = result && (STATES[result.metadata?.status ?? 'success'] ?? 'failed');
+  return (
+    <CallCard
+      name={name}
+      state={ended ?? (interrupt ? 'waiting' : 'running')}
+      args={args}
+      output={result?.content}
+    >
+      {interrupt?.reason === 'tool_call' && (
+        <ApprovalForm
+          name={name}
+          args={args}
+          onAnswer={(approved, editedArgs) => onAnswer(interrupt.id, { approved, editedArgs })}
+        />
+      )}
+      {interrupt && interrupt.reason !== 'tool_call' && (
+        <QuestionForm question={interrupt.message} onAnswer={(value) => onAnswer(interrupt.id, value)} />
+      )}
+    </CallCard>
+  );
+}
+
+/** While they are streamed, arguments are no JSON yet. */
+function parsed(text) {
+  try {
+    return JSON.parse(text || '{}');
+  } catch {
+    return {};
+  }
 }
 
 openPage(async ({ chatId, headers }) => (

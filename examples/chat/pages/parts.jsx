@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 /** Shows a page for the chat and the user that its address names: `?chat=…&user=…`. */
@@ -19,41 +19,157 @@ export async function runClientTool(name) {
   return undefined;
 }
 
-export function PromptForm({ onPrompt, isBusy }) {
-  const [text, setText] = useState('');
-  const submit = (event) => {
-    event.preventDefault();
-    if (text.trim() === '') return;
+/** The messages between a bar at the top and what is below them. */
+export function ChatFrame({ title, status, error, composer, children }) {
+  const end = useRef(null);
+  // A new message, and the end of a turn, are to be seen.
+  useEffect(() => {
+    end.current.scrollIntoView({ block: 'nearest' });
+  }, [children.length, status]);
+  return (
+    <>
+      <header>
+        <strong>Lamp shop</strong>
+        <h1>{title}</h1>
+        <p role="status">{status}</p>
+      </header>
+      <main>
+        <ol>{children}</ol>
+        {error && <p role="alert">{error}</p>}
+        <div className="end" ref={end} />
+        {composer}
+      </main>
+    </>
+  );
+}
+
+/**
+ * Enter sends, Shift+Enter begins a line. While a turn runs, `onStop` ends it at the server. `edited`, a message that
+ * is said anew, is what it begins with.
+ */
+export function Composer({ onSend, onStop, isBusy, isWaiting, edited, onLeave }) {
+  const [text, setText] = useState(edited ?? '');
+  const send = () => {
+    if (isBusy || isWaiting || text.trim() === '') return;
     setText('');
-    onPrompt(text);
+    onSend(text);
+  };
+  const press = (event) => {
+    // While an input method composes a character, Enter is its own.
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
   };
   return (
-    <form onSubmit={submit}>
-      <label>
-        Message <input value={text} onChange={(event) => setText(event.target.value)} />
-      </label>
-      <button type="submit" disabled={isBusy}>
-        Send
-      </button>
+    <form
+      className="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      {edited !== undefined && (
+        <p className="hint">
+          You change your last message: what came after it is forgotten.{' '}
+          <button type="button" className="quiet" onClick={onLeave}>
+            Leave it
+          </button>
+        </p>
+      )}
+      <div className="box">
+        <textarea
+          aria-label="Message"
+          rows={1}
+          placeholder={isWaiting ? 'Answer above first' : 'Write a message'}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={press}
+        />
+        {isBusy ? (
+          <button type="button" onClick={onStop}>
+            Stop
+          </button>
+        ) : (
+          <button type="submit" className="main" disabled={isWaiting}>
+            Send
+          </button>
+        )}
+      </div>
+      <p className="hint">Enter sends, Shift+Enter begins a line</p>
     </form>
   );
 }
 
-/** Asks for a yes or a no; the arguments may be changed. */
+const STATES = { running: '…', waiting: '?', done: '✓', failed: '✕', refused: '✕' };
+
+/** A call in a message: its arguments, its result, and what it waits for. */
+export function CallCard({ name, state, args, output, children }) {
+  return (
+    <section aria-label={name} data-state={state} className="call">
+      <p className="name">
+        <code>{name}</code> <span className={`state ${state}`}>{`${STATES[state]} ${state}`}</span>
+      </p>
+      {state !== 'waiting' && <Pairs value={args} />}
+      {output !== undefined && (
+        <output>{typeof output === 'string' ? output : JSON.stringify(output)}</output>
+      )}
+      {children}
+    </section>
+  );
+}
+
+function Pairs({ value }) {
+  const members = Object.entries(value ?? {});
+  if (members.length === 0) return null;
+  return (
+    <dl>
+      {members.map(([key, member]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>{JSON.stringify(member)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Asks whether a call may be made; its arguments may be changed. */
 export function ApprovalForm({ name, args, onAnswer }) {
-  const [text, setText] = useState(JSON.stringify(args));
+  const [text, setText] = useState();
+  const [fault, setFault] = useState();
+  const approveChanged = () => {
+    try {
+      onAnswer(true, JSON.parse(text));
+    } catch (error) {
+      setFault(`This is not JSON: ${error.message}`);
+    }
+  };
   return (
     <form onSubmit={(event) => event.preventDefault()}>
-      <label>
-        Arguments of {name} <input value={text} onChange={(event) => setText(event.target.value)} />
-      </label>
-      <button type="button" onClick={() => onAnswer(true)}>
-        Approve
-      </button>
-      <button type="button" onClick={() => onAnswer(true, JSON.parse(text))}>
-        Approve with changes
-      </button>
-      <button type="button" onClick={() => onAnswer(false)}>
+      {text === undefined ? (
+        <Pairs value={args} />
+      ) : (
+        <label>
+          Arguments of {name}
+          <textarea rows={2} value={text} onChange={(event) => setText(event.target.value)} />
+        </label>
+      )}
+      {fault && <p role="alert">{fault}</p>}
+      {text === undefined ? (
+        <>
+          <button type="button" className="main" onClick={() => onAnswer(true)}>
+            Approve
+          </button>
+          <button type="button" onClick={() => setText(JSON.stringify(args, null, 2))}>
+            Edit arguments
+          </button>
+        </>
+      ) : (
+        <button type="button" className="main" onClick={approveChanged}>
+          Approve with changes
+        </button>
+      )}
+      <button type="button" className="danger" onClick={() => onAnswer(false)}>
         Refuse
       </button>
     </form>
@@ -69,9 +185,12 @@ export function QuestionForm({ question, onAnswer }) {
   return (
     <form onSubmit={submit}>
       <label>
-        {question} <input value={text} onChange={(event) => setText(event.target.value)} />
+        {question}
+        <input value={text} onChange={(event) => setText(event.target.value)} />
       </label>
-      <button type="submit">Answer</button>
+      <button type="submit" className="main">
+        Answer
+      </button>
     </form>
   );
 }

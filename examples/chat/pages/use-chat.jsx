@@ -5,7 +5,15 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
 } from 'ai';
 import { useState } from 'react';
-import { ApprovalForm, openPage, PromptForm, QuestionForm, runClientTool } from './parts.jsx';
+import {
+  ApprovalForm,
+  CallCard,
+  ChatFrame,
+  Composer,
+  openPage,
+  QuestionForm,
+  runClientTool,
+} from './parts.jsx';
 
 /** Sends everything at once: as long as somebody has not answered, the server would wait on. */
 const isAnswered = (given) =>
@@ -31,57 +39,77 @@ function ChatPage({ chatId, headers, said }) {
     },
   });
   const { messages, status, error, sendMessage, regenerate, stop } = chat;
+  // The message of the user that is said anew.
+  const [edited, setEdited] = useState();
 
   const approve = (id, approved, args) => {
     if (args !== undefined) edits[id] = args;
     chat.addToolApprovalResponse({ id, approved });
+  };
+  const send = (text) => {
+    setEdited(undefined);
+    sendMessage(edited === undefined ? { text } : { messageId: edited.id, text });
   };
   const end = async () => {
     // `stop` only stops reading: the turn goes on without a reader, until the server is told to end it.
     await fetch(`/api/chat?id=${encodeURIComponent(chatId)}`, { method: 'DELETE', headers });
     await stop();
   };
+  const isBusy = status === 'submitted' || status === 'streaming';
+  const last = messages.at(-1);
+  const isWaiting = last?.parts.some(({ state }) => state === 'approval-requested') ?? false;
+  const lastOfUser = messages.findLast(({ role }) => role === 'user');
 
   return (
-    <main>
-      <h1>Chat</h1>
-      <ol>
-        {messages.map((message) => (
-          <li key={message.id} data-role={message.role} data-id={message.id}>
-            {message.parts.map((part, index) => (
-              <Part
-                key={index}
-                part={part}
-                parts={message.parts}
-                approve={approve}
-                answer={chat.addToolOutput}
-              />
-            ))}
-          </li>
-        ))}
-      </ol>
-      <p role="status">{status}</p>
-      {error && <p role="alert">{error.message}</p>}
-      <PromptForm onPrompt={(text) => sendMessage({ text })} isBusy={status === 'streaming'} />
-      <button type="button" onClick={end}>
-        Stop
-      </button>
-      <button type="button" onClick={() => regenerate()}>
-        Answer anew
-      </button>
-      <button
-        type="button"
-        onClick={() => {
-          const last = messages.findLast(({ role }) => role === 'user');
-          const text = prompt('Say instead', last?.parts[0]?.text);
-          if (last && text) sendMessage({ messageId: last.id, text });
-        }}
-      >
-        Edit
-      </button>
-    </main>
+    <ChatFrame
+      title="useChat"
+      status={status}
+      error={error?.message}
+      composer={
+        <Composer
+          key={edited?.id}
+          onSend={send}
+          onStop={end}
+          isBusy={isBusy}
+          isWaiting={isWaiting}
+          edited={edited?.parts[0]?.text}
+          onLeave={() => setEdited(undefined)}
+        />
+      }
+    >
+      {messages.map((message) => (
+        <li key={message.id} data-role={message.role} data-id={message.id}>
+          {message.parts.map((part, index) => (
+            <Part
+              key={index}
+              part={part}
+              parts={message.parts}
+              approve={approve}
+              answer={chat.addToolOutput}
+            />
+          ))}
+          {!isBusy && !isWaiting && message === last && message.role === 'assistant' && (
+            <button type="button" className="quiet" onClick={() => regenerate()}>
+              Answer anew
+            </button>
+          )}
+          {!isBusy && !isWaiting && message === lastOfUser && (
+            <button type="button" className="quiet" onClick={() => setEdited(message)}>
+              Edit
+            </button>
+          )}
+        </li>
+      ))}
+    </ChatFrame>
   );
 }
+
+const STATES = {
+  'approval-requested': 'waiting',
+  'output-available': 'done',
+  'output-error': 'failed',
+  'output-denied': 'refused',
+};
 
 function Part({ part, parts, approve, answer }) {
   if (part.type === 'text') return <p>{part.text}</p>;
@@ -100,8 +128,12 @@ function Part({ part, parts, approve, answer }) {
   if (!part.type.startsWith('tool-')) return null;
   const name = part.type.slice(5);
   return (
-    <section aria-label={name} data-state={part.state}>
-      <code>{JSON.stringify(part.input)}</code>
+    <CallCard
+      name={name}
+      state={STATES[part.state] ?? 'running'}
+      args={part.input}
+      output={part.output ?? part.errorText}
+    >
       {part.state === 'approval-requested' && (
         <ApprovalForm
           name={name}
@@ -109,10 +141,7 @@ function Part({ part, parts, approve, answer }) {
           onAnswer={(approved, args) => approve(part.approval.id, approved, args)}
         />
       )}
-      {part.state === 'output-available' && <output>{String(part.output)}</output>}
-      {part.state === 'output-error' && <output>failed: {part.errorText}</output>}
-      {part.state === 'output-denied' && <output>refused</output>}
-    </section>
+    </CallCard>
   );
 }
 

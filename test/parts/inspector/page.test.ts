@@ -1,20 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
 import { resumeToolLoop, runToolLoop, type ToolRegistry } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
-import { describeBrowser, type TestPage } from '../../browser/browser.js';
+import { barriers, describeBrowser, type TestPage } from '../../browser/browser.js';
 import { builtFile } from '../../processes/built-file.js';
 import { HOSTILE, payments, shop } from './shop.js';
 
 builtFile('dist/inspector/page.js');
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,22 +25,6 @@ async function serve(
   const inspector = createInspector(tools, options);
   ends.push(() => inspector.close());
   return { url: (await inspector.listen()).url, inspector };
-}
-
-/** What axe finds wrong, in the page as it is; by an isolated world, which the page's policy does not reach. */
-async function violations(page: Page): Promise<readonly string[]> {
-  const session = await page.context().newCDPSession(page);
-  const { frameTree } = await session.send('Page.getFrameTree');
-  const { executionContextId } = await session.send('Page.createIsolatedWorld', {
-    frameId: frameTree.frame.id,
-  });
-  await session.send('Runtime.evaluate', { expression: AXE, contextId: executionContextId });
-  const expression = `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + failureSummary)))`;
-  const { result } = await session.send('Runtime.evaluate', {
-    ...{ expression, contextId: executionContextId },
-    ...{ awaitPromise: true, returnByValue: true },
-  });
-  return result.value as readonly string[];
 }
 
 describeBrowser('the page of an inspector', (browser) => {
@@ -519,9 +500,7 @@ describeBrowser('the page of an inspector', (browser) => {
       const { page } = await visit(url, { colorScheme, viewport: { width, height: 800 } });
       const found: string[] = [];
       const look = async (view: string) => {
-        found.push(...(await violations(page)).map((violation) => `${view} ${violation}`));
-        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-        if (Number(overflow) > 0) found.push(`${view} is ${overflow} px too wide`);
+        found.push(...(await barriers(page)).map((barrier) => `${view} ${barrier}`));
       };
       await page.keyboard.press('4');
       for (const [text, shown] of [
