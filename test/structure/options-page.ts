@@ -1,0 +1,277 @@
+import { join } from 'node:path';
+import ts from 'typescript-6.0';
+import { type Door, doors } from './doors.js';
+import { ROOT } from './repository.js';
+
+/** Options that few users write: of single methods, of contracts, and variants of others. */
+const LEFT_OUT = new Set([
+  'AgentConversationOptions',
+  'AnswerOptions',
+  'AnswersOptions',
+  'CancelJobOptions',
+  'ChatRequestOptions',
+  'CompletionOptions',
+  'ConfiguredAgentOptions',
+  'ConversationDeleteOptions',
+  'ConversationIdleOptions',
+  'ConversationsCloseOptions',
+  'CurrentTimeOptions',
+  'EventsOptions',
+  'HttpBackendOptions',
+  'IdleOptions',
+  'ListenOptions',
+  'LoopChatOptions',
+  'MemoryRunStoreOptions',
+  'OfferOptions',
+  'PostgresCloseOptions',
+  'ResumeConfig',
+  'ToolCallParserOptions',
+  'ToolwrightModuleAsyncOptions',
+  'ViteConfig',
+  'WalkOptions',
+  'WorkOptions',
+]);
+
+/** Options whose type has another name. */
+const ALSO = new Set(['BudgetLimits', 'McpServerSettings', 'StoreLimits']);
+
+const INTRODUCTION = `# Options
+
+The options of each entry point, as their types declare them. This page is generated: \`npm run docs:options\` writes it. [Errors](errors.md#options) shows how wrong options are reported.
+`;
+
+interface OptionsType {
+  readonly name: string;
+  readonly door: string;
+  readonly symbol: ts.Symbol;
+  readonly options: readonly ts.Symbol[];
+  /** The functions, decorators, classes and methods that take these options. */
+  readonly takers: readonly string[];
+  readonly heading: string;
+}
+
+/** The text of docs/reference/options.md. */
+export function optionsPage(): string {
+  const program = programOf(doors());
+  const checker = program.getTypeChecker();
+  const types = optionsTypes(program, doors());
+  const described = new Map(types.map((type) => [type.symbol, type]));
+  const sections = doors().flatMap(({ name }) => {
+    const own = types
+      .filter(({ door }) => door === name)
+      .sort((one, other) => one.heading.localeCompare(other.heading));
+    if (own.length === 0) return [];
+    return [`## \`${name}\`\n`, ...own.map((type) => describeType(checker, type, described))];
+  });
+  return [INTRODUCTION, ...sections].join('\n');
+}
+
+/** Reads the package alone: types of other packages are named on the page, never opened. */
+function programOf(entries: readonly Door[]): ts.Program {
+  const options: ts.CompilerOptions = {
+    lib: ['lib.es5.d.ts'],
+    types: [],
+    noEmit: true,
+    module: ts.ModuleKind.NodeNext,
+    experimentalDecorators: true,
+  };
+  const host = ts.createCompilerHost(options);
+  host.resolveModuleNameLiterals = (literals, containingFile) =>
+    literals.map(({ text }) => {
+      if (!text.startsWith('.')) return { resolvedModule: undefined };
+      return ts.resolveModuleName(text, containingFile, options, host);
+    });
+  return ts.createProgram({ rootNames: entries.map(({ path }) => join(ROOT, path)), options, host });
+}
+
+function optionsTypes(program: ts.Program, entries: readonly Door[]): OptionsType[] {
+  const checker = program.getTypeChecker();
+  const exported = entries.flatMap(({ name: door, path }) => {
+    const module = checker.getSymbolAtLocation(program.getSourceFile(join(ROOT, path))!)!;
+    return checker.getExportsOfModule(module).map((symbol) => ({
+      door,
+      name: symbol.name,
+      symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
+    }));
+  });
+  const takers = new Map<ts.Symbol, Set<string>>();
+  for (const { name, symbol } of exported)
+    for (const { taker, type } of takenBy(checker, name, symbol))
+      takers.set(type, (takers.get(type) ?? new Set()).add(taker));
+  const seen = new Set<ts.Symbol>();
+  return exported.flatMap(({ door, name, symbol }) => {
+    if (!isShown(name, symbol) || seen.has(symbol)) return [];
+    seen.add(symbol);
+    const options = checker
+      .getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol))
+      // Those of types of other packages are documented there.
+      .filter(({ declarations }) => declarations !== undefined);
+    const names = [...(takers.get(symbol) ?? [])];
+    const [first] = names;
+    // The anchors of names with a dot differ between renderers of Markdown.
+    const heading = first === undefined || first.includes('.') ? name : first;
+    return [{ name, door, symbol, options, takers: names, heading }];
+  });
+}
+
+function isShown(name: string, { flags }: ts.Symbol): boolean {
+  if ((flags & ts.SymbolFlags.Interface) === 0 || LEFT_OUT.has(name) || /Conformance/.test(name))
+    return false;
+  return /(Options|Config)$/.test(name) || ALSO.has(name);
+}
+
+/** The parameters of a function, a constructor or a method that have a type, and that type. */
+function takenBy(
+  checker: ts.TypeChecker,
+  name: string,
+  symbol: ts.Symbol,
+): { readonly taker: string; readonly type: ts.Symbol }[] {
+  return (symbol.declarations ?? []).flatMap((declaration) => {
+    const value = ts.isVariableDeclaration(declaration)
+      ? (declaration.initializer ?? declaration)
+      : declaration;
+    const members = ts.isClassDeclaration(value) ? value.members : [value];
+    return members.flatMap((member) => {
+      if (!ts.isFunctionLike(member) || isHidden(member)) return [];
+      const isDecorator = declaration.getSourceFile().fileName.includes('/decorators/');
+      const taker = ts.isMethodDeclaration(member)
+        ? `${name}.${member.name.getText()}`
+        : `${isDecorator ? '@' : ''}${name}`;
+      return member.parameters
+        .flatMap(({ type }) => (type === undefined ? [] : referencesIn(checker, type)))
+        .map((type) => ({ taker, type }));
+    });
+  });
+}
+
+function isHidden(member: ts.SignatureDeclaration): boolean {
+  const flags = ts.getCombinedModifierFlags(member);
+  return (
+    (flags & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) !== 0 ||
+    (member.name !== undefined && ts.isPrivateIdentifier(member.name)) ||
+    ts.getJSDocTags(member).some(({ tagName }) => tagName.text === 'internal')
+  );
+}
+
+/** The types that a type names, through aliases, the signatures of functions left out. */
+function referencesIn(checker: ts.TypeChecker, node: ts.Node): ts.Symbol[] {
+  if (ts.isFunctionTypeNode(node) || ts.isIndexedAccessTypeNode(node)) return [];
+  const found: ts.Symbol[] = [];
+  const name = ts.isTypeReferenceNode(node)
+    ? node.typeName
+    : ts.isExpressionWithTypeArguments(node)
+      ? node.expression
+      : undefined;
+  if (name !== undefined) {
+    const named = checker.getSymbolAtLocation(name);
+    const symbol = named && named.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(named) : named;
+    const alias = symbol?.declarations?.find(ts.isTypeAliasDeclaration);
+    if (alias !== undefined) found.push(...referencesIn(checker, alias.type));
+    else if (symbol !== undefined) found.push(symbol);
+  }
+  ts.forEachChild(node, (child) => {
+    found.push(...referencesIn(checker, child));
+  });
+  return found;
+}
+
+function describeType(
+  checker: ts.TypeChecker,
+  type: OptionsType,
+  described: ReadonlyMap<ts.Symbol, OptionsType>,
+): string {
+  const bases = (type.symbol.declarations ?? [])
+    .flatMap((declaration) =>
+      ts.isInterfaceDeclaration(declaration) ? (declaration.heritageClauses ?? []) : [],
+    )
+    .flatMap((clause) => clause.types.flatMap((one) => referencesIn(checker, one)))
+    .flatMap((symbol) => described.get(symbol) ?? []);
+  const groups = new Map<OptionsType, string[]>();
+  const own: ts.Symbol[] = [];
+  for (const option of type.options) {
+    const from = bases.find(({ options }) => options.some((one) => isSame(one, option)));
+    if (from === undefined) own.push(option);
+    else groups.set(from, [...(groups.get(from) ?? []), option.name]);
+  }
+  const others = type.takers.filter((name) => name !== type.heading).map((name) => `\`${name}\``);
+  const title = type.heading === type.name ? '' : `\`${type.name}\``;
+  const about = [title, others.length > 0 ? `for ${others.join(', ')}` : ''].filter((text) => text !== '');
+  const purpose =
+    about.length > 0
+      ? `${about.join(', also ').replace(/^f/, 'F')}.`
+      : firstSentence(textOf(checker, type.symbol));
+  const inherited = [...groups].map(([from, names]) => inheritedOptions(from, names, type));
+  const head = [`### \`${type.heading}\`\n`, `${[purpose, ...inherited].join(' ')}\n`];
+  if (own.length === 0) return head.join('\n');
+  const rows = own.map((option) => rowOf(checker, option));
+  const table = ['| option | type | default | meaning |', '| --- | --- | --- | --- |', ...rows];
+  return [...head, ...table, ''].join('\n');
+}
+
+function inheritedOptions(from: OptionsType, names: readonly string[], type: OptionsType): string {
+  const here = new Set(type.options.map(({ name }) => name));
+  const missing = from.options.map(({ name }) => name).filter((name) => !here.has(name));
+  const link = `[\`${from.heading}\`](#${from.heading.toLowerCase().replace('@', '')})`;
+  const list = (some: readonly string[]) => some.map((name) => `\`${name}\``).join(', ');
+  if (missing.length > names.length) return `With ${list(names)} of ${link}.`;
+  return `With all options of ${link}${missing.length > 0 ? ` except ${list(missing)}` : ''}.`;
+}
+
+function isSame(one: ts.Symbol, other: ts.Symbol): boolean {
+  return one.name === other.name && one.declarations?.[0] === other.declarations?.[0];
+}
+
+function rowOf(checker: ts.TypeChecker, option: ts.Symbol): string {
+  const isOptional = (option.flags & ts.SymbolFlags.Optional) !== 0;
+  const { meaning, byDefault } = splitDefault(textOf(checker, option));
+  const cells = [
+    `\`${option.name}\``,
+    `\`${typeText(option)}\``,
+    isOptional ? byDefault : 'required',
+    firstSentence(meaning),
+  ];
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`.replaceAll(/ {2,}/g, ' ');
+}
+
+function textOf(checker: ts.TypeChecker, symbol: ts.Symbol): string {
+  const text = ts.displayPartsToString(symbol.getDocumentationComment(checker));
+  return text
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\{@link (\w+) ?\}/g, '`$1`')
+    .trim();
+}
+
+/** Docstrings name a default in a sentence of its own, in the last words of one, or in parentheses. */
+const DEFAULTS = [
+  /(?:^| )Default:? (.+?)\.(?= |$)/,
+  /[;,] default:? (.+?)(?=\.(?: |$))/,
+  / \(default:? (.+?)\)/,
+];
+
+function splitDefault(text: string): { readonly meaning: string; readonly byDefault: string } {
+  const [pattern] = DEFAULTS.filter((one) => one.test(text));
+  if (pattern === undefined) return { meaning: text, byDefault: '' };
+  return { meaning: text.replace(pattern, '').trim(), byDefault: pattern.exec(text)?.[1] ?? '' };
+}
+
+function firstSentence(text: string): string {
+  const [sentence = ''] = text.split(/(?<=\.)(?<!e\.g\.) (?=[A-Z`(‘])/);
+  return sentence;
+}
+
+/** As it is written in the source; long types of objects are described by their docstring. */
+function typeText(option: ts.Symbol): string {
+  const [declaration] = option.declarations ?? [];
+  if (declaration === undefined) return 'unknown';
+  if (ts.isMethodSignature(declaration)) {
+    const parameters = declaration.parameters.map((parameter) => parameter.getText()).join(', ');
+    return oneLine(`(${parameters}) => ${declaration.type?.getText() ?? 'void'}`);
+  }
+  const type = ts.isPropertySignature(declaration) ? declaration.type : undefined;
+  const text = oneLine(type?.getText() ?? 'unknown');
+  return text.length > 100 && text.includes('{') ? 'object' : text;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').replace(/^\| /, '');
+}
