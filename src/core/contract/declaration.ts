@@ -13,7 +13,7 @@ export interface ToolAnnotations {
 }
 
 /** An image that stands for a tool, as in MCP: `https:` or `data:` addresses. */
-export interface ToolIcon {
+interface ToolIcon {
   readonly src: string;
   readonly mimeType?: string;
   /** `48x48`, or `any` for scalable images. */

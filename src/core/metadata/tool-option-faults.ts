@@ -5,7 +5,6 @@ import type {
   ResultCaching,
   ToolAnnotations,
   ToolBehaviour,
-  ToolIcon,
   ToolOptions,
   ToolsetOptions,
 } from '../contract/declaration.js';
@@ -165,16 +164,6 @@ const SCOPE_TOKEN: OptionRule = {
   fix: "'orders:write'",
 };
 
-const ICON = objectOf<ToolIcon>(
-  {
-    src: required(TEXT),
-    mimeType: TEXT,
-    sizes: listOf(TEXT, "['48x48']"),
-    theme: oneOf('light', 'dark'),
-  },
-  { fix: "{ src: 'https://example.org/icon.png' }" },
-);
-
 const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   timeoutMs: MILLISECONDS,
   sequential: BOOLEAN,
@@ -199,7 +188,7 @@ const BEHAVIOUR: RulesOf<ToolBehaviour> = {
   scopes: protecting(listOf(SCOPE_TOKEN, "['orders:write']")),
   public: protecting(BOOLEAN),
   _meta: RECORD,
-  icons: listOf(ICON, "[{ src: 'https://example.org/icon.png' }]"),
+  icons: listOf(RECORD, "[{ src: '…' }]"),
 };
 
 const METHOD_NAME = { ...TEXT, fix: "the name of a method of the same class: 'findPayment'" };
@@ -318,8 +307,8 @@ function contradictions(options: unknown): readonly OptionFault[] {
   if (options.public === true && Array.isArray(options.scopes) && options.scopes.length > 0)
     faults.push({
       option: 'public',
-      problem: 'it is public and has `scopes`, which callers without a token cannot have',
-      fix: 'either @Public() or `scopes`',
+      problem: 'it is public and has `scopes`',
+      fix: '@Public() or `scopes`',
     });
   return faults;
 }

@@ -4,6 +4,8 @@ import { parseArgs } from 'node:util';
 import { withoutUndefined } from '../../core/kernel/json.js';
 import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import { type Command, UserFault } from './command.js';
+import { checkMcp } from './mcp-check.js';
+import { writeServerJson } from './mcp-server-json.js';
 import { requiredRegistry, withModule } from './open-module.js';
 import { packageManifest } from './package-manifest.js';
 
@@ -16,10 +18,13 @@ interface McpOptions {
 
 /**
  * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client
- * goes.
+ * goes. `mcp check` and `mcp server-json` have files of their own.
  */
 export const mcpCommand: Command = {
   async run(args, environment) {
+    const [first, ...rest] = args;
+    if (first === 'check') return checkMcp(rest, environment);
+    if (first === 'server-json') return writeServerJson(rest, environment);
     const options = readOptions(args);
     const output = keepStandardOutput();
     const { createMcpServer } = await loadBridge();

@@ -109,8 +109,18 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     load: async () => (await import('./list-command.js')).listCommand,
   },
   mcp: {
-    usage: 'mcp <module> [--name name] [--allow name|glob …] [--deny name|glob …]',
-    summary: 'serves the tools of a built module to an MCP client over standard input and output',
+    usage:
+      'mcp <module> [--name name] [--allow name|glob …] [--deny name|glob …] | check <url|module> | server-json',
+    summary:
+      'serves the tools of a built module to an MCP client over standard input and output; checks a server; writes server.json',
+    options: {
+      '--name name':
+        'what clients see; server-json: the name in the registry, where package.json has no mcpName',
+      '--allow, --deny name|glob': 'only these tools, all but these',
+      '--token token': 'check: signed in, so that protected tools are looked at, too',
+      '--json': 'check: the findings as JSON',
+      '--url https://…': 'server-json: where the server is reached',
+    },
     load: async () => (await import('./mcp-command.js')).mcpCommand,
   },
   runs: {

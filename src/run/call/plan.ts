@@ -93,6 +93,6 @@ function makePlan(tool: ToolDefinition, coerce: boolean): CallPlan {
     isShared,
     needsContext,
     isGuarded,
-    needsScopes: (tool.scopes ?? []).length > 0,
+    needsScopes: Boolean(tool.scopes?.length),
   };
 }

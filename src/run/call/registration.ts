@@ -23,6 +23,13 @@ import type { ToolEntry } from './plan.js';
 /** What can be registered: a tool, or a function that makes a new one for each call. */
 export type RegisteredTool = Tool | ToolDefinition | (() => Tool | ToolDefinition);
 
+/** What is registered beside tools. */
+export const SERVED_KINDS = [
+  'prompt',
+  'resource',
+  'completion',
+] as const satisfies readonly ServedAs['kind'][];
+
 /** Names and the tools behind them, in order of registration. */
 export interface ToolTable {
   /** What is written, and what all views of it share. */
@@ -39,10 +46,7 @@ export interface ToolTable {
 export class WritableToolTable implements ToolTable {
   readonly root = this;
   readonly #entries = new Map<string, ToolEntry>();
-  readonly #parts = { prompt: new Map(), resource: new Map(), completion: new Map() } satisfies Record<
-    ServedAs['kind'],
-    Map<string, ToolEntry>
-  >;
+  readonly #parts = new Map(SERVED_KINDS.map((kind) => [kind, new Map<string, ToolEntry>()]));
   readonly #listeners = new Set<() => void>();
   /** Sees the calls of all who share the table. */
   watcher: CallWatcher | undefined;
@@ -60,7 +64,7 @@ export class WritableToolTable implements ToolTable {
   }
 
   part(kind: ServedAs['kind']): ToolTable {
-    const entries: Map<string, ToolEntry> = this.#parts[kind];
+    const entries = this.#parts.get(kind) as Map<string, ToolEntry>;
     const part: ToolTable = {
       root: this,
       get: (name) => entries.get(name),
@@ -76,14 +80,14 @@ export class WritableToolTable implements ToolTable {
     if (served === undefined) {
       this.#entries.set(name, entry);
       this.#index?.add(entry.offered);
-    } else this.#parts[served.kind].set(name, entry);
+    } else this.#parts.get(served.kind)?.set(name, entry);
     this.#changed();
   }
 
   delete(name: string): void {
     const wasTool = this.#entries.delete(name);
     if (wasTool) this.#index?.remove(name);
-    const wasServed = Object.values(this.#parts).map((part) => part.delete(name));
+    const wasServed = Array.from(this.#parts.values(), (part) => part.delete(name));
     if (wasTool || wasServed.includes(true)) this.#changed();
   }
 

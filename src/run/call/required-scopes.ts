@@ -1,6 +1,6 @@
 import type { CallScope } from '../../core/contract/call.js';
 import type { ToolDefinition } from '../../core/contract/tool.js';
-import { type InvalidOption, refuseOptions } from '../../core/errors/author-fault.js';
+import { InvalidOptionsError } from '../../core/errors/author-fault.js';
 
 /** The OAuth scopes that a tool requires and a caller does not have. */
 export function missingScopes(
@@ -19,14 +19,10 @@ export function refuseUnknownScopes(
   tools: readonly ToolDefinition[],
   { scope, where }: { readonly scope: Pick<CallScope, 'scopes'>; readonly where: string },
 ): void {
-  const scoped = scope.scopes === undefined ? tools.filter(({ scopes = [] }) => scopes.length > 0) : [];
+  const scoped = scope.scopes === undefined ? tools.filter(({ scopes }) => scopes?.length) : [];
   if (scoped.length === 0) return;
   const names = scoped.map(({ name }) => `'${name}'`).join(', ');
-  const fault: InvalidOption = {
-    where,
-    option: 'scopes',
-    problem: `the scope has no scopes, and ${names} can only be called with OAuth scopes`,
-    fix: `scopes: ['${scoped[0]?.scopes?.[0]}', …], those of the caller; or a view without these tools`,
-  };
-  refuseOptions([fault]);
+  const problem = `the scope has no scopes, and ${names} can only be called with some`;
+  const fix = 'scopes: […], those of the caller';
+  throw new InvalidOptionsError([{ where, option: 'scopes', problem, fix }]);
 }

@@ -63,6 +63,7 @@ import {
   type NameFilter,
   type RegisteredTool,
   readTool,
+  SERVED_KINDS,
   sameNameFaults,
   type ToolTable,
   tableView,
@@ -244,8 +245,7 @@ export class ToolRegistry {
   merge(other: ToolRegistry): this {
     checkArguments({ of: 'ToolRegistry.merge', given: { other }, rules: { other: REGISTRY } });
     const table = this.#writable();
-    const parts = (['prompt', 'resource', 'completion'] as const).map((kind) => other.#table.part(kind));
-    for (const part of [other.#table, ...parts])
+    for (const part of [other.#table, ...SERVED_KINDS.map((kind) => other.#table.part(kind))])
       for (const [name, entry] of [...part.entries()]) table.set(name, entry);
     return this;
   }

@@ -11,6 +11,7 @@ import {
 import { ToolwrightError } from '../../core/errors/toolwright-error.js';
 import { anySignal } from '../../core/kernel/async.js';
 import { withoutUndefined } from '../../core/kernel/json.js';
+import { SERVED_KINDS } from '../../run/call/registration.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { LoopEvent, ToolLoopStream } from '../../run/loop/events.js';
 import { LOOP_RULES, type ToolLoopConfig } from '../../run/loop/options.js';
@@ -190,7 +191,7 @@ export class ApplicationRuns {
   async visibleTo(given: object | undefined): Promise<readonly string[]> {
     const { registry, requests, visibility } = this.#parts;
     const request = given ?? requests.current();
-    const parts = [registry, registry.part('prompt'), registry.part('resource'), registry.part('completion')];
+    const parts = [registry, ...SERVED_KINDS.map((kind) => registry.part(kind))];
     const shown = parts.map(async (part) => {
       const hidden = new Set(await visibility.hidden(request, part));
       return part.list().filter((name) => !hidden.has(name));

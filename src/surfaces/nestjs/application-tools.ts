@@ -7,7 +7,12 @@ import { type AuthorFault, ToolDeclarationError, warnAuthor } from '../../core/e
 import { withoutUndefined } from '../../core/kernel/json.js';
 import { lineage, loadedToolClasses, toolMethods } from '../../core/metadata/class-record.js';
 import type { ToolEntry } from '../../run/call/plan.js';
-import { type RegisteredTool, readTool, WritableToolTable } from '../../run/call/registration.js';
+import {
+  type RegisteredTool,
+  readTool,
+  SERVED_KINDS,
+  WritableToolTable,
+} from '../../run/call/registration.js';
 import type { TaskQueue } from '../../run/call/task-queue.js';
 import { REGISTRY_RULES, ToolRegistry, type ToolRegistryOptions } from '../../run/call/tool-registry.js';
 import { boundMethodOf, toolOfMethod } from '../../tools/discovery/discover-tools.js';
@@ -234,8 +239,7 @@ export class ApplicationTools {
   async complete(): Promise<void> {
     this.discover(true);
     this.#warnOfUnprovided();
-    const kinds = ['prompt', 'resource', 'completion'] as const;
-    const parts = [this.registry, ...kinds.map((kind) => this.registry.part(kind))];
+    const parts = [this.registry, ...SERVED_KINDS.map((kind) => this.registry.part(kind))];
     const targets = parts.flatMap((part) => part.tools()).flatMap((tool) => this.#targets.get(tool) ?? []);
     await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
   }

@@ -311,7 +311,7 @@ test('a connection that lasts refuses tools with scopes at its start, unless `sc
   const work = defineTool({ name: 'work', description: 'Works', scopes: ['work'], execute: () => 'done' });
   const registry = new ToolRegistry().register(work);
   await using mcp = closing(createMcpServer(registry));
-  expect(() => mcp.server.stdio()).toThrow("'work' can only be called with OAuth scopes");
+  expect(() => mcp.server.stdio()).toThrow("the scope has no scopes, and 'work'");
   await using scoped = closing(createMcpServer(registry, { scope: () => ({ scopes: ['work'] }) }));
   const [mine, theirs] = InMemoryTransport.createLinkedPair();
   scoped.server.connect(theirs);

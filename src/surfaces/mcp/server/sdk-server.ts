@@ -5,6 +5,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import type { ServedAs } from '../../../core/contract/declaration.js';
+import { SERVED_KINDS } from '../../../run/call/registration.js';
 import type { ToolRegistry } from '../../../run/call/tool-registry.js';
 import { asSent, recordMessage } from '../record-message.js';
 import { ANSWER_MS } from './ask-client.js';
@@ -24,11 +25,9 @@ import { isTemplate } from './resource-uris.js';
 import { listedResource, listedTemplate, readResource } from './resources.js';
 import { serveToolCall } from './serve-call.js';
 
-const KINDS = ['prompt', 'resource', 'completion'] as const;
-
 /** The parts of a registry besides tools. Without prompts, `configure` may add the SDK's own; likewise resources. */
 export function partsOf(registry: ToolRegistry): ReadonlySet<ServedAs['kind']> {
-  return new Set(KINDS.filter((kind) => registry.part(kind).count() > 0));
+  return new Set(SERVED_KINDS.filter((kind) => registry.part(kind).count() > 0));
 }
 
 const CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);

@@ -82,7 +82,13 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   const tool = rights.tools.offered(wanted.name);
   // MCP needs an error for an unknown tool; the pipeline's text suggests similar names.
   if (tool === undefined) {
-    const { result } = await rights.tools.invoke({ id: '', name: wanted.name, arguments: {} });
+    const { method, name, arguments: args } = wanted;
+    const mcp = served.telemetry?.isOn ? arrivalOf(request, method) : undefined;
+    const { result } = await rights.tools.invoke(
+      { id: '', name, arguments: args, mcp },
+      {},
+      telemetryOf(served),
+    );
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, result.forLLM);
   }
   const call: ServedCall = { ...request, ...rights, tool, wanted, signal };
@@ -93,6 +99,11 @@ export async function serveCall(request: McpRequest, wanted: Wanted, signal: Abo
   progress?.stop();
   const asked = invocation.status === 'suspended' ? ask(call, invocation.suspension) : undefined;
   return asked ?? { type: 'ended', record: invocation.record, tool };
+}
+
+/** The server may record what its registry does not. */
+function telemetryOf({ telemetry }: McpRequest['served']): InvokeOptions {
+  return telemetry === undefined ? {} : { telemetry };
 }
 
 function invoke(
