@@ -48,17 +48,16 @@ import { asNestResponse } from './requests.js';
 
 const heldBack = new AsyncLocalStorage<true>();
 
-/** Whether the application is started for a command, and does nothing by itself. */
+/** Whether the application is started for a command, and must not take work by itself. */
 export function isHeldBack(): boolean {
   return heldBack.getStore() === true;
 }
 
-/** Starts an application that does nothing by itself. */
+/** Starts an application that does not take work by itself. */
 export function holdingBack<Value>(start: () => Value): Value {
   return heldBack.run(true, start);
 }
 
-/** What the part of an application in a fleet is made from. */
 interface FleetParts {
   readonly options: ToolwrightModuleOptions;
   readonly registry: ToolRegistry;
@@ -66,14 +65,16 @@ interface FleetParts {
   readonly running: RunningCalls;
 }
 
-/** What an application does for others: turns of conversations, jobs, and runs whose process died. */
+/**
+ * An application's work that other processes may share: turns of conversations, jobs, and runs of crashed processes.
+ */
 export class ApplicationFleet {
-  /** Of people, over the conversations. */
+  /** Chats of users, based on the conversations. */
   readonly chats: ApplicationChats;
   readonly #parts: FleetParts;
   readonly #ownerScopes = new WeakMap<TurnOwner, Promise<OwnerScope>>();
   #conversations: Conversations | undefined;
-  /** Those that take turns where the application's own do not. */
+  /** Conversations that take turns, if the application's own do not. */
   #turns: Conversations | undefined;
   #recovery: RunRecovery | undefined;
   #jobs: BackgroundJobs | undefined;
@@ -89,7 +90,7 @@ export class ApplicationFleet {
   /**
    * The conversations in the module's store.
    *
-   * @throws ToolDeclarationError where the store keeps none, or there is none.
+   * @throws ToolDeclarationError if there is no store, or it cannot store conversations.
    */
   get conversations(): Conversations {
     const { store } = this.#parts.options;
@@ -102,14 +103,14 @@ export class ApplicationFleet {
     return this.#parts.options.engine;
   }
 
-  /** Begins with what the options say. */
+  /** Starts working if the options request it. */
   begin(): void {
     if (this.#parts.options.worker === true && !isHeldBack()) this.work();
   }
 
   /**
-   * Takes turns, runs jobs as soon as the engine can be reached, and recovers runs, as far as the store keeps them; what
-   * it does of these. `logger` hears of it where the application has given none.
+   * Takes turns, runs jobs once the engine is reachable, and recovers runs, as far as the store supports it. Returns
+   * what it does of these. `logger` is used if the application has no logger.
    */
   work(logger?: Logger): readonly string[] {
     const { options, registry, runs } = this.#parts;
@@ -145,8 +146,8 @@ export class ApplicationFleet {
   }
 
   /**
-   * Begins with nothing new, and waits for what the application does; after `limitMs` turns and jobs are left to other
-   * processes, and what else still runs is aborted.
+   * Takes no new work and waits for running work. After `limitMs`, turns and jobs are left to other processes, and
+   * everything else that still runs is aborted.
    */
   async end(limitMs: number): Promise<void> {
     const { running } = this.#parts;
@@ -171,7 +172,7 @@ export class ApplicationFleet {
       ...given,
       ...settings,
       leaseMs,
-      // The application does its jobs itself: each in the scope that `jobScope` returns.
+      // The application runs its jobs itself, each in the scope that `jobScope` returns.
       engine,
       jobConcurrency: engine && 0,
       config: async (turn) => {
@@ -182,7 +183,7 @@ export class ApplicationFleet {
     });
   }
 
-  /** With what runs go on that nobody holds: what their owners see. */
+  /** The config and scope of runs without a holder: those of their owners. */
   get recovery(): Pick<ConstructorParameters<typeof RunRecovery>[0], 'config' | 'scope'> {
     const { runs } = this.#parts;
     return {
@@ -194,7 +195,7 @@ export class ApplicationFleet {
     };
   }
 
-  /** Asked once for a turn: its tools and its calls belong to the same request. */
+  /** Called once per turn, so that the turn's tools and calls have the same request. */
   #scopeOfTurn(turn: TurnOwner): Promise<OwnerScope> {
     const known = this.#ownerScopes.get(turn) ?? this.#scopeOfOwner(turn.owner);
     this.#ownerScopes.set(turn, known);
@@ -213,11 +214,11 @@ const NO_CONVERSATIONS: AuthorFault = {
   fix: 'ToolwrightModule.forRoot({ store: new SqliteRunStore({ path }) })',
 };
 
-/** How one request of a chat is answered. */
+/** Options to answer one request of a chat. */
 export interface ChatRequestOptions
   extends Pick<ChatSettings, 'protocol'>,
     Pick<ToolwrightModuleOptions, 'mayAnswer'> {
-  /** The response of Express, or the reply of Fastify: it is written there, and nothing is left to return. */
+  /** The response of Express, or the reply of Fastify. The answer is then written to it, and nothing is returned. */
   readonly response?: object;
 }
 
@@ -227,24 +228,23 @@ const REQUEST_OPTIONS = optionTable<ChatRequestOptions>('ToolwrightService.chat'
   response: { accepts: (value) => typeof value === 'object' && value !== null, fix: 'the response' },
 });
 
-/** A request of a chat, whose it is, and who may answer for others. */
+/** A request of a chat with its owner, and the rule for who may answer for others. */
 interface AskedOfNest extends Pick<ToolwrightModuleOptions, 'mayAnswer'> {
   readonly request: object;
   readonly owner: unknown;
 }
 
-/** What the chats of an application are made from. */
 interface ChatParts {
   readonly options: ToolwrightModuleOptions;
   readonly runs: ApplicationRuns;
   readonly conversations: () => Conversations;
 }
 
-/** The chats of an application, over its conversations and behind its guards. */
+/** The chats of an application, based on its conversations, behind its guards. */
 class ApplicationChats {
   readonly #parts: ChatParts;
   readonly #handlers = new Map<ChatSettings['protocol'], ChatHandler>();
-  /** What the application knows of a request that is answered. */
+  /** Information about requests that are being answered. */
   readonly #asked = new WeakMap<Request, AskedOfNest>();
 
   constructor(parts: ChatParts) {
@@ -261,7 +261,7 @@ class ApplicationChats {
     this.#asked.set(asked, { request, owner: this.#parts.runs.scopeOf(request, {}).owner, mayAnswer });
     const answer = await this.#handlerOf(protocol).fetch(asked);
     if (response === undefined) return asNestResponse(answer);
-    // Whoever has asked for the response writes it, whatever version of Nest this is.
+    // A handler that injected the response must write it, in every version of Nest.
     const outgoing = rawResponseOf(response as ServerResponse | WrappedResponse);
     await writeResponse(answer, outgoing).catch(() => {});
     return undefined;

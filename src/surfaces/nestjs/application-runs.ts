@@ -30,38 +30,37 @@ import {
 import { RequestContainer, type RequestContexts } from './requests.js';
 import type { ToolVisibility } from './tool-caller.js';
 
-/** Who asks for a run. */
+/** The caller of a run. */
 interface Asker {
   readonly request: object | undefined;
   readonly scope: CallScope;
 }
 
-/** A run before it is known which tools it may see. */
+/** A run before its visible tools are determined. */
 interface PreparedRun extends Asker {
   readonly config: ToolLoopConfig;
 }
 
-/** What the functions of the loop take. */
+/** Arguments for the functions of the loop. */
 type RunParts = Pick<PreparedRun, 'config' | 'scope'>;
 
-/** In what scope a run goes on, and who answered. */
+/** The scope in which a run continues, and who answered. */
 export interface OwnerAnswer {
   readonly scope: CallScope;
   readonly answeredBy?: unknown;
 }
 
-/** What the functions of the loop take to let a run go on. */
+/** Arguments for the functions of the loop that resume a run. */
 interface ResumeParts {
   readonly config: ToolLoopConfig;
   readonly options: OwnerAnswer;
 }
 
-/** The same, and the request that stands for the owner where somebody else has answered. */
+/** Additionally, if another user answered, the request that stands for the owner. */
 interface Answering extends OwnerAnswer {
   readonly owner?: { readonly request: object | undefined };
 }
 
-/** What the runs of an application have in common. */
 interface RunsParts {
   readonly options: ToolwrightModuleOptions;
   readonly registry: ToolRegistry;
@@ -71,7 +70,7 @@ interface RunsParts {
   readonly visibility: ToolVisibility;
 }
 
-/** Puts a run into its application: the options, the request and its owner, the shutdown. */
+/** Adds to a run what the application provides: options, request, owner and shutdown. */
 export class ApplicationRuns {
   readonly #parts: RunsParts;
 
@@ -79,7 +78,7 @@ export class ApplicationRuns {
     this.#parts = parts;
   }
 
-  /** Who asks: the given request, or the one whose handler is running. */
+  /** The caller: the given request, or the one whose handler is running. */
   asker(options: RunOptions): Asker {
     checkOptions(options, RUN_OPTIONS);
     const { config: _, request: given, ...scope } = options;
@@ -87,20 +86,20 @@ export class ApplicationRuns {
     return { request, scope: this.scopeOf(request, scope) };
   }
 
-  /** The module's options under those of the run, ended by a shutdown, for its request. */
+  /** Merges the module's options with those of the run, and adds the shutdown signal and the caller. */
   prepare(options: RunOptions): PreparedRun {
     checkOptions(options, RUN_OPTIONS);
     return { config: this.#config(options.config ?? {}), ...this.asker(options) };
   }
 
-  /** What the loop takes to begin a run: over the tools that its request sees. */
+  /** Arguments to start a run with the tools that its request sees. */
   async begin({ config, scope, request }: PreparedRun): Promise<RunParts> {
-    // The lease of the module is that of its claims and its conversations, too.
+    // A run that is not stored has no lease; the module's `leaseMs` is also for claims and conversations.
     const { leaseMs: _leaseMs, ...unkept } = config;
     return { config: await this.#limited(savesSteps(config) ? config : unkept, request), scope };
   }
 
-  /** What the loop takes to let a run go on, as {@link answering} has it. */
+  /** Arguments to resume a run after {@link answering}. */
   async resume(prepared: PreparedRun, run: OwnedRun | undefined, answeredBy: unknown): Promise<ResumeParts> {
     const { config } = prepared;
     const { owner, ...options } = await this.answering(prepared, run, answeredBy);
@@ -110,15 +109,15 @@ export class ApplicationRuns {
   }
 
   /**
-   * In what scope a run goes on after an answer, and who answered; with `owner` where that is somebody else.
+   * The scope in which a run continues after an answer, and who answered; `owner` is set if another user answered.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) where the asker may not answer.
+   * @throws ToolwrightError `RunNotAllowed` (523) if the caller may not answer.
    */
   async answering(asker: Asker, run: OwnedRun | undefined, answeredBy: unknown): Promise<Answering> {
     const { request, scope } = asker;
     const by = withoutUndefined({ answeredBy: answeredBy ?? scope.owner });
     if (run === undefined || isSameOwner(run.owner, scope.owner)) return { scope, ...by };
-    // The scope of the owner of a run that somebody else answers.
+    // Another user answers: the run continues in its owner's scope.
     const { mayAnswer, scopeOf } = this.#parts.options;
     if (mayAnswer === undefined || scopeOf === undefined) throw notAllowed();
     let isAllowed: unknown;
@@ -136,26 +135,26 @@ export class ApplicationRuns {
     return { scope: onBehalf, ...by, owner: { request: ownerRequest } };
   }
 
-  /** What the loop takes for work that nobody's request has begun here: it belongs to the given request, or to none. */
+  /** Arguments for work that no current request started: it belongs to the given request, or to none. */
   async apart(own: OwnerScope): Promise<RunParts> {
     return { config: await this.#limited(this.#config({}), own.request), scope: this.scopeApart(own) };
   }
 
-  /** The scope of such work; nothing of a request that is being handled is found in it. */
+  /** The scope of such work; it contains nothing of the request that is being handled. */
   scopeApart({ request, ...own }: OwnerScope): CallScope {
     const { modules, running } = this.#parts;
     const container = new RequestContainer(modules, { request, isForOther: true });
     return { signal: running.signal, ...this.#withData(request, own), container };
   }
 
-  /** The run of a state, where nobody can have changed whose it is; otherwise the loop itself will refuse it. */
+  /** The run of a state with an authentic owner; `undefined` for other states, which the loop itself refuses. */
   certain(state: unknown, { stateSecret }: ToolLoopConfig): RunState | undefined {
     if (!this.#knowsOwners) return undefined;
     const run = validateState(state, stateSecret).state;
     return isSignedWith(run, stateSecret) ? run : undefined;
   }
 
-  /** A run in the store. */
+  /** A stored run; loaded only if runs have owners. */
   async stored(runId: string, store: RunStore): Promise<RunState | undefined> {
     return this.#knowsOwners ? store.load(runId) : undefined;
   }
@@ -164,7 +163,7 @@ export class ApplicationRuns {
     return this.#parts.options.owner !== undefined;
   }
 
-  /** A scope with the container, the data and the owner of the given request, or of the one whose handler is running. */
+  /** A scope with the container, data and owner of the given request, or of the one whose handler is running. */
   scopeOf(given: object | undefined, scope: CallScope): CallScope {
     const { requests, modules } = this.#parts;
     const request = given ?? requests.current();
@@ -173,13 +172,13 @@ export class ApplicationRuns {
     return { container: new RequestContainer(modules, { request }), ...this.#withData(request, owned) };
   }
 
-  /** The owner that a request stands for: what its scope names, or what `owner` returns for it. */
+  /** The owner of a request: that of its scope, or what the option `owner` returns. */
   #ownerOf(request: object | undefined, scope: CallScope): unknown {
     const { owner: ownerOfRequest } = this.#parts.options;
     if (scope.owner !== undefined) return ownerOf(scope);
     if (ownerOfRequest === undefined || request === undefined) return undefined;
     const owner = ownerOfRequest(request as never);
-    // As JSON, every promise would be the same owner.
+    // As JSON, all promises would be the same owner.
     if (owner instanceof Promise) {
       owner.catch(() => {});
       throw new InvalidOptionsError([PROMISED]);
@@ -187,7 +186,7 @@ export class ApplicationRuns {
     return ownerOf({ owner });
   }
 
-  /** The names of the tools that a request sees, and of the prompts and resources of MCP. */
+  /** The names of the tools, and of the MCP prompts and resources, that a request sees. */
   async visibleTo(given: object | undefined): Promise<readonly string[]> {
     const { registry, requests, visibility } = this.#parts;
     const request = given ?? requests.current();
@@ -199,7 +198,7 @@ export class ApplicationRuns {
     return (await Promise.all(shown)).flat();
   }
 
-  /** The store of a run out of one. */
+  /** The store for resuming a run. */
   storeOf(options: RunOptions): RunStore {
     const { store, provider, model } = this.#merged(options.config);
     if (store !== undefined) return store;
@@ -207,7 +206,7 @@ export class ApplicationRuns {
     throw new ToolDeclarationError(hasModel ? [NO_STORE] : [NO_MODEL, NO_STORE]);
   }
 
-  /** Aborted where a shutdown leaves runs whose steps are kept to others. */
+  /** Aborted when a shutdown leaves stored runs to other processes. */
   get leaving(): AbortSignal {
     return this.#parts.running.leaving;
   }
@@ -217,8 +216,8 @@ export class ApplicationRuns {
   }
 
   /**
-   * A stream whose run stays in the asynchronous context of whoever asked for it. It begins with its reader,
-   * which may be the HTTP server's, where the context of the handler is gone.
+   * Wraps a stream so that its run stays in the asynchronous context of the caller. The run starts with its reader,
+   * which may be the HTTP server, outside of the handler's context.
    */
   watch(stream: ToolLoopStream): ToolLoopStream {
     const inContext = AsyncLocalStorage.snapshot();
@@ -234,7 +233,7 @@ export class ApplicationRuns {
         return {
           next() {
             const next = inContext(() => events.next());
-            // From the first read on the run is under way, also while its reader takes its time.
+            // The run starts with the first read, and continues even if its reader is slow.
             if (!isTracked) result().catch(() => {});
             isTracked = true;
             return next;
@@ -255,7 +254,7 @@ export class ApplicationRuns {
     return { ...scope, data: { ...data(request as never), ...scope.data } };
   }
 
-  /** What is registered while the run goes on is offered to it, and asked about when it is called. */
+  /** Hides tools that the request does not see. Tools that are registered later are checked when they are called. */
   async #limited(config: ToolLoopConfig, request: object | undefined): Promise<ToolLoopConfig> {
     const { registry, visibility } = this.#parts;
     const tools = config.tools instanceof ToolRegistry ? config.tools : registry;
@@ -263,7 +262,7 @@ export class ApplicationRuns {
     return deny.length === 0 ? config : { ...config, tools: tools.view({ deny }) };
   }
 
-  /** Without a request nobody can be asked about tools: such a run keeps those that it was offered. */
+  /** Without a request, visibility cannot be checked: such a run keeps the tools that it was offered. */
   #offeredBefore({ tools }: ToolLoopConfig, run: OwnedRun | undefined): ToolLoopConfig['tools'] {
     const { registry, visibility } = this.#parts;
     if (!visibility.isLimited) return tools;
@@ -278,7 +277,7 @@ export class ApplicationRuns {
   }
 
   #merged(own: RunConfig | undefined): Partial<ToolLoopConfig> {
-    // The registry brings its policy and hooks; a run would ask them again.
+    // The registry applies its policy and hooks; in the run's config they would apply twice.
     const { tools: _1, policy: _2, hooks: _3, ...others } = this.#parts.options;
     const ofLoop = Object.entries(others).filter(([name]) => Object.hasOwn(LOOP_RULES, name));
     return { ...Object.fromEntries(ofLoop), ...own };

@@ -30,30 +30,30 @@ import { createErrorDescriber, nestLogger } from './pipeline.js';
 import { RequestContainer } from './requests.js';
 import type { ToolCaller } from './tool-caller.js';
 
-/** A tool of a provider, and the provider. */
+/** A provider's tool, with its provider. */
 interface FoundHandler extends PlannedHandler {
   readonly host: ToolHost;
 }
 
-/** What was found, and everything that is wrong with it. */
+/** The tools that were found, and all their faults. */
 interface FoundTools {
   readonly handlers: FoundHandler[];
   /** Tools without a class. */
   readonly given: RegisteredTool[];
   readonly faults: AuthorFault[];
-  /** Generated descriptions that no longer fit their class. */
+  /** Generated descriptions that no longer match their class. */
   readonly misfits: AuthorFault[];
-  /** What works and is probably not meant. */
+  /** Probable mistakes that do not prevent the tools from working. */
   readonly warnings: AuthorFault[];
 }
 
-/** Finds the tools of an application's providers and controllers, each once. */
+/** Finds the tools of the application's providers and controllers, each once. */
 class ToolFinder {
   readonly #discovery: DiscoveryService;
   readonly #seen = new Set<InstanceWrapper>();
   /** Tool name → where it was declared. */
   readonly #places = new Map<string, string>();
-  /** Classes of providers, and their bases. */
+  /** Classes of providers, and their base classes. */
   readonly #classes = new Set<ClassType>();
 
   constructor(discovery: DiscoveryService) {
@@ -61,9 +61,9 @@ class ToolFinder {
   }
 
   /**
-   * What has not been found before. What a factory makes can be known only when it is there: `isEverythingMade`
-   * says that it is, except for what is made per request and for a module that is being loaded lazily. Before that,
-   * factories are left aside even where they were quick, so that the order of the tools does not depend on it.
+   * Tools that were not found before. The result of a factory is known only once it exists: `isEverythingMade` states
+   * that it does, except for request-scoped providers and lazily loaded modules. Before that, all factories are
+   * skipped, so that the order of the tools does not depend on their speed.
    */
   find(isEverythingMade: boolean): FoundTools {
     const found: FoundTools = { handlers: [], given: [], faults: [], misfits: [], warnings: [] };
@@ -74,7 +74,7 @@ class ToolFinder {
     return found;
   }
 
-  /** Tools without a class; their faults and names are looked at as those of the providers are. */
+  /** Checks tools without a class as the tools of providers are checked. */
   check(given: readonly RegisteredTool[], giver: string): readonly AuthorFault[] {
     return given.flatMap((tool) => {
       const read = readTool(tool);
@@ -82,7 +82,7 @@ class ToolFinder {
     });
   }
 
-  /** Loaded classes whose methods are tools, and which no provider is an instance of. */
+  /** Loaded classes with tool methods that no provider has. */
   unprovided(): readonly ClassType[] {
     return loadedToolClasses().filter((declaring) => !this.#classes.has(declaring));
   }
@@ -96,7 +96,7 @@ class ToolFinder {
       found.faults.push(...this.check(instance.tools, 'ToolwrightModule.forFeature'));
       return;
     }
-    // A stand-in of another shape may serve what is provided as a class.
+    // A mock may have another shape than the class that its provider replaces.
     const toolClass = [ownClass(wrapper), wrapper.token].find(declaresTools);
     if (toolClass === undefined) return;
     for (const ancestor of lineage(toolClass))
@@ -127,7 +127,7 @@ class ToolFinder {
   }
 }
 
-/** The tools that a module brings without a class: what `forFeature` provides for the discovery to find. */
+/** Holds the tools without a class of a module: `forFeature` provides it for the discovery. */
 export class FeatureTools {
   readonly tools: readonly RegisteredTool[];
 
@@ -136,13 +136,13 @@ export class FeatureTools {
   }
 }
 
-/** The class of a provider, or of what a factory made, seen through proxies. */
+/** The class of a provider, or of a factory's result, even behind a proxy. */
 function ownClass(wrapper: InstanceWrapper): unknown {
   if (!wrapper.isNotMetatype) return wrapper.metatype;
   const { instance, token }: { readonly instance: unknown; readonly token: unknown } = wrapper;
   if (typeof instance !== 'object' || instance === null) return undefined;
   const prototype: unknown = Object.getPrototypeOf(instance);
-  // The prototype names the class within, where a class decorator has put a proxy around it.
+  // If a class decorator returns a proxy, the prototype's constructor is the inner class.
   if (typeof token === 'function' && token.prototype === prototype) return token;
   return Object(prototype).constructor;
 }
@@ -152,12 +152,12 @@ function declaresTools(candidate: unknown): candidate is ClassType {
 }
 
 /**
- * A class that Nest makes and whose constructor wants what Nest does not know: without a class decorator the compiler
- * says nothing of its parameters, and they would be `undefined`.
+ * Faults of a class whose constructor parameters Nest cannot inject. Without a class decorator, the compiler emits no
+ * parameter types, and they would be `undefined`.
  */
 function injectionFaults(toolClass: ClassType, wrapper: InstanceWrapper): readonly AuthorFault[] {
   if (wrapper.isNotMetatype || wrapper.metatype !== toolClass) return [];
-  // Parameters without defaults of the constructor that runs: a class without its own runs that of its base.
+  // Counts parameters without defaults; a class without a constructor inherits its base's.
   const wanted = lineage(toolClass).findLast(declaresConstructor)?.length ?? 0;
   if (injectedParameters(toolClass) >= wanted) return [];
   return [
@@ -177,33 +177,32 @@ function declaresConstructor(target: ClassType): boolean {
   return target.length > 0 || /\bconstructor\s*\(/.test(Function.prototype.toString.call(target));
 }
 
-/** What the registry of an application is made from. */
 interface ApplicationToolsParts {
   readonly caller: ToolCaller;
   readonly finder: ToolFinder;
-  /** Where tools without a class are called. */
+  /** The host of tools without a class. */
   readonly host: () => ToolHost;
   readonly container: InstanceResolver;
   readonly options: ToolRegistryOptions;
-  /** Generated descriptions that no longer fit are mistakes, not warnings. */
+  /** Treats generated descriptions that no longer match as errors, not warnings. */
   readonly isStrict: boolean;
 }
 
-/** Of classes in one warning. */
+/** The most classes named in a warning. */
 const MOST_NAMES = 5;
 
-/** The registry of an application: every tool in it is called through Nest's pipeline. */
+/** The registry of an application: all its tools are called through Nest's pipeline. */
 export class ApplicationTools {
   readonly registry: ToolRegistry;
   readonly #parts: ApplicationToolsParts;
   readonly #policy: ToolPolicy | undefined;
-  /** What a tool of the registry comes down to. */
+  /** The call target of each registered tool. */
   readonly #targets = new WeakMap<ToolDefinition, CallTarget>();
-  /** The method that declares a tool, of those that providers have. */
+  /** The method that declares a provider's tool. */
   readonly #declared = new WeakMap<ToolDefinition, string>();
-  /** What stands in the registry for a tool that was registered. */
+  /** The wrapper in the registry for each tool that was registered. */
   readonly #adopted = new WeakMap<ToolDefinition, ToolDefinition>();
-  /** Classes of tools that `discoverTools` made and that were registered, and their bases. */
+  /** Classes, with their bases, of registered tools that `discoverTools` made. */
   readonly #bound = new WeakSet<ClassType>();
   #isComplete = false;
 
@@ -220,9 +219,9 @@ export class ApplicationTools {
   }
 
   /**
-   * Registers what the application's providers declare, and what is given.
+   * Registers the given tools and those of the application's providers.
    *
-   * @throws ToolDeclarationError with every mistake of every provider; then nothing is registered.
+   * @throws ToolDeclarationError with all faults of all providers; nothing is registered then.
    */
   discover(isEverythingMade: boolean, given: readonly RegisteredTool[] = []): void {
     const { finder, isStrict, options } = this.#parts;
@@ -235,7 +234,7 @@ export class ApplicationTools {
     this.registry.register(...given, ...found.given, ...found.handlers.map((handler) => this.#bind(handler)));
   }
 
-  /** Registers what has come since, and makes the enhancers of every tool known, so that no call waits for them. */
+  /** Registers later tools, and prepares the enhancers of all tools, so that no call waits for this. */
   async complete(): Promise<void> {
     this.discover(true);
     this.#warnOfUnprovided();
@@ -244,7 +243,7 @@ export class ApplicationTools {
     await Promise.all(targets.map((target) => this.#parts.caller.prepare(target)));
   }
 
-  /** Once: modules that are loaded lazily come later. */
+  /** Warns once: lazily loaded modules may provide classes later. */
   #warnOfUnprovided(): void {
     if (this.#isComplete) return;
     this.#isComplete = true;
@@ -262,7 +261,7 @@ export class ApplicationTools {
     warnAuthor(fault, this.#parts.options.logger);
   }
 
-  /** Whoever registers a tool by hand may not know that a provider has one of that name. */
+  /** Warns that a tool registered by hand replaces a provider's tool of the same name. */
   #warnOfReplaced(before: ToolDefinition, now: ToolDefinition): void {
     const declared = this.#declared.get(before);
     if (declared === undefined || this.#declared.has(now)) return;
@@ -302,7 +301,7 @@ export class ApplicationTools {
     return adopted;
   }
 
-  /** Guards come before the application's own policy. */
+  /** Guards are asked before the application's own policy. */
   #decide(request: PolicyRequest): PolicyDecision | Promise<PolicyDecision> {
     const target = this.#targets.get(request.tool);
     if (target === undefined) return { allow: false, reason: 'it is not a tool of this application' };
@@ -315,7 +314,7 @@ export class ApplicationTools {
   }
 }
 
-/** What Nest knows of the application. */
+/** Injected by Nest. */
 interface ApplicationParts {
   readonly options: ToolwrightModuleOptions;
   readonly caller: ToolCaller;
@@ -326,8 +325,8 @@ interface ApplicationParts {
 }
 
 /**
- * The tools of an application, as far as they can be known before its providers are made: so that mistakes are
- * told while the application is created, like Nest's own.
+ * Creates the registry with the tools that are known before the providers exist, so that mistakes are reported while
+ * the application is created, as with Nest's own.
  */
 export function createApplicationTools(parts: ApplicationParts): ApplicationTools {
   const { options, caller, tasks, discovery, moduleRef, modules } = parts;
@@ -341,7 +340,7 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
     container: new RequestContainer(moduleRef),
     options: {
       logger: nestLogger(),
-      // Nest's own logger prints every level unless it is told otherwise.
+      // Nest's own logger prints all levels by default.
       logArguments: false,
       ...Object.fromEntries(ofRegistry),
       describeError: createErrorDescriber(options),
@@ -353,17 +352,16 @@ export function createApplicationTools(parts: ApplicationParts): ApplicationTool
   return tools;
 }
 
-/** What the table asks of the tools that get into it. */
 interface ApplicationTable {
-  /** Makes of a tool the one that is called in its place. */
+  /** Wraps a tool so that its calls pass the pipeline. */
   readonly adopt: (tool: ToolDefinition) => ToolDefinition;
-  /** Hears of a tool that takes another one's place. */
+  /** Called when a tool replaces another one. */
   readonly onReplace: (before: ToolDefinition, now: ToolDefinition) => void;
 }
 
 /**
- * The table of an application's registry. Whatever gets into it, at any time and on any way (registered,
- * merged, made anew for each call), is adopted first; so it can leave it (by a view, in a list) in no other form.
+ * The table of an application's registry. It wraps every tool when it is added, in whatever way (registered, merged,
+ * created for each call). So views and lists contain only wrapped tools.
  */
 class ApplicationToolTable extends WritableToolTable {
   readonly #application: ApplicationTable;
@@ -382,19 +380,19 @@ class ApplicationToolTable extends WritableToolTable {
   }
 }
 
-/** What serves a call instead of the tool's own `execute`. */
+/** Replaces a tool's own `execute`. */
 type Execute = ToolDefinition['execute'];
 
 /**
- * A tool like the given one, except that `execute` is another. Tools written by hand may hold state that only
- * their own methods can reach, so all but `execute` stays with the object itself.
+ * A tool with another `execute`. Custom tools may have private state, so all other properties are read from the
+ * original object.
  */
 function withExecute(tool: ToolDefinition, execute: Execute): ToolDefinition {
-  // The target is empty, because a frozen one could not answer differently for `execute`.
+  // The proxy's target is empty: with a frozen target, `execute` could not be replaced.
   return new Proxy({} as ToolDefinition, {
     get(_target, key) {
       if (key === 'execute') return execute;
-      // Whether a context is needed is no longer the tool's own business.
+      // The pipeline always needs a context.
       if (key === 'ignoresContext') return undefined;
       const value: unknown = Reflect.get(tool, key, tool);
       return typeof value === 'function' ? value.bind(tool) : value;

@@ -21,7 +21,7 @@ import { ToolCaller, ToolVisibility } from './tool-caller.js';
 /** Token of the checked options of an application's `ToolwrightModule`. */
 export const MODULE_OPTIONS = Symbol('toolwright.module-options');
 
-/** What Nest injects. */
+/** Injected by Nest. */
 export class ApplicationParts {
   @Inject(MODULE_OPTIONS) readonly options!: ToolwrightModuleOptions;
   @Inject(TaskQueue) readonly tasks!: TaskQueue;
@@ -32,7 +32,7 @@ export class ApplicationParts {
   @Inject(ModuleRef) readonly moduleRef!: ModuleRef;
 }
 
-/** Everything that an application has once: its tools, what calls them, and its runs. */
+/** What exists once per application: its tools, their caller, and its runs. */
 export class Application {
   readonly tools: ApplicationTools;
   readonly runs: ApplicationRuns;
@@ -57,7 +57,6 @@ export class Application {
   }
 }
 
-/** What an application's inspector is made from. */
 interface InspectorParts {
   readonly options: ToolwrightModuleOptions;
   readonly registry: ToolRegistry;
@@ -65,7 +64,7 @@ interface InspectorParts {
   readonly enhancers: Enhancers;
 }
 
-/** The inspector of an application, where its options ask for one. */
+/** The inspector of an application, if its options request one. */
 class ApplicationInspector {
   readonly #parts: InspectorParts;
   #inspector: Inspector | undefined;
@@ -74,7 +73,7 @@ class ApplicationInspector {
     this.#parts = parts;
   }
 
-  /** Serves it where there may be one: the same module runs in production. */
+  /** Starts the inspector unless it is forbidden: the same module runs in production. */
   async begin(): Promise<void> {
     const { inspector, logger = nestLogger() } = this.#parts.options;
     if (inspector === undefined || inspector === false || isHeldBack()) return;
@@ -89,7 +88,7 @@ class ApplicationInspector {
     const { createInspector } = await import('../inspector/create-inspector.js');
     this.#inspector = createInspector(this.#parts.registry, { ...this.inspection(), ...settings });
     const { url } = await this.#inspector.listen({ port, host });
-    // Whoever reads the log may open it, so that it is there for a person at the terminal, and in no field of a log.
+    // The URL grants access, so it is printed for the terminal and never logged.
     process.stderr.write(`Toolwright inspector: ${url}\n`);
   }
 
@@ -98,7 +97,7 @@ class ApplicationInspector {
     this.#inspector = undefined;
   }
 
-  /** The options of an inspector for this application. */
+  /** Inspector options for this application. */
   inspection(): InspectorOptions {
     const { options, runs, enhancers } = this.#parts;
     const { provider, model, store, stateSecret, scopeOf, conversations } = options;
@@ -107,7 +106,7 @@ class ApplicationInspector {
       model,
       stateSecret,
       systemPrompt: conversations?.systemPrompt,
-      // The module takes stores of jobs alone, too.
+      // The module also accepts stores that have only jobs.
       store: RUN_STORE.accepts(store) ? (store as InspectorOptions['store']) : undefined,
       surroundings: (tool) => {
         const bound = boundMethodOf(tool);

@@ -9,27 +9,26 @@ import { withMethods } from '../../core/kernel/options.js';
 import { CallContext } from '../../run/call/context.js';
 import type { TaskQueue } from '../../run/call/task-queue.js';
 
-/** What `ExecutionContext.getType()` says where tools are called, too: `context.getType<ToolContextType>()`. */
+/** Types of `ExecutionContext.getType()` in applications with tools: `context.getType<ToolContextType>()`. */
 export type ToolContextType = ContextType | 'tool';
 
-/** The call that a guard, an interceptor or an exception filter is concerned with. */
+/** The tool call in a guard, an interceptor or an exception filter. */
 export interface ToolCallInfo {
   /** The tool as it is offered: name, annotations, schema. */
   readonly tool: ToolDefinition;
-  /** As the tool gets them: checked, repaired, defaults filled in. In JSON form, unless the call came around the registry. */
+  /** The arguments for the tool: validated, repaired, with defaults. JSON, unless the call bypassed the registry. */
   readonly arguments: unknown;
   /** The context of the call: `callId`, `data`, `signal`, … */
   readonly context: ToolContext;
-  /** The HTTP request that started the loop, or what was given as `request`; absent without an HTTP request. */
+  /** The HTTP request that started the loop, or the object given as `request`; absent without an HTTP request. */
   readonly request?: object;
 }
 
-/** Where the call stands among the arguments of a handler. Before it is what HTTP has there: request, response, next. */
+/** The index of the call in a handler's arguments. Before it are HTTP's: request, response, next. */
 const CALL_POSITION = 3;
 
 /**
- * The tool call of an `ExecutionContext` or `ArgumentsHost` whose `getType()` is `'tool'`; `undefined` for any
- * other.
+ * The tool call of an `ExecutionContext` or `ArgumentsHost` whose `getType()` is `'tool'`; otherwise `undefined`.
  *
  * @example
  * ```ts
@@ -49,23 +48,23 @@ export function toolCallOf(host: ArgumentsHost): ToolCallInfo | undefined {
 
 const HOST = withMethods(['getType', 'getArgByIndex'], 'the ExecutionContext or ArgumentsHost of the call');
 
-/** Why what still ran at the end of a shutdown was ended. */
+/** The abort reason of work that outlasts the shutdown's time limit. */
 export const SHUTDOWN = new DOMException('The application is shutting down.', 'AbortError');
 
-/** The error for waiting on a run that goes on elsewhere. */
+/** The error for waiting on a run that continues in another process. */
 const LEFT =
   'The run was left to other processes, which go on with it when its lease has ended: this application is shutting down.';
 
-/** How long aborted runs may take to end: a reader that has left may hold one open forever. */
+/** How long aborted runs may take to end: a reader that has left may keep one open forever. */
 const ABORT_GRACE_MS = 1_000;
 
-/** A call whose method has not ended yet. */
+/** A call whose method has not ended. */
 interface CallUnderWay extends Pick<ToolCallInfo, 'context' | 'tool'> {
   readonly work: Promise<unknown>;
   reject(reason: unknown): void;
 }
 
-/** The calls, runs and background tasks that are under way, so that a shutdown can wait for them and end what does not end. */
+/** Tracks running calls, runs and background tasks, so that a shutdown can wait for them and abort the rest. */
 export class RunningCalls {
   readonly #runs = new Set<Promise<unknown>>();
   readonly #calls = new Set<CallUnderWay>();
@@ -75,7 +74,7 @@ export class RunningCalls {
 
   constructor(tasks: TaskQueue) {
     this.#tasks = tasks;
-    // Every run under way listens, and there may be many; that is no leak.
+    // Many runs may listen; this is not a leak.
     setMaxListeners(0, this.#ending.signal, this.#leaving.signal);
   }
 
@@ -84,14 +83,14 @@ export class RunningCalls {
     return this.#ending.signal;
   }
 
-  /** Aborted before that, for jobs and for runs that a store keeps: they are left to other processes. */
+  /** Aborted before `signal`, for jobs and stored runs, which are left to other processes. */
   get leaving(): AbortSignal {
     return this.#leaving.signal;
   }
 
   /**
-   * Keeps a call until its method has ended. A shutdown that waits no longer stops it and rejects; once that has
-   * happened, no call begins.
+   * Tracks a call until its method has ended. After its time limit, a shutdown stops and rejects it; no call can start
+   * then.
    */
   call({ context, tool }: Pick<CallUnderWay, 'context' | 'tool'>, work: () => unknown): unknown {
     this.signal.throwIfAborted();
@@ -104,7 +103,7 @@ export class RunningCalls {
     return promise;
   }
 
-  /** Keeps a run until it has ended; it ends itself by the signal. */
+  /** Tracks a run until it has ended; the signal ends it. */
   track<Value>(running: Promise<Value>): Promise<Value> {
     this.#runs.add(running);
     const forget = () => this.#runs.delete(running);
@@ -112,14 +111,14 @@ export class RunningCalls {
     return running;
   }
 
-  /** Waits until nothing runs here any more; after `limitMs` what still runs is aborted. */
+  /** Waits until nothing runs; after `limitMs`, aborts what still runs. */
   async end(limitMs: number): Promise<void> {
     this.#tasks.leaveJobs();
     await this.#settled(limitMs);
     this.#leaving.abort(new ToolwrightError('RunClaimed', LEFT));
     this.#ending.abort(SHUTDOWN);
     for (const { context, reject } of this.#calls) {
-      // One that was stopped for another reason, such as a job that is left to others, has its answer by that.
+      // A call that was stopped for another reason already has its result, such as a job that is left to others.
       if (context instanceof CallContext && context.isStopped) continue;
       if (context instanceof CallContext) context.stop(SHUTDOWN);
       reject(SHUTDOWN);
@@ -128,7 +127,7 @@ export class RunningCalls {
     await this.#settled(ABORT_GRACE_MS);
   }
 
-  /** When nothing runs any more, or the time is up. */
+  /** Resolves when nothing runs, or after `limitMs`. */
   async #settled(limitMs: number): Promise<void> {
     const late = Promise.withResolvers<true>();
     const limit = setTimeout(() => late.resolve(true), Math.min(limitMs, MAX_TIMER_MS));
@@ -143,8 +142,8 @@ export class RunningCalls {
 }
 
 /**
- * The end of a call, to be waited for. A call that is answered before its method has ended is not waited for, unless
- * the method takes the signal and ends by itself.
+ * Promises to wait for until a call has ended. If a call is answered before its method ends, it is awaited only if the
+ * method observes the signal.
  */
 function endOf({ work, context, tool }: CallUnderWay): readonly Promise<unknown>[] {
   if (!(context instanceof CallContext) || tool.observesSignal) return [work];

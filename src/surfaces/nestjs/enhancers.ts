@@ -24,22 +24,22 @@ import {
 } from './nest-internals.js';
 import { RequestInterceptor } from './requests.js';
 
-/** What stands around the calls of a target, in Nest's order: global, of its class, of its method. */
+/** The enhancers of a target's calls, in Nest's order: global, class, method. */
 export interface TargetEnhancers {
   readonly guards: CanActivate[];
   readonly interceptors: NestInterceptor[];
   readonly pipes: PipeTransform[];
 }
 
-/** Enhancers that are the same for every call, and the global ones when they were looked up. */
+/** Enhancers that are the same for every call, and the global ones at the time of lookup. */
 interface StaticEnhancers {
   readonly enhancers: TargetEnhancers;
   readonly globals: readonly unknown[];
 }
 
 /**
- * The guards, interceptors, pipes and exception filters of a target, by Nest's own creators. Where none of them
- * is made per request, they are looked up once; again where `useGlobalGuards` and its like came after that.
+ * Creates the guards, interceptors, pipes and exception filters of a target with Nest's own creators. If none is
+ * request-scoped, they are looked up once, and again after calls such as `useGlobalGuards`.
  */
 export class Enhancers {
   readonly #creators: NestEnhancers<TracedFilters>;
@@ -50,7 +50,7 @@ export class Enhancers {
     this.#creators = new NestEnhancers(modules, config, TracedFilters);
   }
 
-  /** What stands around every call of a target, where that is known and has not changed. */
+  /** The cached enhancers of a target, if they are the same for all calls and still valid. */
   staticOf(target: CallTarget): TargetEnhancers | undefined {
     const found = this.#static.get(target);
     if (found === undefined) return undefined;
@@ -62,14 +62,14 @@ export class Enhancers {
     return isSame ? found.enhancers : undefined;
   }
 
-  /** What stands around a call in its injection context. Rejects where injection fails. */
+  /** The enhancers of a call in its injection context. Rejects if injection fails. */
   async around(at: TargetInContext): Promise<TargetEnhancers> {
     return this.staticOf(at.target) ?? this.#lookUp(at);
   }
 
   /**
-   * Makes the enhancer classes of a target known to its module. Nest skips one that it did not see at the
-   * provider (which a factory made, or which is a registered tool), and a guard must not be skipped.
+   * Adds the enhancer classes of a target to its module. Nest silently skips a class that it did not find at the
+   * provider (as for factories and registered tools), and a guard must not be skipped.
    */
   injectablesOf(target: CallTarget): Promise<readonly InstanceWrapper[]> {
     let injectables = this.#injectables.get(target);
@@ -81,7 +81,7 @@ export class Enhancers {
     return injectables;
   }
 
-  /** What stands around the methods of these places, by name: what is global first. */
+  /** Names of the enhancers of these methods and classes, global ones first. */
   namesAround(places: readonly object[]): readonly EnhancerName[] {
     const globals = this.#creators.globals();
     const everywhere = GLOBAL_KINDS.flatMap((kind, index) =>
@@ -90,7 +90,7 @@ export class Enhancers {
     return [...everywhere, ...enhancersAt(places).flatMap(({ enhancer, kind }) => namesOf(enhancer, kind))];
   }
 
-  /** Pipes that stand on a parameter. */
+  /** The pipes of a parameter. */
   pipesOf(pipes: readonly unknown[], { target, contextId }: TargetInContext): PipeTransform[] {
     this.#creators.pipes.setModuleContext(target.module.token);
     return this.#creators.pipes.createConcreteContext(
@@ -113,7 +113,7 @@ export class Enhancers {
       guards: this.#creators.guards.create(...placeOf(at)),
       interceptors: this.#creators.interceptors
         .create(...placeOf(at))
-        // It is for HTTP handlers, and would cost every call.
+        // It is for HTTP handlers, and would slow down every call.
         .filter((interceptor) => !(interceptor instanceof RequestInterceptor))
         .map(tracedInterceptor),
       pipes: this.#creators.pipes.create(...placeOf(at)),
@@ -123,7 +123,7 @@ export class Enhancers {
   }
 }
 
-/** An enhancer as people know it. */
+/** An enhancer's name and kind for people. */
 interface EnhancerName {
   readonly kind: 'guard' | 'interceptor' | 'pipe' | 'filter';
   readonly name: string;
@@ -132,7 +132,7 @@ interface EnhancerName {
 /** In the order of Nest's lists of global enhancers. */
 const GLOBAL_KINDS = ['guard', 'interceptor', 'pipe', 'guard', 'interceptor', 'pipe', 'filter'] as const;
 
-/** Nest keeps classes, instances and wrappers of either. */
+/** Nest's lists contain classes, instances, and wrappers of both. */
 function namesOf(enhancer: unknown, kind: EnhancerName['kind']): readonly EnhancerName[] {
   if (enhancer instanceof RequestInterceptor) return [];
   const { name, metatype } = Object(enhancer) as { readonly name?: unknown; readonly metatype?: unknown };
@@ -142,12 +142,12 @@ function namesOf(enhancer: unknown, kind: EnhancerName['kind']): readonly Enhanc
   return [{ kind, name: String(called) }];
 }
 
-/** What Nest's creators of enhancers take. */
+/** Arguments of Nest's creators of enhancers. */
 function placeOf({ target, contextId }: TargetInContext) {
   return [target.declared, target.handler, target.module.token, contextId, target.wrapper.id] as const;
 }
 
-/** Nest's exception filters, except that a filter that throws is recorded. They answer with promises. */
+/** Nest's exception filters, with a record of the filter that threw. Their results are promises. */
 class TracedFilters extends ExternalExceptionFilterContext {
   override getFilterInstance(
     ...given: Parameters<ExternalExceptionFilterContext['getFilterInstance']>
@@ -162,12 +162,12 @@ class TracedFilters extends ExternalExceptionFilterContext {
         throw thrown;
       }
     };
-    // Its prototype is the filter, so that Nest finds what `@Catch` recorded.
+    // With the filter as prototype, Nest finds the metadata of `@Catch`.
     return Object.create(filter, { catch: { value: answer } });
   }
 }
 
-/** The last value of an observable (nothing: `undefined`), which an abort ends; anything else as it is. */
+/** The last value of an observable (`undefined` if it is empty), which an abort ends; other values unchanged. */
 export function lastValue(value: unknown, context?: ToolContext): unknown {
   if (!isObservable(value)) return value;
   return new Promise((resolve, reject) => {
@@ -191,7 +191,7 @@ export function lastValue(value: unknown, context?: ToolContext): unknown {
   });
 }
 
-/** Its prototype is the interceptor, whose name a warning shows. */
+/** The interceptor is the prototype, so that warnings show its name. */
 function tracedInterceptor(interceptor: NestInterceptor): NestInterceptor {
   const trace = (thrown: unknown): never => {
     const error = Object(thrown);
@@ -209,7 +209,7 @@ function tracedInterceptor(interceptor: NestInterceptor): NestInterceptor {
   return Object.create(interceptor, { intercept: { value: intercept } });
 }
 
-/** What was thrown, and the filter or the innermost interceptor that it came out of. */
+/** The filter, or innermost interceptor, that threw an error. */
 const origins = new WeakMap<object, object>();
 
 export function enhancerThatThrew(thrown: unknown): object | undefined {

@@ -22,37 +22,37 @@ import {
   type ToolHost,
 } from './nest-internals.js';
 
-/** What is done with the value of a handler's parameter. */
+/** How to process the value of a handler's parameter. */
 interface TargetParameter {
-  /** The metadata for pipes; contexts and signals have none, and no pipe sees them. */
+  /** Metadata for pipes; absent for contexts and signals, which pipes do not process. */
   readonly metadata?: ArgumentMetadata;
-  /** Pipes that stand on the parameter itself, as classes or instances. */
+  /** Pipes of the parameter itself, as classes or instances. */
   readonly pipes?: readonly unknown[];
-  /** Where its value is no argument of the model's, but read by a decorator. */
+  /** Reads the value if it comes from a decorator, not from the model. */
   read?(execution: ExecutionContext): unknown;
 }
 
-/** What the call of a tool comes down to in Nest's terms: a handler of a class that a module provides. */
+/** A tool as a handler in Nest's terms: a method of a class that a module provides. */
 export interface CallTarget extends ToolHost {
   /**
-   * An object of the class that declares the handler. Enhancers are looked up through it, because the real
-   * instance may be a proxy, a stand-in of a test, or not made yet.
+   * An object of the class that declares the handler, to look up enhancers. The real instance may be a proxy, a mock,
+   * or not exist yet.
    */
   readonly declared: object;
-  /** What `getHandler()` gives: the method as its class declares it, with the metadata of its decorators. */
+  /** The result of `getHandler()`: the declared method, with the metadata of its decorators. */
   readonly handler: HandlerFunction;
-  /** Pipes that stand on the handler's parameters, as classes or instances. */
+  /** Pipes of the handler's parameters, as classes or instances. */
   readonly parameterPipes: readonly unknown[];
-  /** No decorator of Nest's stands on any parameter: no pipe of its own, nothing to be read from the request. */
+  /** No parameter has a decorator of Nest: no pipes, and no values to read from the request. */
   readonly isUndecorated: boolean;
-  /** Lays checked arguments out as the handler takes them. */
+  /** Converts validated arguments to the handler's parameters. */
   layOut(args: unknown, context: ToolContext): readonly unknown[];
-  /** The parameter that takes the value at a place. */
+  /** The parameter that receives the value at an index. */
   parameterAt(index: number): TargetParameter;
   invoke(instance: object, values: readonly unknown[]): unknown;
 }
 
-/** A target and the injection context in which its call takes place. */
+/** A target with the injection context of its call. */
 export interface TargetInContext {
   readonly target: CallTarget;
   readonly contextId: ContextId;
@@ -62,16 +62,15 @@ export interface TargetInContext {
 // biome-ignore lint/suspicious/noExplicitAny: a method of a user's class has any signature
 type HandlerFunction = (...args: any[]) => any;
 
-/** A tool method of a provider as the target of calls. */
+/** A provider's tool method as a call target. */
 export function providerTarget({ planned, method, parameters }: PlannedHandler, host: ToolHost): CallTarget {
   const { class: toolClass, key, bindings, call } = planned;
-  // The prototype may name another class: where a class decorator has put a proxy around it, the class within,
-  // which has not all of the metadata.
+  // If a class decorator returns a proxy, the prototype's constructor is the inner class, which lacks metadata.
   const declared: object = Object.create(toolClass.prototype, { constructor: { value: toolClass } });
   const metadata = bindings.map((binding, index) =>
     metadataOf(binding, { type: designType(declared, key, index), decorated: parameters.get(index) }),
   );
-  // Lays arguments out as the method takes them, and gives them back instead of running anything.
+  // Returns the positional arguments instead of calling the method.
   const listed = call({ [key]: (...values: unknown[]) => values });
   return {
     declared,
@@ -81,7 +80,7 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
     isUndecorated: parameters.size === 0,
     layOut: (args, context) => listed(args as JsonObject, context) as readonly unknown[],
     parameterAt(index) {
-      // The elements of a rest parameter stand at its place and after it.
+      // The elements of a rest parameter start at its index.
       const place = Math.min(index, bindings.length - 1);
       const parameter = parameters.get(place);
       const read = parameter && parameter.source !== 'model' ? parameter.read : undefined;
@@ -98,8 +97,8 @@ export function providerTarget({ planned, method, parameters }: PlannedHandler, 
 }
 
 /**
- * What pipes are told of a parameter. Its type is `custom`, as of parameters with decorators of their own:
- * `ValidationPipe` leaves those alone, and the arguments have been checked already.
+ * Metadata of a parameter for pipes. The type `custom` makes `ValidationPipe` skip the value, which is validated
+ * already.
  */
 function metadataOf(
   binding: ArgumentBinding,
@@ -125,13 +124,13 @@ function designType(declared: object, key: string | symbol, index: number): unkn
   return Reflect.getMetadata('design:paramtypes', declared, key)?.[index];
 }
 
-/** Stands for the tools that no provider has: `getClass()` gives it where they are called. */
+/** The host of tools that no provider has; `getClass()` returns it in their calls. */
 @Injectable()
 export class RegisteredTools {}
 
 /**
- * A tool that was registered as an object, as the target of calls. Decorators of Nest's on its class and on its
- * `execute` count as they do on a provider; of a tool that `discoverTools` made, those on class and method.
+ * A registered tool object as a call target. Nest's decorators on its class and on `execute` apply as on a provider;
+ * for a tool of `discoverTools`, those on its class and method apply.
  */
 export function registeredTarget(tool: ToolDefinition, host: ToolHost): CallTarget {
   return {
@@ -157,8 +156,8 @@ function handlerOf(tool: ToolDefinition, host: ToolHost): Pick<CallTarget, 'decl
 }
 
 /**
- * The method whose decorators count. A subclass that only overrides a tool keeps its guards as it keeps the rest
- * of its declaration; Nest itself reads decorators from the overriding function alone.
+ * The method whose decorators apply. An overriding method without decorators inherits the guards, as it inherits the
+ * rest of the declaration; Nest itself would read only the overriding function.
  */
 function declaredMethod(
   toolClass: ClassType,
@@ -173,26 +172,26 @@ function declaredMethod(
   throw new TypeError(`${toolClass.name} has no method '${String(key)}'.`);
 }
 
-/** A tool of a provider, and what Nest's decorators say of its method's parameters. */
+/** A provider's tool, with Nest's decorators on its method's parameters. */
 export interface PlannedHandler {
   readonly planned: PlannedTool;
   readonly method: InheritedMethod;
   readonly parameters: ReadonlyMap<number, DecoratedParameter>;
 }
 
-/** The tools of a provider's class, and everything that is wrong with its declarations. */
+/** The tools of a provider's class, and all faults of its declarations. */
 interface ProviderPlan {
   readonly handlers: readonly PlannedHandler[];
   readonly faults: readonly AuthorFault[];
-  /** Generated descriptions that no longer fit the class. */
+  /** Generated descriptions that no longer match the class. */
   readonly misfits: readonly AuthorFault[];
-  /** What works and is probably not meant. */
+  /** Probable mistakes that do not prevent the tools from working. */
   readonly warnings: readonly AuthorFault[];
 }
 
 /**
- * Understands the tools of a class as the plain discovery does, except that parameters which Nest's decorators
- * fill (`createParamDecorator`, `@Req()`) are not the model's: they are no part of the schema.
+ * Reads the tools of a class as the plain discovery does. Parameters that Nest's decorators fill
+ * (`createParamDecorator`, `@Req()`) are not part of the schema.
  */
 export function planProvider(toolset: ClassType): ProviderPlan {
   const methods = toolMethods(toolset).map((method) => ({
@@ -234,7 +233,7 @@ function withDecorated(
   return { declaredIn, record: { ...record, parameters } };
 }
 
-/** Decorators of Nest's that cannot be meant on a tool. */
+/** Faults of Nest's decorators that make no sense on a tool. */
 function decoratorFaults(
   toolset: ClassType,
   { record }: InheritedMethod,
@@ -250,7 +249,7 @@ function decoratorFaults(
       const fix = '@Req(), or a decorator of your own made with createParamDecorator';
       httpOnly.push({ where, parameter, problem, fix });
     }
-    // `@Param('Customer id')` of Nest where that of this package was meant: its text would be lost.
+    // Nest's `@Param('Customer id')` instead of this package's: its text would be lost.
     if (isOfPath === true && !record.parameters.has(index) && !isController(toolset)) {
       const text = data === undefined ? '' : JSON.stringify(data);
       const problem = `its @Param(${text}) comes from '@nestjs/common', which reads the path of a route, and ${toolset.name} is no controller; it describes nothing to the model`;
@@ -264,23 +263,23 @@ function decoratorFaults(
   return { strayPaths, httpOnly };
 }
 
-/** A parameter that a route gets from its request and a tool from its arguments. */
+/** A parameter that a route reads from its request, and a tool from its arguments. */
 interface PipedParameter {
   readonly decorated: DecoratedParameter;
   readonly designType: unknown;
-  /** What this package's decorators say of it. */
+  /** Records of this package's decorators. */
   readonly records: readonly ParameterRecord[];
 }
 
 /**
- * The records of a parameter with what its `DefaultValuePipe` says: it may be left out, because the pipe fills it
- * in. What the author says in `@Param` comes first. A parameter that takes the whole body is no property.
+ * The records of a parameter, which is optional if a `DefaultValuePipe` fills it. Options in `@Param` take precedence.
+ * A parameter for the whole body is not a property.
  */
 function withPipeDefault({ decorated, designType, records }: PipedParameter): readonly ParameterRecord[] {
   const { pipes, data } = decorated;
   const filled = pipeDefault(pipes);
   const [record, ...others] = records;
-  // A class takes all arguments; anything else that `@Query('page')` names is one of them.
+  // A parameter with a class type takes all arguments; one that `@Query('page')` names takes one of them.
   const isNamed = typeof data === 'string' && WITHOUT_SCHEMA.includes(designType);
   const isPart = isNamed || VALUES.has(designType);
   const isProperty = record === undefined ? isPart : record.role === 'property';
@@ -298,7 +297,7 @@ const VALUES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [Boolean, 'boolean'],
 ]);
 
-/** The pipe fills in anything; the model is told of what JSON and the parameter's type can say. */
+/** The default for the model's schema, if the pipe's value matches the parameter's type and is valid JSON. */
 function offered(value: unknown, designType: unknown): Pick<ParamOptions, 'default'> {
   const isOfType = typeof value === VALUES.get(designType);
   return isOfType && (typeof value !== 'number' || Number.isFinite(value)) ? { default: value } : {};

@@ -36,17 +36,17 @@ import type { ToolwrightModuleOptions } from './options.js';
 import { nestLogger } from './pipeline.js';
 
 /**
- * An MCP server as a route of the application. Its guards see every request; `request.user` is the caller, whose `scopes`
- * (or `scope`, `scp`) are those of the tools.
+ * An MCP server as a route of the application. The route's guards check every request. The caller is `request.user`;
+ * its `scopes` (or `scope`, `scp`) are compared with those of the tools.
  */
 export interface McpRouteOptions extends McpServerSettings {
   /** Default: `mcp`. */
   readonly path?: string;
-  /** Guards of this route, beside the application's own. */
+  /** Guards of this route, in addition to the application's own. */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
 }
 
-/** What else there is, `createMcpServer` checks. */
+/** `createMcpServer` checks the other options. */
 const OPTIONS = optionTable<Pick<McpRouteOptions, 'path' | 'guards' | 'oauth'>>('ToolwrightModule, mcp', {
   path: FILLED_TEXT,
   guards: protecting(LIST),
@@ -84,13 +84,13 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     await this.#server?.close();
   }
 
-  /** Serves a caller that the guards have let through. */
+  /** Serves a caller that the guards accepted. */
   serve(request: Asking, response: Answering): void {
     const authInfo = authInfoOf(request.user);
     this.#answer(request, response, authInfo && { authInfo });
   }
 
-  /** Serves a caller that the guards have refused: the public tools, or only the way to sign in. */
+  /** Serves a caller that the guards refused: only public tools, or instructions to sign in. */
   serveRefused(request: Asking, response: Answering, mayUsePublic: boolean): void {
     this.#answer(request, response, mayUsePublic ? {} : { authInfo: null });
   }
@@ -101,11 +101,11 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
     nodeListener((asked) => this.#server.fetch(asked, given))(request, response);
   }
 
-  /** Guards and the global prefix are for the application's own routes: everybody may read where to sign in. */
+  /** Publishes the OAuth metadata without guards and global prefix, so that every client can find where to sign in. */
   #publish(): void {
     const { oauth } = this.settings;
     const { httpAdapter } = this.http;
-    // A worker, or a command that only looks at the application, serves no HTTP.
+    // Workers and commands serve no HTTP.
     if (oauth === undefined || !httpAdapter) return;
     const wellKnown = '/.well-known/oauth-protected-resource';
     const { pathname } = new URL(oauth.resource);
@@ -122,12 +122,12 @@ class McpRoute implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-/** What guards of tools, `owner` and `visible` find in place of the HTTP request, which a session outlives. */
+/** Replaces the HTTP request for guards of tools, `owner` and `visible`, because a session outlives the request. */
 function requestFor(authInfo: VerifiedToken | undefined): object {
   return authInfo === undefined ? {} : { user: authInfo.extra?.user ?? authInfo.extra };
 }
 
-/** The caller that the guards have found. */
+/** The caller that the guards authenticated. */
 function authInfoOf(user: unknown): VerifiedToken | undefined {
   if (user === undefined || user === null) return undefined;
   const { scopes, scope, scp, client_id, azp, sub, id } = isRecord(user) ? user : { sub: user };
@@ -140,7 +140,7 @@ function authInfoOf(user: unknown): VerifiedToken | undefined {
   };
 }
 
-/** Answers what the guards refuse in the way that MCP hosts understand: 401 with the way to sign in. */
+/** Answers requests that guards refused in the way that MCP hosts expect: 401 with instructions to sign in. */
 @Catch(UnauthorizedException, ForbiddenException)
 class SignInFilter extends BaseExceptionFilter {
   readonly #route: McpRoute;
@@ -166,7 +166,6 @@ class SignInFilter extends BaseExceptionFilter {
   }
 }
 
-/** Holds the route. */
 @Module({})
 class ToolwrightMcpModule {}
 

@@ -33,8 +33,8 @@ import { REQUEST_CONTEXT_ID } from '@nestjs/core/router/request/request-constant
 import type { ClassType } from '../../core/contract/declaration.js';
 
 /*
- * All that is used of NestJS beyond its documented interfaces. What a release of Nest changes of it shows in
- * test/parts/nestjs/nest-internals.test.ts.
+ * Everything that is used of NestJS beyond its documented API. test/parts/nestjs/nest-internals.test.ts detects changes
+ * in new versions of Nest.
  */
 
 export {
@@ -51,18 +51,18 @@ export function isStatic(wrapper: InstanceWrapper): boolean {
   return wrapper.isDependencyTreeStatic() && !wrapper.isTransient;
 }
 
-/** What is made per request or per call is never there; it is known by its class. */
+/** Whether the instance exists. Request-scoped and transient providers count as existing: their class is enough. */
 export function isMade(wrapper: InstanceWrapper): boolean {
   return !isStatic(wrapper) || wrapper.getInstanceByContextId(STATIC_CONTEXT).isResolved === true;
 }
 
-/** The provider or controller that serves calls, and the module that has it. */
+/** The provider or controller that serves calls, with its module. */
 export interface ToolHost {
   readonly wrapper: InstanceWrapper<object>;
   readonly module: Module;
 }
 
-/** The instance that serves a call: the one there is, or one made in the call's injection context. */
+/** The instance for a call: the only one, or one created in the call's injection context. */
 export async function instanceIn({ wrapper, module }: ToolHost, contextId: ContextId): Promise<object> {
   if (isStatic(wrapper)) return wrapper.instance;
   const modules = module.getProviderByKey<ModuleRef>(ModuleRef).instance;
@@ -83,17 +83,17 @@ export function destroyFirst(modules: ModulesContainer, type: Type): void {
   for (const module of modules.values()) if (module.metatype === type) module.distance = 0;
 }
 
-/** Whether an injection context stands on a request, as Nest's router leaves it there. */
+/** Whether a request has an injection context, where Nest's router stores it. */
 export function hasContextId(request: object): boolean {
   return REQUEST_CONTEXT_ID in request;
 }
 
-/** Leaves the injection context of a request where Nest's router would, so that whoever asks next gets the same. */
+/** Stores the injection context of a request where Nest's router would, so that others use the same. */
 export function keepContextId(request: object, contextId: ContextId): void {
   Object.defineProperty(request, REQUEST_CONTEXT_ID, { value: contextId });
 }
 
-/** A context of its own for one provider, and the outer one for all others. */
+/** A separate context for one provider, and the outer one for all others. */
 export function contextWithin(outer: ContextId, { token }: InstanceWrapper): ContextId {
   const own: ContextId = {
     ...ContextIdFactory.create(),
@@ -102,7 +102,7 @@ export function contextWithin(outer: ContextId, { token }: InstanceWrapper): Con
   return own;
 }
 
-/** A class given to `@UseGuards` and its like or to a parameter's decorator, and what it is. */
+/** A class given to a decorator such as `@UseGuards` or to a parameter's decorator, with its kind. */
 interface EnhancerClass {
   readonly type: Type;
   readonly subtype: 'guard' | 'interceptor' | 'pipe' | 'filter';
@@ -115,7 +115,7 @@ const ENHANCER_KEYS = [
   [EXCEPTION_FILTERS_METADATA, 'filter'],
 ] as const;
 
-/** All that decorators have put on a class or a method, as classes or instances. */
+/** Everything that decorators have put on classes and methods, as classes or instances. */
 export function enhancersAt(
   places: readonly object[],
 ): readonly { readonly kind: EnhancerClass['subtype']; readonly enhancer: unknown }[] {
@@ -126,19 +126,19 @@ export function enhancersAt(
   );
 }
 
-/** The enhancer classes that decorators have put on a class or a method, and pipes that stand on its parameters. */
+/** Enhancer classes on classes and methods, and pipe classes on parameters. */
 export function enhancerClasses(
   places: readonly object[],
   parameterPipes: readonly unknown[],
 ): readonly EnhancerClass[] {
   const pipes = parameterPipes.map((enhancer) => ({ kind: 'pipe', enhancer }) as const);
-  // Enhancers that were given as instances need nothing.
+  // Enhancers that are instances need no injection.
   return [...enhancersAt(places), ...pipes].flatMap(({ kind, enhancer }) =>
     typeof enhancer === 'function' ? [{ type: enhancer as Type, subtype: kind }] : [],
   );
 }
 
-/** Nest's tables of an application, and what makes enhancers out of them. */
+/** Creates enhancers from Nest's tables of an application. */
 export class NestEnhancers<Filters extends ExternalExceptionFilterContext> {
   readonly guards: GuardsContextCreator;
   readonly interceptors: InterceptorsContextCreator;
@@ -152,7 +152,7 @@ export class NestEnhancers<Filters extends ExternalExceptionFilterContext> {
     config: ApplicationConfig,
     filters: new (container: NestContainer, config: ApplicationConfig) => Filters,
   ) {
-    // The creators ask it for its modules and for nothing else; the container itself cannot be injected.
+    // The creators only use its modules; the container itself cannot be injected.
     const container = { getModules: () => modules } as NestContainer;
     this.#config = config;
     this.guards = new GuardsContextCreator(container, config);
@@ -161,12 +161,12 @@ export class NestEnhancers<Filters extends ExternalExceptionFilterContext> {
     this.filters = new filters(container, config);
   }
 
-  /** Global enhancers that are made per request; Nest itself prepares them for controllers only. */
+  /** Request-scoped global enhancers; Nest itself prepares them only for controllers. */
   globalScoped(): readonly InstanceWrapper[] {
     return this.globals().slice(3).flat() as InstanceWrapper[];
   }
 
-  /** The lists of global enhancers: Nest replaces them or adds to them. Those made per request come last. */
+  /** The lists of global enhancers, which Nest replaces or adds to. Request-scoped ones come last. */
   globals(): readonly (readonly unknown[])[] {
     const config = this.#config;
     return [
@@ -180,7 +180,7 @@ export class NestEnhancers<Filters extends ExternalExceptionFilterContext> {
     ];
   }
 
-  /** Makes an enhancer class known to a module that did not see it at its provider. */
+  /** Adds an enhancer class to a module that did not find it at its provider. */
   async injectable(module: Module, { type, subtype }: EnhancerClass): Promise<InstanceWrapper> {
     const known = module.injectables.get(type);
     if (known !== undefined) return known;
@@ -189,14 +189,14 @@ export class NestEnhancers<Filters extends ExternalExceptionFilterContext> {
     return added;
   }
 
-  /** Makes the enhancer that a call needs, in its injection context. */
+  /** Creates a call's enhancer in its injection context. */
   async load(wrapper: InstanceWrapper, contextId: ContextId, inquirer: InstanceWrapper): Promise<void> {
     const { host } = wrapper;
     if (host !== undefined) await this.#injector.loadInjectable(wrapper, host, contextId, inquirer);
   }
 }
 
-/** What the enhancers of a tool call are given. */
+/** The execution context for the enhancers of a tool call. */
 export function toolExecutionContext(
   args: unknown[],
   toolClass: unknown,
@@ -207,22 +207,22 @@ export function toolExecutionContext(
   return execution;
 }
 
-/** A parameter with a decorator of Nest's, and what a tool call has for it. */
+/** A parameter with a decorator of Nest, and where a tool call gets its value. */
 export interface DecoratedParameter {
   readonly data: unknown;
-  /** Classes or instances, as they were given to the decorator. */
+  /** Classes or instances, as given to the decorator. */
   readonly pipes: readonly unknown[];
   /**
-   * `model`: it is one of the tool's arguments, as the body of a route is; `http`: a tool call has nothing for it;
-   * `call`: a custom decorator (`createParamDecorator`) or `@Req()` reads it from the execution context.
+   * `model`: one of the tool's arguments, like the body of a route; `http`: a tool call has no value for it; `call`: a
+   * custom decorator (`createParamDecorator`) or `@Req()` reads it from the execution context.
    */
   readonly source: 'model' | 'http' | 'call';
-  /** `@Param()` of Nest: a part of a route's path. */
+  /** Nest's `@Param()`: a part of a route's path. */
   readonly isOfPath?: boolean;
   read(execution: ExecutionContext): unknown;
 }
 
-/** What Nest's parameter decorators record of one parameter, under a key that begins with the decorator's type. */
+/** What Nest's parameter decorators record for a parameter, under a key that starts with the decorator's type. */
 interface ParameterMetadata {
   readonly index: number;
   readonly data?: unknown;
@@ -230,15 +230,15 @@ interface ParameterMetadata {
   readonly factory?: (data: unknown, execution: ExecutionContext) => unknown;
 }
 
-/** `@Payload()`, `@MessageBody()` and GraphQL's `@Args()` are recorded as `@Body()` is. */
+/** `@Payload()`, `@MessageBody()` and GraphQL's `@Args()` are recorded like `@Body()`. */
 const FROM_MODEL = [RouteParamtypes.BODY, RouteParamtypes.QUERY, RouteParamtypes.PARAM];
 
-/** The parameters of a method that carry a decorator of Nest's, by position. */
+/** The parameters of a method that have a decorator of Nest, by position. */
 export function decoratedParameters(
   declaredIn: ClassType,
   key: string | symbol,
 ): ReadonlyMap<number, DecoratedParameter> {
-  // Parameter decorators know only the class within, where a class decorator has put a proxy around it.
+  // If a class decorator returns a proxy, parameter decorators are recorded on the inner class.
   const within: object = declaredIn.prototype.constructor;
   const recorded: Readonly<Record<string, ParameterMetadata>> =
     Reflect.getMetadata(ROUTE_ARGS_METADATA, declaredIn, key) ??
@@ -262,7 +262,7 @@ function decoratedParameter(
   return { data, pipes, source: FROM_MODEL.includes(kind) ? 'model' : 'http', isOfPath, read: request };
 }
 
-/** What a `DefaultValuePipe` among some pipes fills in; `undefined` where there is none. */
+/** The value of a `DefaultValuePipe` among the pipes; `undefined` if there is none. */
 export function pipeDefault(pipes: readonly unknown[]): { readonly value: unknown } | undefined {
   const pipe = pipes.find((candidate) => candidate instanceof DefaultValuePipe);
   return pipe && { value: Reflect.get(pipe, 'defaultValue') };
@@ -272,7 +272,7 @@ export function isController(candidate: ClassType): boolean {
   return Reflect.hasMetadata(CONTROLLER_WATERMARK, candidate);
 }
 
-/** How many parameters of a constructor Nest knows what to inject for. */
+/** The number of constructor parameters that Nest can inject. */
 export function injectedParameters(candidate: ClassType): number {
   const types: readonly unknown[] = Reflect.getMetadata(PARAMTYPES_METADATA, candidate) ?? [];
   const named: readonly object[] = Reflect.getMetadata(SELF_DECLARED_DEPS_METADATA, candidate) ?? [];

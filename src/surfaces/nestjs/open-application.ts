@@ -10,23 +10,23 @@ import { type ApplicationFleet, holdingBack } from './application-fleet.js';
 /** The root module of an application. */
 export type NestModule = Type | DynamicModule;
 
-/** A running application's tools. */
+/** The tools of a running application. */
 interface OpenApplication {
   readonly registry: ToolRegistry;
   readonly engine: JobEngine | undefined;
-  /** What an inspector is told of it. */
+  /** Inspector options for it. */
   readonly inspection: InspectorOptions;
   /**
-   * Takes turns of conversations, runs jobs and recovers runs until it is closed; which of these its store allows.
-   * `logger` hears of it where the application has given none.
+   * Takes turns of conversations, runs jobs and recovers runs until it is closed; returns which of these its store
+   * allows. `logger` is used if the application has no logger.
    */
   work(logger: Logger): readonly string[];
-  /** With what runs go on that nobody holds. */
+  /** The config and scope of runs without a holder. */
   readonly recovery: ApplicationFleet['recovery'];
   close(): Promise<void>;
 }
 
-/** Starts the application of a module without a server, for its tools or its work. It logs mistakes only. */
+/** Starts a module's application without a server, for its tools or its work. Only errors are logged. */
 export async function openApplication(module: NestModule): Promise<OpenApplication> {
   const application = await holdingBack(() =>
     NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'], abortOnError: false }),

@@ -49,59 +49,59 @@ import type { ListenOptions } from '../inspector/create-inspector.js';
 import type { InspectorOptions } from '../inspector/options.js';
 
 /**
- * Options of `ToolwrightModule`: those of the registry and of the loop. `provider` and `model` may be left out
- * where the application runs no loop of its own, or gives them with each run.
+ * Options of `ToolwrightModule`: those of the registry and of the loop. `provider` and `model` may be omitted if the
+ * application runs no loop, or passes them with each run.
  */
 export interface ToolwrightModuleOptions
   extends ToolRegistryOptions,
     Partial<Omit<ToolLoopConfig, 'tools' | 'signal' | keyof ToolRegistryOptions>> {
-  /** A generated description that no longer fits its class is a mistake; default: a warning. */
+  /** Makes a generated description that no longer matches its class an error; default: a warning. */
   readonly strict?: boolean;
-  /** Tools beside those of the providers. */
+  /** Tools in addition to those of the providers. */
   readonly tools?: readonly RegisteredTool[];
-  /** What the tools of a run find in `context.data`, from the request that started it. */
+  /** Returns `context.data` for the tools of a run, from the request that started it. */
   readonly data?: (request: never) => ToolContextData;
-  /** On whose behalf a request's runs take place: any JSON. A run goes on for its own owner only. */
+  /** Returns the owner of a request's runs: any JSON. Only its owner can continue a run. */
   readonly owner?: (request: never) => unknown;
-  /** Whether a request sees a tool, and may call it: only where this says `true`. */
+  /** Whether a request sees a tool and may call it; only `true` permits it. */
   readonly visible?: (request: never, tool: ToolDefinition) => boolean | Promise<boolean>;
-  /** Whether a request may answer a run of another owner: only where this says `true`. Needs `owner` and `scopeOf`. */
+  /** Whether a request may answer a run of another owner; only `true` permits it. Needs `owner` and `scopeOf`. */
   readonly mayAnswer?: (request: never, run: OwnedRun) => boolean | Promise<boolean>;
-  /** In what scope a run goes on that somebody else answered: its owner's, with a request that stands for the owner. */
+  /** The scope in which a run continues after another user's answer: its owner's, with a request for the owner. */
   readonly scopeOf?: (owner: never) => OwnerScope | Promise<OwnerScope>;
   /**
-   * In what scope a job runs that a call has started on `engine`, with a request that stands for its owner; channel,
-   * chat, conversation and owner are the job's own. Default: what `scopeOf` says of its owner.
+   * The scope of a job that a call started on `engine`, with a request that stands for its owner; channel, chat,
+   * conversation and owner are the job's own. Default: `scopeOf` for its owner.
    */
   readonly jobScope?: (job: Job) => OwnerScope | Promise<OwnerScope>;
-  /** How the turns of `ToolwrightService.conversations` are taken. */
+  /** Settings of `ToolwrightService.conversations`. */
   readonly conversations?: ConversationSettings;
-  /** How `ToolwrightService.chat` answers. */
+  /** Settings of `ToolwrightService.chat`. */
   readonly chat?: ChatSettings;
   /**
-   * `true`: from its start on, the application takes turns of conversations, runs jobs and goes on with runs whose
-   * process died; `false`: it does none of this, because a `toolwright worker` does. Default: it takes turns as soon as
+   * `true`: the application takes turns of conversations, runs jobs and recovers runs of crashed processes from its
+   * start. `false`: it does none of this, because a `toolwright worker` does. Default: it takes turns once
    * `ToolwrightService.conversations` is used.
    */
   readonly worker?: boolean;
   /**
-   * `true`: while the application runs, an inspector on a port of its own, for this machine alone; its address goes to
-   * the standard error output. Only where `NODE_ENV` is `development` or `test`, unless `allowInProduction` is said.
+   * `true`: serves an inspector on its own port, for this machine only, and prints its URL to standard error. Only if
+   * `NODE_ENV` is `development` or `test`, unless `allowInProduction` is set.
    */
   readonly inspector?: boolean | InspectorSettings;
   /**
-   * `true`: the model is told the message of every error. Default: of an `HttpException` below 500, of
-   * `RetryToolCall` and of the framework's own errors; of any other only a reference that stands in the log beside it.
+   * `true`: the model receives the message of every error. Default: only messages of an `HttpException` below 500, of
+   * `RetryToolCall` and of the framework's own errors; for other errors, it receives a reference to the log entry.
    */
   readonly exposeErrors?: boolean;
   /**
-   * Milliseconds that a shutdown waits for what runs before it aborts running calls, and leaves turns and kept runs to
-   * other processes; default 10,000.
+   * Milliseconds that a shutdown waits for running work; default 10,000. Then it aborts running calls, and leaves turns
+   * and stored runs to other processes.
    */
   readonly shutdownTimeoutMs?: number;
 }
 
-/** How the inspector of an application is served. */
+/** Settings of an application's inspector. */
 interface InspectorSettings
   extends Pick<
       InspectorOptions,
@@ -109,14 +109,14 @@ interface InspectorSettings
     >,
     ListenOptions {}
 
-/** What of the options of `Conversations` a Nest application says. */
+/** The options of `Conversations` that a Nest application may set. */
 interface ConversationSettings
   extends Pick<ConversationsOptions, 'maxConcurrency' | 'pollMs'>,
     Pick<ConversationsConfig, 'systemPrompt'> {}
 
 const { tools: _1, signal: _2, provider: _3, model: _4, ...LOOP } = LOOP_RULES;
 
-/** How chats of an application are answered. Whose they are, `owner` of the module's options says. */
+/** Settings of an application's chats. Their owner comes from `owner` of the module's options. */
 export type ChatSettings = Omit<ChatOptions, 'authenticate' | 'mayAnswer' | 'logger'>;
 
 export const CHAT_RULES: RulesOf<ChatSettings> = {
@@ -129,7 +129,6 @@ export const CHAT_RULES: RulesOf<ChatSettings> = {
 
 export const MAY_ANSWER = protecting({ ...FUNCTION, fix: '(request, run) => true or false' });
 
-/** What each of them may be. */
 const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   ...REGISTRY_RULES,
   ...LOOP,
@@ -172,21 +171,21 @@ const MODULE_RULES: RulesOf<ToolwrightModuleOptions> = {
   },
 };
 
-/** A suspended run, as far as it matters who may answer it: whose it is, and what it waits for. */
+/** The owner and the pending calls of a suspended run, to decide who may answer it. */
 export type OwnedRun = Pick<RunState, 'owner' | 'pending'> & Partial<RunState>;
 
-/** The scope of an owner whose run somebody else has answered. */
+/** The scope of an owner whose run another user has answered. */
 export interface OwnerScope extends Omit<CallScope, 'container'> {
-  /** What guards and request-scoped providers find: `{ user }`, as after the owner's login. Default: no request. */
+  /** The request for guards and request-scoped providers: `{ user }`, as after the owner's login. Default: none. */
   readonly request?: object;
 }
 
-/** Makes the options: a provider for `useClass` and `useExisting`. */
+/** Creates the options: a provider for `useClass` and `useExisting`. */
 export interface ToolwrightOptionsFactory {
   createToolwrightOptions(): ToolwrightModuleOptions | Promise<ToolwrightModuleOptions>;
 }
 
-/** Options that come from other providers: exactly one of `useFactory`, `useClass`, `useExisting`. */
+/** Options from other providers: exactly one of `useFactory`, `useClass`, `useExisting`. */
 export interface ToolwrightModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   // biome-ignore lint/suspicious/noExplicitAny: a factory names the types of what it injects
   readonly useFactory?: (...injected: any[]) => ToolwrightModuleOptions | Promise<ToolwrightModuleOptions>;
@@ -217,9 +216,9 @@ const ASYNC_OPTIONS = optionTable<ToolwrightModuleAsyncOptions & { readonly mcp?
 );
 
 /**
- * The options, which JavaScript and factories may have got wrong.
+ * Validates the options, which may come from JavaScript or a factory.
  *
- * @throws InvalidOptionsError with what is wrong; Nest tells of it while the application is created.
+ * @throws InvalidOptionsError with all faults; Nest reports it while the application is created.
  */
 export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   if (!isRecord(given)) {
@@ -234,7 +233,7 @@ export function checkModuleOptions(given: unknown): ToolwrightModuleOptions {
   return given;
 }
 
-/** What is said of a store that is not there. */
+/** Faults of options that need a missing store. */
 function idleFaults(options: ToolwrightModuleOptions): readonly InvalidOption[] {
   const { worker, checkpoint = 'suspend', leaseMs, store } = options;
   if (store !== undefined) return [];
@@ -257,7 +256,7 @@ export const ANSWERS_FOR_NOBODY: InvalidOption = {
   fix: 'owner: (request) => ({ user: request.user.id }), scopeOf: ({ user }) => ({ request: { user } })',
 };
 
-/** Where the options come from: exactly one of the ways to make them; given as it is. */
+/** Checks that exactly one source of the options is given. */
 export function checkAsyncOptions<Options extends ToolwrightModuleAsyncOptions>(given: Options): Options {
   checkOptions(given, ASYNC_OPTIONS);
   const ways = [given.useFactory, given.useClass, given.useExisting].filter((way) => way !== undefined);
@@ -272,7 +271,7 @@ const ONE_WAY: InvalidOption = {
   fix: 'useFactory: (config) => ({ provider, model: config.model }), inject: [Config]',
 };
 
-/** What a class given as `useClass` or `useExisting` makes. */
+/** The options that a class given as `useClass` or `useExisting` creates. */
 export function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unknown {
   if (typeof factory?.createToolwrightOptions === 'function') return factory.createToolwrightOptions();
   const fault: InvalidOption = {
@@ -285,9 +284,9 @@ export function createdOptions(factory: Partial<ToolwrightOptionsFactory>): unkn
 }
 
 /**
- * The tools of a feature.
+ * Checks the tools of a feature.
  *
- * @throws ToolDeclarationError where they are no list.
+ * @throws ToolDeclarationError if they are not a list.
  */
 export function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
   if (Array.isArray(tools)) return tools;
@@ -300,23 +299,23 @@ export function checkFeature<Tool>(tools: readonly Tool[]): readonly Tool[] {
   throw new ToolDeclarationError([fault]);
 }
 
-/** The surroundings of a run in a Nest application, and its config. */
+/** Scope and config of a run in a Nest application. */
 export interface RunOptions extends CallScope {
   /**
-   * The request on whose behalf the run takes place: request-scoped providers are made for it, and guards find
-   * it. Default: the HTTP request whose handler calls.
+   * The request that the run belongs to: request-scoped providers are created for it, and guards receive it. Default:
+   * the HTTP request whose handler makes the call.
    */
   readonly request?: object;
-  /** What the run has otherwise than the module's options say; `tools` is a view of the application's registry. */
+  /** Overrides of the module's options for this run; `tools` is a view of the application's registry. */
   readonly config?: RunConfig;
 }
 
-/** The config of the loop, of which the module's options give the rest. */
+/** The config of the loop; the module's options are the defaults. */
 export type RunConfig = Partial<Omit<ToolLoopConfig, 'tools'>> & { readonly tools?: ToolRegistry };
 
-/** The same for a run that goes on. */
+/** Options for a run that is resumed. */
 export interface AnswerOptions extends RunOptions {
-  /** Who answered, for the record; default: the owner that the request stands for. */
+  /** Who answered, for the record; default: the owner of the request. */
   readonly answeredBy?: unknown;
 }
 
@@ -330,7 +329,7 @@ const TOOLS = instanceOf(ToolRegistry, 'a view of the application’s registry: 
 const RULES = {
   ...SCOPE_RULES,
   request: REQUEST,
-  // The module's options give the rest.
+  // The module's options provide the rest.
   config: objectOf<RunConfig>(
     { ...LOOP_RULES, provider: PROVIDER, model: MODEL, tools: TOOLS },
     { fix: "{ model: 'gpt-5', … }", meant: LOOP_ALIASES },
@@ -346,7 +345,7 @@ export const RUN_OPTIONS = optionTable<RunOptions>('a run of ToolwrightService',
 
 const ANSWER_OPTIONS = optionTable<AnswerOptions>(RUN_OPTIONS.of, { ...RULES, answeredBy: ANY_VALUE }, MEANT);
 
-/** Who answers, apart from what the run brings along. */
+/** Separates who answers from the options of the run. */
 export function readAnswerOptions(
   options: AnswerOptions,
 ): Pick<AnswerOptions, 'answeredBy'> & { readonly asking: RunOptions } {

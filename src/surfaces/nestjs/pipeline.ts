@@ -34,10 +34,10 @@ import {
 } from './nest-internals.js';
 import type { ToolwrightModuleOptions } from './options.js';
 
-/** What the options say of the texts of errors. */
+/** The options about error texts. */
 type ErrorOptions = Pick<ToolwrightModuleOptions, 'describeError' | 'exposeErrors'>;
 
-/** What the model is told of something that was thrown; never throws itself. */
+/** Describes an error for the model; never throws. */
 export function createErrorDescriber({ describeError, exposeErrors }: ErrorOptions): DescribeError {
   if (exposeErrors === true && describeError === undefined) return exceptionText;
   const describe = describeError ?? ((thrown, tool) => publicText(thrown) ?? internalError(thrown, tool));
@@ -50,12 +50,12 @@ export function createErrorDescriber({ describeError, exposeErrors }: ErrorOptio
   };
 }
 
-/** The text of an error that is meant to be read: of an `HttpException` below 500 and of the framework's own. */
+/** The text of an error that may be shown: of an `HttpException` below 500 and of the framework's own errors. */
 function publicText(thrown: unknown): string | undefined {
   return isPublic(thrown) ? exceptionText(thrown) : undefined;
 }
 
-/** Its message, or what an `HttpException` says beside it: the list that a pipe throws, or a body of the author's own. */
+/** The message, or what an `HttpException` contains besides it: the list of a pipe's errors, or a custom body. */
 function exceptionText(exception: unknown): string {
   const response: unknown = isHttpError(exception) ? exception.getResponse() : undefined;
   if (typeof response !== 'object' || response === null) return errorMessage(exception);
@@ -64,9 +64,9 @@ function exceptionText(exception: unknown): string {
   return typeof message === 'string' ? errorMessage(exception) : JSON.stringify(response);
 }
 
-/** An error of the framework that only reports another one says what that one says. */
+/** Whether an error may be shown; an error of the framework with a cause only if its cause may be. */
 function isPublic(thrown: unknown): boolean {
-  // As Nest answers clients: the text of an error of the server is nobody else's business.
+  // As in Nest's own responses: messages of server errors are not shown.
   if (isHttpError(thrown)) return isClientError(thrown);
   if (RetryToolCall.is(thrown) || thrown === SHUTDOWN) return true;
   return ToolwrightError.is(thrown) && (thrown.cause === undefined || isPublic(thrown.cause));
@@ -75,8 +75,8 @@ function isPublic(thrown: unknown): boolean {
 const REFERENCE_KEY = randomBytes(16);
 
 /**
- * Stands for an error that nobody expected. The same error has the same reference, so that a model which repeats a
- * call that cannot work is seen to go in circles; without the key it says nothing of the error.
+ * Replaces the text of an unexpected error. The same error has the same reference, so that repeated calls are noticed.
+ * Without the key, the reference reveals nothing about the error.
  */
 function internalError(thrown: unknown, tool: string): string {
   const text = `${tool}\n${errorMessage(thrown)}`;
@@ -85,21 +85,20 @@ function internalError(thrown: unknown, tool: string): string {
 }
 
 /**
- * A log message with its fields, in the two forms that loggers want. One that collects data (`json: true`, pino,
- * winston) finds own properties; Nest's console, which inspects what is no string, gets one line of text, and
- * under it where an unexpected error came from.
+ * A log message with fields, in two forms. Loggers for data (`json: true`, pino, winston) find its own properties.
+ * Nest's console logger inspects objects and gets one line of text, followed by the stack of an unexpected error.
  */
 export class LogEntry {
   readonly message: string;
-  /** Where `error` says what happened: the error itself, under the name that pino has a serialiser for. */
+  /** The error itself if `error` contains its message; pino has a serializer for this name. */
   declare readonly err?: Error;
 
   constructor(message: string, fields: LogFields) {
     this.message = message;
     const { error } = fields;
     const shown = error instanceof Error ? { error: error.message, err: error } : {};
-    // JSON.stringify shows nothing of an error but what was added to it.
-    // Fields may be called anything, and a frozen `Object.prototype` lets nobody assign `toString`.
+    // JSON.stringify shows only own enumerable properties of errors. Fields may have any name, and assigning `toString`
+    // fails if `Object.prototype` is frozen.
     Object.defineProperties(this, Object.getOwnPropertyDescriptors({ ...fields, ...shown, message }));
   }
 
@@ -107,13 +106,13 @@ export class LogEntry {
     const { message, err, ...fields } = this as LogEntry & LogFields;
     const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);
     const line = [message, ...texts].join(' ');
-    // The framework's own errors say everything in their message, except for their cause.
+    // Messages of the framework's own errors are complete, except for their cause.
     const origin = ToolwrightError.is(err) ? (err as Error).cause : err;
     return visibleText(origin instanceof Error ? `${line}\n${inspect(origin, options)}` : line);
   }
 }
 
-/** Bare where it is one word, otherwise as JSON. */
+/** Without quotes if it is one word, otherwise as JSON. */
 function textOf(text: unknown): string {
   if (typeof text === 'string') return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
   try {
@@ -124,8 +123,8 @@ function textOf(text: unknown): string {
 }
 
 /**
- * Nest's logger behind the framework's port. What happens to calls is `debug`, so that an application which logs from
- * `log` on reads only of what went wrong.
+ * Nest's logger as the framework's `Logger`. Events of calls are logged as `debug`, so that an application that logs
+ * from `log` on sees only problems.
  */
 export function nestLogger(): Logger {
   const logger = new NestLogger('Toolwright');
@@ -136,35 +135,35 @@ export function nestLogger(): Logger {
     info: (message, fields) => logger.debug(entry(message, fields)),
     warn: (message, fields) => logger.warn(entry(message, fields)),
     error: (message, fields) => logger.error(entry(message, fields)),
-    // NestJS 11 reports every level as disabled where none was set, and then all of them are enabled.
+    // NestJS 11 reports every level as disabled if none was set, although all are enabled.
     isLevelEnabled: (level) =>
       NestLogger.isLevelEnabled((level === 'info' ? 'debug' : level) as LogLevel) ||
       !NestLogger.isLevelEnabled('fatal'),
   };
 }
 
-/** What a log calls a guard, a filter or an interceptor: by its class, where it has one. */
+/** The name of a guard, filter or interceptor in logs: its class, if it has one. */
 function enhancerName(enhancer: object): string {
   const { name } = enhancer.constructor ?? Object;
   return name === '' || name === 'Object' ? 'without a name' : name;
 }
 
-/** What may be there at once. */
+/** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** A call whose injection context and instance are there. */
+/** A call with its injection context and instance. */
 export interface OpenedCall {
   readonly at: TargetInContext;
   readonly around: TargetEnhancers;
   readonly call: ToolCallInfo;
-  /** What the enhancers find in the `ExecutionContext`. */
+  /** The arguments in the `ExecutionContext` of enhancers. */
   readonly args: unknown[];
   readonly instance: object;
 }
 
 /**
- * Guards, interceptors, pipes and exception filters around a call, in the order of a request and as Nest's own
- * consumers run them. What they refuse is a reason or a result, never an exception.
+ * Runs guards, interceptors, pipes and exception filters around a call, in the order of an HTTP request, with Nest's
+ * own consumers. A refusal becomes a reason or a result, never an exception.
  */
 export class CallPipeline {
   readonly #enhancers: Enhancers;
@@ -172,7 +171,7 @@ export class CallPipeline {
   readonly #interceptors = new InterceptorsConsumer();
   readonly #pipes = new PipesConsumer();
   readonly #logger = new NestLogger('Toolwright');
-  /** Filters and interceptors that were warned of. */
+  /** Filters and interceptors that a warning was logged for. */
   readonly #unfit = new WeakSet<object>();
   readonly #describeError: DescribeError;
   readonly #redaction: Redaction;
@@ -183,12 +182,12 @@ export class CallPipeline {
     this.#redaction = redaction;
   }
 
-  /** Asks the guards. Why the call is refused; `undefined` where they let it pass. */
+  /** Asks the guards; returns why the call is refused, or `undefined`. */
   refusal(opened: OpenedCall): Awaitable<string | undefined> {
     return opened.around.guards.length === 0 ? undefined : this.#askGuards(opened);
   }
 
-  /** Guards are asked one by one, as Nest's own consumer asks them, so that the one that refuses is known. */
+  /** Asks guards one by one, as Nest's own consumer does, to know which one refuses. */
   async #askGuards(opened: OpenedCall): Promise<string | undefined> {
     const execution = executionContext(opened);
     for (const guard of opened.around.guards) {
@@ -213,7 +212,7 @@ export class CallPipeline {
     return this.reasonOf(exception, { tool: opened.call.tool.name, why });
   }
 
-  /** Some exceptions are meant to be told; anything else is something that broke, and goes to the log. */
+  /** The reason for the model. Unexpected exceptions are logged, and only described. */
   reasonOf(exception: unknown, { tool, why }: { readonly tool: string; readonly why: string }): string {
     const meant = publicText(exception);
     if (meant !== undefined) return meant;
@@ -223,7 +222,7 @@ export class CallPipeline {
     return text;
   }
 
-  /** The method with everything around it: what it returns, or what filters made of what was thrown. */
+  /** Runs the method with its enhancers; returns its result, or the filters' result for an exception. */
   perform(opened: OpenedCall, checked: unknown): unknown {
     const method: Method = { checked, progress: 'waiting' };
     if (opened.around.interceptors.length > 0)
@@ -260,7 +259,7 @@ export class CallPipeline {
     return mappedValue(await lastOf(values, call), { method, tool: call.tool, interceptors });
   }
 
-  /** Calls the method, after what pipes there are. */
+  /** Calls the method, after the pipes. */
   #invoke(opened: OpenedCall, method: Method): unknown {
     const { at, around, call, instance } = opened;
     const { target } = at;
@@ -275,13 +274,13 @@ export class CallPipeline {
 
   #thrown(opened: OpenedCall, method: Method, exception: unknown): Promise<unknown> {
     const { context } = opened.call;
-    // What a method throws to steer its call is no failure; nor is the end of a call that was stopped.
+    // Exceptions that control the call are not failures; nor is the end of a stopped call.
     const isSteering = RetryToolCall.is(exception) || exception instanceof CallSuspended;
     if (isSteering || (context instanceof CallContext && context.isStopped)) throw exception;
     return this.#failure(opened, method, exception);
   }
 
-  /** The result for an exception; rejects with what no filter handled. */
+  /** The result for an exception; rejects if no filter handled it. */
   async #failure(opened: OpenedCall, method: Method, exception: unknown): Promise<unknown> {
     const { call, around } = opened;
     const { name } = call.tool;
@@ -292,7 +291,7 @@ export class CallPipeline {
       const interceptor = enhancerThatThrew(exception);
       if (interceptor !== undefined)
         this.#warnOnce(interceptor, { ...UNFIT_INTERCEPTOR, tool: name, exception });
-      // That an interceptor finds no response must not hide why the method failed.
+      // If an interceptor fails for lack of a response, report the method's own failure.
       if (progress === 'threw') return this.#failure(opened, method, method.thrown);
     }
     const filtered = await this.#filter(opened, exception);
@@ -301,7 +300,7 @@ export class CallPipeline {
     if (worded !== undefined && !(isLost && worded.isError)) return worded;
     const thrown = filtered.isHandled ? exception : filtered.exception;
     if (!isLost) throw thrown;
-    // The model must not think that nothing has happened.
+    // The model must not assume that the call had no effect.
     const text = worded?.forLLM ?? this.#describeError(thrown, name);
     const happened =
       progress === 'returned'
@@ -336,7 +335,7 @@ export class CallPipeline {
         : { isHandled: true, value };
     } catch (thrown) {
       const filter = enhancerThatThrew(thrown);
-      // A filter written for HTTP finds no response to write to; that must not hide what happened.
+      // A filter written for HTTP fails without a response; that must not hide the original exception.
       if (!(thrown instanceof TypeError) || filter === undefined)
         return { isHandled: false, exception: thrown };
       this.#warnOnce(filter, { ...UNFIT_FILTER, tool: opened.call.tool.name, exception: thrown });
@@ -353,21 +352,21 @@ export class CallPipeline {
   }
 }
 
-/** The last value of what a call returned. A method that takes the signal ends by itself, and may have something to say about it. */
+/** The last value of a call's result. A method that observes the signal ends by itself and may return a value. */
 function lastOf(value: unknown, { tool, context }: ToolCallInfo): unknown {
   return lastValue(value, tool.observesSignal ? undefined : context);
 }
 
-/** The method of a call with its checked arguments, and how far it has come while its interceptors stand around it. */
+/** A call's method with its validated arguments, and its progress while interceptors run. */
 interface Method {
   readonly checked: unknown;
   progress: 'waiting' | 'begun' | 'returned' | 'threw';
-  /** What it returned, as its interceptors got it; the last value of an observable. */
+  /** What it returned to its interceptors; the last value of an observable. */
   returned?: { readonly value: unknown };
   thrown?: unknown;
 }
 
-/** Stores in `method` what the work returns or throws. */
+/** Records in `method` what the work returns or throws. */
 async function followed(method: Method, work: () => Promise<unknown>): Promise<unknown> {
   const next = (value: unknown): void => {
     method.returned = { value };
@@ -388,11 +387,11 @@ async function followed(method: Method, work: () => Promise<unknown>): Promise<u
   }
 }
 
-/** What is probably wrong where a guard finds nothing to read from. To let all tools pass must not be the first idea. */
+/** A hint for guards that expect HTTP. It must not suggest to let all tools pass. */
 const GUARD_HINT =
   " (a tool call has no response, and no request where the run was given none; a guard that is not about tools begins with: if (context.getType<string>() === 'tool') return true;)";
 
-/** An enhancer that was written for HTTP and finds no response to write to. */
+/** An enhancer that was written for HTTP and fails without a response. */
 interface Unfit {
   readonly kind: string;
   readonly hint: string;
@@ -419,13 +418,13 @@ function executionContext({ at, args }: OpenedCall): ExecutionContext {
   return toolExecutionContext(args, declared.constructor, handler);
 }
 
-/** Whether there is nothing to wait for in what a method returned: no promise, no observable, no async iterable. */
+/** Whether a return value needs no waiting: no promise, no observable, no async iterable. */
 function isComplete(returned: unknown): boolean {
   if (typeof returned !== 'object' || returned === null) return true;
   return !('then' in returned || isAsyncIterable(returned) || isObservable(returned));
 }
 
-/** What a method returned, once it is there. The values of an async iterable are progress; its return is the value. */
+/** Waits for a method's return value. The values of an async iterable are progress; its return value counts. */
 async function returnedValue(returned: unknown, context: ToolContext): Promise<unknown> {
   const value = await returned;
   if (!isAsyncIterable(value)) return value;
@@ -438,9 +437,9 @@ async function returnedValue(returned: unknown, context: ToolContext): Promise<u
 }
 
 /**
- * What counts of what interceptors made of a method's result. An envelope for responses (`map((data) => ({ data }))`)
- * would hide acknowledgements and images from the model; it is removed. A value that no longer fits the declared
- * `output` is an error that does not blame the method.
+ * The result after interceptors. A response envelope (`map((data) => ({ data }))`) is removed, because it would hide
+ * acknowledgements and images from the model. If an interceptor breaks the declared `output`, the error names the
+ * interceptors instead of the method.
  */
 function mappedValue(value: unknown, { method, tool, interceptors }: MappedParts): unknown {
   const { returned } = method;
@@ -462,21 +461,21 @@ function mappedValue(value: unknown, { method, tool, interceptors }: MappedParts
   return failedResult('InvalidResult', lines.join('\n'));
 }
 
-/** What stands around a value that interceptors may have mapped. */
+/** The context of a value that interceptors may have changed. */
 interface MappedParts {
   readonly method: Method;
   readonly tool: ToolDefinition;
   readonly interceptors: readonly object[];
 }
 
-/** A filter's answer stands for a failure, unless it says otherwise with a `ToolResult` of its own. */
+/** The answer of a filter becomes an error result, unless it is a `ToolResult`. */
 function filteredResult(answer: unknown, exception: unknown): ToolResult {
   if (ToolResult.is(answer)) return answer;
   const error = new ToolwrightError('ToolExecutionFailed', errorMessage(exception), { cause: exception });
   return errorResult(filteredText(answer)).withError(error);
 }
 
-/** What an exception filter answered, as text for the model. */
+/** The answer of an exception filter, as text for the model. */
 function filteredText(answer: unknown): string {
   if (ToolResult.is(answer)) return answer.forLLM;
   return typeof answer === 'string' ? answer : JSON.stringify(answer);

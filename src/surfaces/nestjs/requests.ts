@@ -13,29 +13,29 @@ import type { ToolContext } from '../../core/contract/tool-context.js';
 import { CallContext } from '../../run/call/context.js';
 import { contextWithin, hasContextId, type InstanceWrapper, keepContextId } from './nest-internals.js';
 
-/** On whose behalf a call is made. */
+/** The origin of a call. */
 export interface CallOrigin {
   readonly request: object | undefined;
-  /** Its run goes on for an owner of whom there is no request. */
+  /** Its run continues for an owner without a request. */
   readonly isForAbsent: boolean;
-  /** Lets everything that `work` starts belong to the owner, also where somebody else's request made the run go on. */
+  /** Runs `work` in the owner's context, even if another user's request resumed the run. */
   run<Value>(work: () => Value): Value;
 }
 
-/** Which request a tool call belongs to, and the injection context of that request. */
+/** Finds the request of a tool call, and the injection context of that request. */
 export class RequestContexts {
   readonly #modules: ModuleRef;
   readonly #running = new AsyncLocalStorage<object | undefined>();
-  /** As it was before any request, for whatever lives in `AsyncLocalStorage`. */
+  /** The asynchronous context before any request. */
   readonly #outside = AsyncLocalStorage.snapshot();
-  /** The contexts of frozen requests, which cannot bear the mark. */
+  /** Contexts of frozen requests, on which none can be stored. */
   readonly #unmarkable = new WeakMap<object, ContextId>();
 
   constructor(modules: ModuleRef) {
     this.#modules = modules;
   }
 
-  /** Everything that `work` starts belongs to the request. */
+  /** Runs `work` in the context of a request. */
   within<Value>(request: object | undefined, work: () => Value): Value {
     return this.#running.run(request, work);
   }
@@ -45,7 +45,7 @@ export class RequestContexts {
     return this.#running.getStore();
   }
 
-  /** The request that a call belongs to: the one it was given, otherwise the one whose handler started it. */
+  /** The request of a call: the one it was given, otherwise the one whose handler started it. */
   originOf(context: ToolContext): CallOrigin {
     const given = this.#given(context);
     if (given?.isForOther !== true)
@@ -59,8 +59,8 @@ export class RequestContexts {
   }
 
   /**
-   * The context in which what a call needs is made: the request's, otherwise the call's own. A transient
-   * provider is made for its call alone, also within a request.
+   * The injection context for a call's objects: the request's, otherwise the call's own. A transient provider gets an
+   * instance for each call, even within a request.
    */
   contextIdOf(request: object | undefined, provider: InstanceWrapper): ContextId {
     if (request === undefined) return ContextIdFactory.create();
@@ -69,20 +69,20 @@ export class RequestContexts {
   }
 
   #given(context: ToolContext): RequestContainer | undefined {
-    // The error of one that has none would cost more than all the rest of a call.
+    // Creating the error for a missing container would cost more than the rest of a call.
     if (context instanceof CallContext && !context.hasContainer) return undefined;
     try {
       const container: unknown = context.resolve(RequestContainer);
-      // A container of another make may promise what it does not have, such as a `ModuleRef`.
+      // A foreign container, such as a `ModuleRef`, may return a promise that rejects.
       if (container instanceof Promise) container.catch(() => {});
       return container instanceof RequestContainer ? container : undefined;
     } catch {
-      // A container of another make was given with the call.
+      // The call has a foreign container.
       return undefined;
     }
   }
 
-  /** As Nest's router does it, so that whoever asks for the request's context next gets the same. */
+  /** Like Nest's router, so that later code gets the same context for the request. */
   #contextIdIn(request: object): ContextId {
     const contextId = ContextIdFactory.getByRequest(request);
     if (hasContextId(request)) return contextId;
@@ -90,7 +90,7 @@ export class RequestContexts {
     else this.#unmarkable.set(request, contextId);
     const { payload } = contextId;
     let withPayload = request;
-    // A frozen request stays as it is under what the `ContextIdStrategy` adds.
+    // A frozen request is not changed: another object adds the payload of the `ContextIdStrategy`.
     if (Object.isExtensible(request)) Object.assign(request, payload);
     else if (payload) withPayload = Object.create(request, Object.getOwnPropertyDescriptors(payload));
     this.#modules.registerRequestByContextId(withPayload, contextId);
@@ -98,7 +98,7 @@ export class RequestContexts {
   }
 }
 
-/** Lets every HTTP handler run within its request, so that the tools it calls find the request. */
+/** Runs every HTTP handler in the context of its request, so that its tool calls find the request. */
 export class RequestInterceptor implements NestInterceptor {
   readonly #requests: RequestContexts;
 
@@ -109,7 +109,7 @@ export class RequestInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const request: unknown = context.getType() === 'http' ? context.switchToHttp().getRequest() : undefined;
     if (typeof request !== 'object' || request === null) return next.handle();
-    // What comes after may begin only with its subscriber: a deferring interceptor, an observable of the handler.
+    // Later code may start only on subscription: deferring interceptors, observables of the handler.
     const platform = () => context.switchToHttp().getResponse();
     return new Observable((subscriber) =>
       this.#requests.within(request, () =>
@@ -123,19 +123,18 @@ export class RequestInterceptor implements NestInterceptor {
   }
 }
 
-/** Whom a container is for. */
 interface ContainerOf {
   readonly request?: object;
   readonly isForOther?: boolean;
 }
 
 /**
- * What `context.resolve` asks in a Nest application: the providers of all its modules. Knows the request that
- * it was made for, and gives itself to whoever asks for it: so the pipeline finds the request of a call.
+ * The container behind `context.resolve` in a Nest application: the providers of all modules. It contains its request
+ * and resolves itself, so that the pipeline finds the request of a call.
  */
 export class RequestContainer {
   readonly request: object | undefined;
-  /** It is for somebody else than the request that is being handled: nothing of that one may be found. */
+  /** It belongs to another user than the current request, of which nothing may be found. */
   readonly isForOther: boolean;
   readonly #modules: ModuleRef;
 
@@ -145,17 +144,17 @@ export class RequestContainer {
     this.isForOther = isForOther;
   }
 
-  /** Throws for request-scoped and transient providers, which only injection can make. */
+  /** Throws for request-scoped and transient providers, which only injection can create. */
   resolve<Instance>(token: InjectionToken<Instance>): Instance {
     if (token === RequestContainer) return this as unknown as Instance;
     return this.#modules.get<Instance>(token, { strict: false });
   }
 }
 
-/** Those that this package has made: what handlers of the application return is theirs, and Nest's. */
+/** Responses of this package. Nest itself sends the responses of the application's handlers. */
 const OURS = new WeakSet<Response>();
 
-/** A response that Nest is to send, whichever version of it, and on which platform, this is. */
+/** A response that Nest will send, in all its versions and on all platforms. */
 export function asNestResponse(response: Response): Response {
   OURS.add(response);
   return response;
@@ -169,13 +168,13 @@ interface PlatformResponse {
   once?(event: 'close', listener: () => void): unknown;
 }
 
-/** What a handler gave, as every version of Nest sends it; only responses of our own become something else. */
+/** Converts a response of this package to a form that every version of Nest sends; other values are unchanged. */
 function asReply(given: unknown, platform: () => PlatformResponse): unknown {
   if (!(given instanceof Response) || !OURS.has(given)) return given;
   const response = platform();
   for (const [name, value] of given.headers) response.header(name, value);
   const body = given.body === null ? Readable.from([]) : Readable.fromWeb(given.body as never);
-  // Not every version tells a stream that its reader has left.
+  // Not every version ends a stream when its reader disconnects.
   const leave = (): void => void body.destroy();
   if (response.raw !== undefined) response.raw.once('close', leave);
   else response.once?.('close', leave);
@@ -184,7 +183,7 @@ function asReply(given: unknown, platform: () => PlatformResponse): unknown {
   );
 }
 
-/** Nest sets the status of a route before it asks for the stream. */
+/** Nest sets the route's status before it requests the stream, so this sets the status then. */
 class SentResponse extends StreamableFile {
   readonly #setStatus: () => void;
 

@@ -13,7 +13,6 @@ import type { ToolwrightModuleOptions } from './options.js';
 import { type Awaitable, type CallPipeline, LogEntry, type OpenedCall } from './pipeline.js';
 import type { CallOrigin, RequestContexts } from './requests.js';
 
-/** What the calls of an application are made with. */
 interface CallerParts {
   readonly enhancers: Enhancers;
   readonly pipeline: CallPipeline;
@@ -22,37 +21,36 @@ interface CallerParts {
   readonly visibility: ToolVisibility;
 }
 
-/** A tool call as the registry hands it over; the arguments are checked. */
+/** A tool call from the registry, with validated arguments. */
 type RequestedCall = Omit<ToolCallInfo, 'request'>;
 
 interface PreparedCall {
   readonly origin: CallOrigin;
   readonly opened: OpenedCall | Promise<OpenedCall>;
-  /** The guards have let it pass. */
+  /** The guards have accepted it. */
   isAdmitted: boolean;
 }
 
 /**
- * Makes tool calls in Nest's way: finds the injection context, makes the instance, asks the guards and runs
- * the method with all that stands around it. Guards are asked first by the registry's policy, before anybody
- * is asked for an approval; a call that comes around that policy (a tool taken out of the registry) is asked
- * about here.
+ * Makes tool calls through Nest: finds the injection context, creates the instance, asks the guards and runs the method
+ * with its enhancers. The registry's policy asks the guards first, before an approval is requested. Calls that bypass
+ * the policy (of a tool taken out of the registry) are checked here.
  */
 export class ToolCaller {
   readonly #parts: CallerParts;
-  /** By target too: a tool may hand its context on to another tool, which has guards of its own. */
+  /** Also by target, because a tool may pass its context to another tool, which has its own guards. */
   readonly #prepared = new WeakMap<ToolContext, Map<CallTarget, PreparedCall>>();
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
   }
 
-  /** Makes known what stands around the calls of a target. */
+  /** Prepares the enhancers of a target. */
   async prepare(target: CallTarget): Promise<void> {
     await this.#parts.enhancers.injectablesOf(target);
   }
 
-  /** Why the call may not run; `undefined` where it may. */
+  /** Why the call is refused; `undefined` if it is not. */
   refusal(target: CallTarget, requested: RequestedCall): Awaitable<string | undefined> {
     const prepared = this.#callOf(target, requested);
     return prepared.origin.run(() => this.#ask(prepared, requested));
@@ -62,7 +60,7 @@ export class ToolCaller {
   perform(target: CallTarget, requested: RequestedCall): unknown {
     return this.#parts.running.call(requested, () => {
       const prepared = this.#callOf(target, requested);
-      // What was allowed was allowed once: the next time with this context, the guards are asked again.
+      // Permission holds once: a second call with this context asks the guards again.
       this.#prepared.get(requested.context)?.delete(target);
       return prepared.origin.run(() => {
         const { opened } = prepared;
@@ -101,7 +99,7 @@ export class ToolCaller {
     const { request, isForAbsent } = origin;
     try {
       const ready = await opened;
-      // Without a request there is no user to ask; such a run has what it was offered before, and no more.
+      // Without a request, visibility cannot be checked; such a run has only the tools that it was offered before.
       const isVisible = isForAbsent || !visibility.isLimited || (await visibility.shows(request, tool));
       return isVisible ? await pipeline.refusal(ready) : 'it is not available';
     } catch (exception) {
@@ -124,12 +122,12 @@ export class ToolCaller {
     return prepared;
   }
 
-  /** At once, where the provider and all that stands around it are made once. */
+  /** Synchronous if the provider and all enhancers are singletons. */
   #prepare(target: CallTarget, call: ToolCallInfo): OpenedCall | Promise<OpenedCall> {
     const { enhancers, requests } = this.#parts;
     try {
       const at = { target, contextId: requests.contextIdOf(call.request, target.wrapper) };
-      // Enhancers written for HTTP look for the request first; a tool call has no response.
+      // Enhancers for HTTP read the request first; a tool call has no response.
       const args = [call.request, undefined, undefined, call];
       const around = isStatic(target.wrapper) ? enhancers.staticOf(target) : undefined;
       if (around !== undefined) return { at, around, call, args, instance: target.wrapper.instance };
@@ -146,7 +144,7 @@ export class ToolCaller {
   }
 }
 
-/** Which tools a request sees, by the `visible` of the options: those of which it says `true`, and nothing else. */
+/** Decides with the option `visible` which tools a request sees; only `true` permits it. */
 export class ToolVisibility {
   readonly #visible: ToolwrightModuleOptions['visible'];
   readonly #redaction: Redaction;
@@ -157,7 +155,7 @@ export class ToolVisibility {
     this.#redaction = createRedaction(redact);
   }
 
-  /** Whether anything may be hidden at all. */
+  /** Whether any tool may be hidden. */
   get isLimited(): boolean {
     return this.#visible !== undefined;
   }

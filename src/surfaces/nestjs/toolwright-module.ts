@@ -40,7 +40,7 @@ import {
 import { RequestContexts, RequestInterceptor } from './requests.js';
 import { ToolwrightService } from './toolwright-service.js';
 
-/** Token of the options as they were given, or as a factory made them. */
+/** Token of the options before they are checked. */
 const GIVEN_OPTIONS = Symbol('toolwright.given-options');
 
 const SHUTDOWN_TIMEOUT_MS = 10_000;
@@ -52,11 +52,11 @@ const TWO_ROOTS: AuthorFault = {
 };
 
 /**
- * Makes tools of the `@Tool` methods of an application's providers and controllers, and runs every call of
- * them through Nest's guards, interceptors, pipes and exception filters. `ToolRegistry` and
- * `ToolwrightService`, the loop, can be injected everywhere.
+ * Makes tools of the `@Tool` methods of an application's providers and controllers. All their calls pass Nest's guards,
+ * interceptors, pipes and exception filters. `ToolRegistry`, and `ToolwrightService` for the loop, can be injected
+ * everywhere.
  *
- * Mistakes in declarations are thrown, all together, while the application is created.
+ * Mistakes in declarations are thrown together while the application is created.
  *
  * @example
  * ```ts
@@ -79,15 +79,15 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   ) {
     this.#fleet = fleet;
     this.#limitMs = options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
-    // Running calls need what the others give up when they are destroyed, so they are waited for first.
+    // This module is destroyed first: it waits for running calls, which need the other modules.
     destroyFirst(modules, ToolwrightModule);
     const cores = [...modules.values()].filter(({ metatype }) => metatype === ToolwrightCoreModule);
     if (cores.length > 1) throw new ToolDeclarationError([TWO_ROOTS]);
   }
 
-  /** The module for an application's root, with options that are there; with `mcp`, the tools are also served over MCP. */
+  /** The module for an application's root; with `mcp`, the tools are also served over MCP. */
   static forRoot(options: ToolwrightModuleOptions & McpOption = {}): DynamicModule {
-    // From JavaScript it may be anything, which is reported while the application is created.
+    // From JavaScript it may be any value; that is reported while the application is created.
     const { mcp, ...others } = options ?? {};
     const given = typeof options === 'object' && options !== null ? others : options;
     return rootModule({ providers: [{ provide: GIVEN_OPTIONS, useValue: given }], mcp });
@@ -108,8 +108,8 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   }
 
   /**
-   * Tools of a feature: classes become providers of a module of their own (what they inject comes from
-   * `imports` or from global modules), and tools without a class are registered.
+   * Tools of a feature. Classes become providers of a module of their own: what they inject comes from `imports` or
+   * from global modules. Tools without a class are registered.
    */
   static forFeature(
     tools: readonly (ClassType | RegisteredTool)[],
@@ -127,9 +127,8 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   }
 
   /**
-   * A ready route of chats, for who wants none of their own: `POST /chat`, `GET` and `DELETE /chat/:id/stream`,
-   * `GET /chat/:id/messages`. The application's guards see its requests, and `owner` of the options of `forRoot` says
-   * whose a chat is.
+   * Ready-made chat routes: `POST /chat`, `GET` and `DELETE /chat/:id/stream`, `GET /chat/:id/messages`. The
+   * application's guards check the requests, and `owner` in the options of `forRoot` determines the owner of a chat.
    *
    * @example
    * ```ts
@@ -152,7 +151,7 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
     return { module: ToolwrightChatModule, controllers: [chatController(options)] };
   }
 
-  /** Whoever works for others has everything by then. */
+  /** Starts working only now, when everything that work needs is ready. */
   onApplicationBootstrap(): void {
     this.#fleet.begin();
   }
@@ -162,11 +161,11 @@ export class ToolwrightModule implements OnApplicationBootstrap, OnModuleDestroy
   }
 }
 
-/** Holds the routes that `ToolwrightModule.forChat` has made. */
+/** Contains the routes of `ToolwrightModule.forChat`. */
 @Module({})
 class ToolwrightChatModule {}
 
-/** Holds what `ToolwrightModule.forFeature` was given. */
+/** Contains what `ToolwrightModule.forFeature` was given. */
 @Module({})
 class ToolwrightFeatureModule {
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
@@ -190,13 +189,13 @@ function isToolClass(tool: ClassType | RegisteredTool): tool is ClassType {
   return typeof tool === 'function' && toolMethods(tool as ClassType).length > 0;
 }
 
-/** Routes are known before a factory has made the options, so that this stands beside it. */
+/** Separate from the other options, because routes are needed before a factory creates these. */
 interface McpOption {
   /** Serves the tools over MCP as a route of the application, behind its guards. */
   readonly mcp?: McpRouteOptions | undefined;
 }
 
-/** Where the options come from, and what that needs. */
+/** The source of the options, with its dependencies. */
 interface OptionsSource {
   readonly providers: Provider[];
   readonly imports?: DynamicModule['imports'];
@@ -234,7 +233,7 @@ const PROVIDERS: Provider[] = [
   },
 ];
 
-/** Holds everything that an application has once. */
+/** Contains what exists once per application. */
 @Module({})
 class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   readonly #application: Application;
@@ -253,7 +252,7 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
     };
   }
 
-  /** Global modules come first: by the time that other hooks run, every tool is there. */
+  /** Global modules are initialized first, so all tools exist when other hooks run. */
   async onModuleInit(): Promise<void> {
     await this.#application.tools.complete();
   }
@@ -262,17 +261,17 @@ class ToolwrightCoreModule implements OnModuleInit, OnApplicationBootstrap, OnMo
     await this.#application.inspector.begin();
   }
 
-  /** What is held is let go, so that it can end. */
+  /** Releases what the module holds, so that the process can end. */
   async onModuleDestroy(): Promise<void> {
     await this.#application.inspector.end();
   }
 }
 
-/** A ready route of chats. */
+/** Options of a ready-made chat route. */
 export interface ChatRouteOptions extends Pick<ChatRequestOptions, 'protocol' | 'mayAnswer'> {
   /** Default: `chat`. */
   readonly path?: string;
-  /** Guards of this route, beside the application's own. */
+  /** Guards of this route, in addition to the application's own. */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
 }
 
@@ -283,7 +282,7 @@ const OPTIONS = optionTable<ChatRouteOptions>('ToolwrightModule.forChat', {
   guards: protecting(LIST),
 });
 
-/** A controller that answers the requests of chats below a path, for a module of its own. */
+/** A controller for chat requests below a path, for a module of its own. */
 function chatController(options: ChatRouteOptions): Type {
   checkOptions(options, OPTIONS);
   const { path = 'chat', guards = [], ...settings } = options;

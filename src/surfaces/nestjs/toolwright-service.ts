@@ -16,12 +16,12 @@ import type { ApplicationRuns, OwnerAnswer } from './application-runs.js';
 import { type AnswerOptions, type OwnedRun, type RunOptions, readAnswerOptions } from './options.js';
 
 /**
- * The loop of a Nest application: over the application's tools, with the module's options, on behalf of the
- * request whose handler calls. Runs that are under way are waited for when the application shuts down; those that last
- * longer are aborted, or left to other processes where their steps are kept.
+ * The loop of a Nest application: with the application's tools and the module's options, for the request whose handler
+ * makes the call. A shutdown waits for running runs; those that last longer are aborted, or left to other processes if
+ * their steps are stored.
  *
- * @throws ToolDeclarationError where neither the module nor the run has a provider and a model;
- *   InvalidOptionsError (521) for options that are none; otherwise what the function of the same job throws.
+ * @throws ToolDeclarationError if neither the module nor the run has a provider and a model; InvalidOptionsError (521)
+ * for invalid options; otherwise the errors of the corresponding function.
  *
  * @example
  * ```ts
@@ -50,11 +50,11 @@ export class ToolwrightService {
   }
 
   /**
-   * The conversations in the module's `store`: any process prompts, answers and reads them, and those that are workers
-   * take their turns, over the application's tools. A turn belongs to its owner, of whom `scopeOf` of the options knows
-   * the scope. A shutdown waits for turns that run here.
+   * The conversations in the module's `store`. Any process may prompt, answer and read them; workers take their turns,
+   * with the application's tools. A turn belongs to its owner; `scopeOf` in the options returns the owner's scope. A
+   * shutdown waits for turns that run here.
    *
-   * @throws ToolDeclarationError where the store keeps no conversations.
+   * @throws ToolDeclarationError if the store cannot store conversations.
    *
    * @example
    * ```ts
@@ -70,11 +70,11 @@ export class ToolwrightService {
   }
 
   /**
-   * Answers a request of a chat: what `useChat` of the AI SDK sends, or a client of AG-UI. A route for it takes `POST`,
-   * and `GET` and `DELETE` of `:id/stream` and `:id/messages`; guards have seen the request before, and `owner` of the
-   * options says whose the chat is. Return what it gives, and Nest sends it; or give it `response`, and it is written.
+   * Answers a chat request of the AI SDK's `useChat` or of an AG-UI client. Its route must accept `POST`, and `GET` and
+   * `DELETE` of `:id/stream` and `:id/messages`. Guards run before, and `owner` in the options determines the chat's
+   * owner. Return the result, so that Nest sends it; or pass `response`, to which the answer is then written.
    *
-   * @throws ToolDeclarationError where the options have no `owner`, or no store that keeps conversations.
+   * @throws ToolDeclarationError if the options have no `owner`, or no store for conversations.
    *
    * @example
    * ```ts
@@ -93,14 +93,14 @@ export class ToolwrightService {
     return this.#application.fleet.chats.answer(request, options);
   }
 
-  /** `runToolLoop` over the application's tools. */
+  /** `runToolLoop` with the application's tools. */
   async run(messages: readonly Message[], options: RunOptions = {}): Promise<ToolLoopResult> {
     const { config, scope } = await this.#runs.begin(this.#runs.prepare(options));
     checkRun({ config, scope, messages });
     return this.#runs.track(driveRun(config, { messages }, { scope, left: this.#runs.leaving }));
   }
 
-  /** `streamToolLoop` over the application's tools. */
+  /** `streamToolLoop` with the application's tools. */
   stream(messages: readonly Message[], options: RunOptions = {}): ToolLoopStream {
     const prepared = this.#runs.prepare(options);
     const drive: Drive = async (signal, sink) => {
@@ -112,10 +112,10 @@ export class ToolwrightService {
   }
 
   /**
-   * `resumeToolLoop`. Where the options say who owns what, a run goes on on behalf of its owner: a request of the
-   * owner's, or one that may answer for the owner, which is recorded and otherwise leaves no trace.
+   * `resumeToolLoop`. If the options define owners, a run continues for its owner: the request must be the owner's, or
+   * be allowed to answer for the owner. Another user's answer is recorded and has no other effect.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) for any other request; nothing has run.
+   * @throws ToolwrightError `RunNotAllowed` (523) for other requests; nothing has run then.
    */
   async resume(
     state: RunState | undefined,
@@ -129,7 +129,7 @@ export class ToolwrightService {
     return this.#runs.track(resumeToolLoop(resumed.config, state, answers, resumed.options));
   }
 
-  /** `streamResumedToolLoop`, for whom `resume` does it. */
+  /** `streamResumedToolLoop`, with the rules of `resume`. */
   streamResumed(
     state: RunState | undefined,
     answers: readonly Answer[],
@@ -148,7 +148,7 @@ export class ToolwrightService {
     return this.#runs.watch(streamRun(() => ({ signal: prepared.config.signal, drive })));
   }
 
-  /** `resumeStoredRun`, out of the module's `store`, for whom `resume` does it. */
+  /** `resumeStoredRun` from the module's `store`, with the rules of `resume`. */
   async resumeStored(
     runId: string,
     answers: readonly Answer[],
@@ -168,10 +168,10 @@ export class ToolwrightService {
   }
 
   /**
-   * Whether a request may answer a run, and in what scope the run then goes on: what `Conversation.answer` and
-   * `resumeToolLoop` take. `run` says whose it is, and what it waits for.
+   * Checks whether a request may answer a run, and returns the scope in which the run then continues: options for
+   * `Conversation.answer` and `resumeToolLoop`. `run` contains its owner and its pending calls.
    *
-   * @throws ToolwrightError `RunNotAllowed` (523) where it may not.
+   * @throws ToolwrightError `RunNotAllowed` (523) if it may not.
    *
    * @example
    * ```ts
@@ -188,23 +188,23 @@ export class ToolwrightService {
   }
 
   /**
-   * The scope of single calls on behalf of a request: what `registry.executeWithContext` takes. Within the
-   * handler of an HTTP request it is not needed for the request itself, only for its `data` and its owner.
+   * The scope for single calls of a request, for `registry.executeWithContext`. Within the handler of an HTTP request,
+   * it is only needed for `data` and the owner.
    */
   scopeOf(request: object, scope: CallScope = {}): CallScope {
     return this.#runs.scopeOf(request, scope);
   }
 
-  /** The tools that a request sees, by the `visible` of the options: what `registry.view` and MCP's `visible` take. */
+  /** The tools that a request sees, by `visible` in the options: a filter for `registry.view` and MCP's `visible`. */
   async visibleTo(request?: object): Promise<NameFilter> {
     return { allow: await this.#runs.visibleTo(request) };
   }
 
   /**
-   * Registers the tools of modules that were loaded lazily, because Nest tells nobody that it loaded one. What was
-   * found before stays as it is.
+   * Registers the tools of lazily loaded modules, because Nest does not report that it loaded one. Tools that were
+   * found before stay unchanged.
    *
-   * @throws ToolDeclarationError with every mistake in them; then nothing is registered.
+   * @throws ToolDeclarationError with all their faults; nothing is registered then.
    *
    * @example
    * ```ts

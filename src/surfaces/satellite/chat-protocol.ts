@@ -4,8 +4,8 @@ import { isRecord } from '../../core/kernel/json.js';
 import type { ToolRequest } from '../../run/text/tool-call-parser.js';
 
 /**
- * What a satellite sends: words of the user, or what a tool gave. A result goes to the model as it
- * is, and only while a request is pending.
+ * A message from a satellite: text of the user, or a tool's result. A result is passed to the model unchanged, and only
+ * while its request is pending.
  */
 export type ChatMessage =
   | { readonly role: 'user'; readonly content: string }
@@ -13,29 +13,29 @@ export type ChatMessage =
 
 /** The body of `POST /v1/chat`. */
 export interface ChatRequest {
-  /** 1 to 128 letters, digits and `.` `_` `~` `:` `@` `-`, not beginning with a sign. Default: a new UUID. */
+  /** 1 to 128 letters, digits and `.` `_` `~` `:` `@` `-`, starting with a letter or digit. Default: a new UUID. */
   readonly conversation_id?: string;
   readonly messages: readonly ChatMessage[];
 }
 
 /**
- * The reply of the assistant: the body of `POST /v1/chat` and `GET /v1/chat/{conversation_id}`. Where the model
- * asks for a tool there is a `tool_request`, and `content` is `''`; it is pending until the next reply.
+ * The assistant's reply: the body of `POST /v1/chat` and `GET /v1/chat/{conversation_id}`. If the model requests a
+ * tool, it contains `tool_request`, and `content` is `''`. The request is pending until the next reply.
  */
 export interface ChatResponse {
   readonly conversation_id: string;
   readonly message: { readonly role: 'assistant'; readonly content: string };
-  /** Why the model stopped, as its provider says it. */
+  /** Why the model stopped, as reported by its provider. */
   readonly finish_reason: string;
   readonly tool_request?: ToolRequest;
 }
 
-/** Every answer that is no {@link ChatResponse}, with a fitting status. */
+/** The body of every other response, with a matching status. */
 export interface ChatError {
   readonly error: { readonly code: ChatErrorCode; readonly message: string };
 }
 
-/** What can go wrong with a request; the table is in `docs/guides/satellite.md`. */
+/** Error codes; `docs/guides/satellite.md` has a table of them. */
 export type ChatErrorCode =
   | 'invalid_json'
   | 'invalid_request'
@@ -52,7 +52,7 @@ export type ChatErrorCode =
   | 'internal_error'
   | 'provider_failed';
 
-/** Safe in a path, a header and a log as it is; 128 characters at most. */
+/** Safe in a path, a header and a log without encoding; at most 128 characters. */
 const CONVERSATION_ID = /^[A-Za-z0-9][A-Za-z0-9._~:@-]{0,127}$/;
 
 export function isConversationId(value: unknown): value is string {
@@ -60,8 +60,8 @@ export function isConversationId(value: unknown): value is string {
 }
 
 /**
- * Tells a model, in English, of tools that it asks for in the `tool_request` protocol: for the `systemPrompt` of
- * `createAssistantHandler`. The same definitions give the same text, so that prompt caches hold.
+ * Describes tools for a model that requests them in the `tool_request` protocol, in English: for the `systemPrompt` of
+ * `createAssistantHandler`. The same definitions give the same text, so that prompt caches work.
  *
  * @example
  * ```ts

@@ -11,13 +11,13 @@ import {
   isConversationId,
 } from '../chat-protocol.js';
 
-/** Where the assistant is, and how often it is tried. */
+/** The assistant's address, and the limits of requests. */
 interface TransportOptions {
   readonly url: string | URL;
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly maxRetries: number;
-  /** For one request, until its whole reply is there. */
+  /** For one request, until its reply is complete. */
   readonly timeoutMs: number;
   readonly maxReplyBytes: number;
 }
@@ -35,8 +35,8 @@ interface ReplyListener {
 const LONGEST_DELAY_MS = 30_000;
 
 /**
- * Sends requests until a reply comes through. It is safe to send one again, even if it is unknown whether the
- * first arrived: its `Idempotency-Key` names the turn, and the server answers a turn that it has with its reply.
+ * Sends requests and retries them. Retrying is safe even if the first request may have arrived: its `Idempotency-Key`
+ * identifies the turn, and the server repeats the reply of a turn that it has.
  */
 export class ChatTransport {
   readonly #options: TransportOptions;
@@ -47,7 +47,7 @@ export class ChatTransport {
     this.#address = `${String(options.url).replace(/\/+$/, '')}/v1/chat`;
   }
 
-  /** `after` is the turn that a result answers: where the conversation has gone on, it is refused. */
+  /** `after` is the turn that a result answers; the server refuses the result if the conversation has continued. */
   post(request: ChatRequest, after: string | undefined, listener: ReplyListener): Promise<ServerReply> {
     const headers = {
       accept: 'text/event-stream',
@@ -87,7 +87,7 @@ export class ChatTransport {
     const own = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, MAX_TIMER_MS));
-    // A redirected POST would arrive as something else.
+    // Do not follow redirects: a redirected POST may become a GET.
     const options = {
       ...request,
       headers: { ...own, ...request.headers },
@@ -106,29 +106,29 @@ export class ChatTransport {
   }
 }
 
-/** The server is not reachable yet, a gateway reports that, or there are too many requests. */
+/** Whether to retry: the server is unreachable, a gateway reports that, or there are too many requests. */
 function isPassing({ code, status = 0 }: AssistantError): boolean {
   if (code === 'unreachable' || code === 'conflict' || code === 'rate_limited') return true;
-  // The server's provider has had its own retries.
+  // The server's provider has already been retried.
   return code !== 'provider_failed' && [429, 502, 503, 504].includes(status);
 }
 
 function delayBefore(attempt: number, { retryAfterMs }: AssistantError): number {
-  // Many satellites that lost one server must not all come back at the same moment.
+  // Random, so that many satellites do not reconnect to a server at the same moment.
   const growing = Math.min(250 * 2 ** (attempt - 1), 5000) * (0.5 + Math.random() / 2);
   return Math.min(Math.max(growing, retryAfterMs ?? 0), LONGEST_DELAY_MS);
 }
 
 function toAssistantError(thrown: unknown): AssistantError {
   if (thrown instanceof AssistantError) return thrown;
-  // `fetch failed` says nothing; its cause does.
+  // The message `fetch failed` has its details in its cause.
   const reason = (thrown as Partial<Error> | undefined)?.cause ?? thrown;
   return new AssistantError('unreachable', `the assistant cannot be reached: ${errorMessage(reason)}`, {
     cause: thrown,
   });
 }
 
-/** A reply, and the id of the turn that it ended, if the server sent it. */
+/** A reply, with the id of the turn that it ended if the server sent one. */
 export interface ServerReply {
   readonly turnId?: string;
   readonly response: ChatResponse;
@@ -141,7 +141,7 @@ interface ReplyReading {
 
 type Body = AsyncIterable<Uint8Array>;
 
-/** What a response says, be it one body or events. Throws an {@link AssistantError} where it is no reply. */
+/** Reads a reply from a JSON body or from events. Throws an {@link AssistantError} if it is invalid. */
 async function readReply(response: Response, { onText, maxBytes }: ReplyReading): Promise<ServerReply> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
   const body = atMost(maxBytes, response.body ?? []);
@@ -192,7 +192,7 @@ function readError(text: string, { status, headers }: Partial<Response> = {}): A
   return new AssistantError('invalid_response', `the assistant answered with status ${status}`, details);
 }
 
-/** The server is another program, maybe of another make; some write null for what they leave out. */
+/** The server may be another implementation; some write null for omitted fields. */
 function checkReply(value: unknown): ChatResponse {
   const { tool_request: request, ...reply } = (value ?? {}) as Partial<ChatResponse>;
   const hasRequest = request !== undefined && request !== null;
@@ -215,7 +215,7 @@ export interface ServerEvent {
   readonly id?: string;
 }
 
-/** The events of a body; comments and unknown fields are passed over. */
+/** The events of a body; comments and unknown fields are skipped. */
 export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   let fields: Record<string, string> = {};
   for await (const line of readLines(body)) {
@@ -228,11 +228,11 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerat
   }
 }
 
-/** Each piece is looked at once, however long its line gets. */
+/** Scans each chunk once, however long its line gets. */
 async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let begun: string[] = [];
-  /** Maybe the first half of a line's end. */
+  /** Possibly the first half of `\r\n`. */
   let carriage = '';
   for await (const chunk of body) {
     const text = carriage + decoder.decode(chunk, { stream: true });
@@ -248,7 +248,7 @@ async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 }
 
 function withField(fields: Record<string, string>, line: string): Record<string, string> {
-  // With `s`: a line of JSON may hold U+2028, which ends no line of an event.
+  // The flag `s` is needed because JSON may contain U+2028, which does not end a line of an event.
   const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
   if (name !== 'event' && name !== 'data' && name !== 'id') return fields;
   const before = name === 'data' && fields.data !== undefined ? `${fields.data}\n` : '';
@@ -256,8 +256,8 @@ function withField(fields: Record<string, string>, line: string): Record<string,
 }
 
 /**
- * Why an assistant gave no reply: its own code, `unreachable` where none came through, `timed_out` and
- * `reply_too_large` beyond the client's limits, or `invalid_response` for an answer that is not of the protocol.
+ * Why an assistant did not reply: its own code; `unreachable` if no response arrived; `timed_out` or `reply_too_large`
+ * beyond the client's limits; `invalid_response` for a response that violates the protocol.
  *
  * @example
  * ```ts
@@ -269,9 +269,9 @@ function withField(fields: Record<string, string>, line: string): Record<string,
 export class AssistantError extends Error {
   override readonly name = 'AssistantError';
   readonly code: ChatErrorCode | 'unreachable' | 'timed_out' | 'reply_too_large' | 'invalid_response';
-  /** HTTP status, where there was one. */
+  /** HTTP status, if there was a response. */
   readonly status?: number;
-  /** What the server asked to wait before the next try. */
+  /** Milliseconds that the server asked to wait before a retry. */
   readonly retryAfterMs?: number;
 
   constructor(

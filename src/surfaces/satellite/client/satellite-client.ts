@@ -34,7 +34,7 @@ import type { ToolRequest } from '../../../run/text/tool-call-parser.js';
 import type { ChatMessage } from '../chat-protocol.js';
 import { ChatTransport, type ServerReply } from './chat-transport.js';
 
-/** What one `send` or `resume` brings along; tools find it in their context. */
+/** Options of one `send` or `resume`; tools find them in their context. */
 export interface SatelliteRunOptions extends Pick<CallScope, 'channel' | 'chatId' | 'data' | 'container'> {
   readonly signal?: AbortSignal;
   readonly onEvent?: SatelliteListener;
@@ -42,7 +42,7 @@ export interface SatelliteRunOptions extends Pick<CallScope, 'channel' | 'chatId
 
 /** Options of {@link SatelliteClient.send}. */
 export interface SatelliteSendOptions extends SatelliteRunOptions {
-  /** Which conversation to go on with, or the id of a new one; default: a new one. */
+  /** The conversation to continue, or the id of a new one; default: a new conversation. */
   readonly conversationId?: string;
 }
 
@@ -63,9 +63,9 @@ const SEND_OPTIONS = optionTable<SatelliteSendOptions>('SatelliteClient.send', {
 });
 
 /**
- * The satellite's side of the tool_request protocol: asks an assistant, runs what it requests on a
- * local registry, sends the results, and goes on until there is a plain answer. It keeps nothing: the
- * conversation is the server's, and its id is all that a program needs to go on after a restart.
+ * The satellite's side of the tool_request protocol: asks an assistant, runs the requested tools in a local registry,
+ * sends the results, and continues until there is an answer without a tool request. It stores nothing: the server has
+ * the conversation, and a program needs only its id to continue after a restart.
  *
  * @example
  * ```ts
@@ -78,7 +78,7 @@ export class SatelliteClient {
   readonly #options: SatelliteClientOptions;
   readonly #transport: ChatTransport;
 
-  /** @throws InvalidOptionsError (521) where the options are wrong. */
+  /** @throws InvalidOptionsError (521) for invalid options. */
   constructor(options: SatelliteClientOptions) {
     checkOptions(options, CLIENT_OPTIONS);
     this.#options = options;
@@ -87,8 +87,8 @@ export class SatelliteClient {
   }
 
   /**
-   * Says something to the assistant and does what it asks for. Rejects only options that are none. A program that may be killed gives
-   * the id of a new conversation itself, and keeps it before it sends.
+   * Sends text to the assistant and runs the tools that it requests. Rejects only for invalid options. A program that
+   * may be killed should choose the id of a new conversation itself, and store it before sending.
    */
   async send(text: string, options: SatelliteSendOptions = {}): Promise<SatelliteOutcome> {
     refuseOptions([
@@ -100,9 +100,8 @@ export class SatelliteClient {
   }
 
   /**
-   * Goes on with a conversation where it is: runs the request that is pending, if there is one, or gives the last
-   * answer again. A tool that ran before a crash, but whose result did not arrive, runs again, with the same
-   * `context.callId`.
+   * Continues a conversation: runs the pending request, or returns the last answer. A tool that ran before a crash, but
+   * whose result did not arrive, runs again with the same `context.callId`.
    */
   async resume(conversationId: string, options: SatelliteRunOptions = {}): Promise<SatelliteOutcome> {
     const rules = { conversationId: FILLED_TEXT };
@@ -126,31 +125,31 @@ export class SatelliteClient {
 
 /** Options of a `SatelliteClient`. */
 export interface SatelliteClientOptions {
-  /** Where the assistant is, before `/v1/chat` and without a query: `https://assistant.example.org`. */
+  /** The assistant's address, before `/v1/chat` and without a query: `https://assistant.example.org`. */
   readonly url: string | URL;
-  /** What can be run here; all limits and policies of the registry hold. */
+  /** The tools; all limits and policies of the registry apply. */
   readonly tools: ToolRegistry;
   /** Sent as `Authorization: Bearer …`. */
   readonly token?: string;
-  /** Sent with every request. */
+  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Requests of one `send` or `resume` at most (20). */
+  /** The most requests of one `send` or `resume` (20). */
   readonly maxIterations?: number;
-  /** How often a request is sent again that did not come through (5). */
+  /** How often a failed request is sent again (5). */
   readonly maxRetries?: number;
-  /** Milliseconds for one request, until its whole reply is there (300,000). */
+  /** Milliseconds for one request, until its reply is complete (300,000). */
   readonly timeoutMs?: number;
-  /** Bytes of a reply at most, all its events included (10 mebibytes). */
+  /** The most bytes of a reply, including all its events (10 MiB). */
   readonly maxReplyBytes?: number;
-  /** Milliseconds for tools that set no `timeoutMs` (120,000). */
+  /** Milliseconds for tools without a `timeoutMs` (120,000). */
   readonly toolTimeoutMs?: number;
-  /** Characters of a result at most, for tools that set no limit; the server takes a mebibyte (100,000). */
+  /** The most characters of a result, for tools without a limit (100,000); the server accepts 1 MiB. */
   readonly maxResultChars?: number;
   readonly logger?: Logger;
 }
 
 const URL_OPTION: OptionRule = {
-  // `/v1/chat` goes behind it; `fetch` refuses users and passwords.
+  // `/v1/chat` is appended; `fetch` refuses URLs with user and password.
   accepts: (value) => {
     const url = URL.parse(String(value));
     return (
@@ -196,7 +195,7 @@ interface SatelliteRunServices extends SatelliteRunOptions {
   readonly log: SafeLog;
 }
 
-/** One `send` or `resume`: ask, run, answer, until there is a plain answer. */
+/** One `send` or `resume`: asks, runs tools and answers until there is an answer without a tool request. */
 class SatelliteRun {
   readonly #services: SatelliteRunServices;
   readonly #toolCalls: CallRecord[] = [];
@@ -245,7 +244,7 @@ class SatelliteRun {
         return { ...this.#progress(), status: 'limit', pending: request, error };
       }
       const record = await this.#call(request, reply.turnId);
-      // A result of an abort is nothing the tool has said; the request stays pending.
+      // After an abort, the result is not the tool's; the request stays pending.
       signal?.throwIfAborted();
       reply = await this.#post(
         { role: 'tool_result', name: request.name, content: answerText(record) },
@@ -263,7 +262,7 @@ class SatelliteRun {
     return reply;
   }
 
-  /** A call that would have to wait for an answer is an error here, as in `execute`. */
+  /** A call that would wait for an answer is an error here, as in `execute`. */
   async #call({ name, arguments: args }: ToolRequest, turnId: string | undefined): Promise<CallRecord> {
     const { client, channel, chatId, data, container, signal, conversationId } = this.#services;
     const {
@@ -272,7 +271,7 @@ class SatelliteRun {
       maxResultChars = 100_000,
       logger,
     } = client;
-    // The name of the turn that asked: the same after a restart, so that a tool can know a repeated call.
+    // The id of the turn that requested it: the same after a restart, so that tools can recognize a repeated call.
     const callId = turnId ?? `call_${this.#toolCalls.length + 1}`;
     const about = { callId, tool: name, arguments: args };
     this.#emit({ type: 'call-start', ...about });
@@ -306,7 +305,7 @@ class SatelliteRun {
     const fail = (error: unknown): void =>
       log.warn('Satellite listener failed', { event: event.type, error });
     try {
-      // A listener may be an async function, whose failure would be lost.
+      // A listener may be async; its rejection must be reported, too.
       Promise.resolve(onEvent?.(event)).catch(fail);
     } catch (error) {
       fail(error);
@@ -315,8 +314,8 @@ class SatelliteRun {
 }
 
 /**
- * What happens while a satellite works, in order: the events of the loop, besides `retry` where a request is
- * sent again; text of the step before it was in vain and will be written anew.
+ * Events of a satellite in order: those of the loop, and `retry` when a request is sent again. Discard text of the step
+ * before `retry`: it will be written again.
  */
 export type SatelliteEvent =
   | { readonly type: 'run-start'; readonly conversationId: string }
@@ -327,25 +326,25 @@ export type SatelliteEvent =
   | { readonly type: 'retry'; readonly attempt: number; readonly delayMs: number; readonly error: Error }
   | { readonly type: 'run-end'; readonly outcome: SatelliteOutcome };
 
-/** Hears of events, and is not waited for; what it throws is logged and changes nothing. */
+/** Receives events, and is not awaited; its errors are logged and have no effect. */
 export type SatelliteListener = (event: SatelliteEvent) => unknown;
 
 /** The fields of every outcome. */
 interface Progress {
-  /** What `resume` and the next `send` take. */
+  /** The id for `resume` and the next `send`. */
   readonly conversationId: string;
-  /** The assistant's words; `''` unless `completed`. */
+  /** The assistant's answer; `''` unless `completed`. */
   readonly content: string;
-  /** Requests that were answered. */
+  /** Number of answered requests. */
   readonly iterations: number;
-  /** Every call that was made here, failed ones included, in order. */
+  /** All calls that were made here, including failed ones, in order. */
   readonly toolCalls: readonly CallRecord[];
 }
 
 /**
- * How a satellite's work ended: `completed` with a plain answer; `limit` after `maxIterations` requests, with the
- * tool request still pending on the server; `aborted`; or `failed`, with an {@link AssistantError} as the error's
- * cause. After all but `completed`, `resume` goes on where it was.
+ * The outcome: `completed` with an answer; `limit` after `maxIterations` requests, with the tool request still pending
+ * on the server; `aborted`; or `failed`, with an {@link AssistantError} as the error's cause. After all but
+ * `completed`, `resume` continues the conversation.
  */
 export type SatelliteOutcome =
   | (Progress & { readonly status: 'completed'; readonly finishReason: string })

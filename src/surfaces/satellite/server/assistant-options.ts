@@ -29,34 +29,36 @@ export type SystemPrompt = string | ((request: Request) => string | Promise<stri
 export interface AssistantHandlerOptions {
   readonly provider: LLMProvider;
   readonly model: string;
-  /** Goes first in every request to the provider, and is not stored. `toolRequestPrompt` words the tools. */
+  /**
+   * First message of every request to the provider; it is not stored. Use `toolRequestPrompt` to describe the tools.
+   */
   readonly systemPrompt?: SystemPrompt;
-  /** Passed to the provider as they are. */
+  /** Passed to the provider unchanged. */
   readonly llmOptions?: Readonly<Record<string, unknown>>;
-  /** Default: a `MemoryConversationStore`, which a restart empties. */
+  /** Default: a `MemoryConversationStore`, which a restart clears. */
   readonly store?: ConversationStore;
-  /** Receives failures of the provider and the store, with causes that no client sees. */
+  /** Receives failures of the provider and the store, with causes that clients do not see. */
   readonly logger?: Logger;
   /** Records the requests to the model: `openTelemetry()`. */
   readonly telemetry?: Telemetry;
-  /** What clients send as `Authorization: Bearer …`; without it everybody may ask. */
+  /** The token that clients send as `Authorization: Bearer …`; default: all clients are accepted. */
   readonly token?: string;
   /**
-   * Names who asks, as JSON: a conversation is its first one's, and for everybody else there is none of that id.
-   * Default: clients are not distinguished, and whoever knows the id of a conversation may go on with it.
+   * Identifies the user, as JSON. A conversation belongs to its first user; for others, it does not exist. Default:
+   * clients are not distinguished, and every client that has the id of a conversation can continue it.
    */
   readonly owner?: (request: Request) => unknown;
-  /** Asked before the body of a request is read. */
+  /** Called before the body of a request is read. */
   readonly rateLimit?: RateLimit;
-  /** Which pages of other origins may ask; default: none. */
+  /** The pages of other origins that may send requests; default: none. */
   readonly cors?: CorsOptions;
-  /** Where the handler is mounted, before `/v1/chat`; default: `''`. */
+  /** The path of the handler before `/v1/chat`; default: `''`. */
   readonly basePath?: string;
-  /** Bytes of a body at most (a mebibyte). */
+  /** The most bytes of a body (1 MiB). */
   readonly maxBodyBytes?: number;
-  /** Messages of a conversation at most, replies included (1,000). */
+  /** The most messages of a conversation, including replies (1,000). */
   readonly maxMessages?: number;
-  /** Milliseconds between two comments in an event stream, which keep the connection open (15,000). */
+  /** Milliseconds between comments in an event stream, which keep the connection open (15,000). */
   readonly heartbeatMs?: number;
 }
 

@@ -7,7 +7,7 @@ import {
   isConversationId,
 } from '../chat-protocol.js';
 
-/** Which pages may ask from their own scripts. */
+/** The pages that may send requests from their scripts. */
 export interface CorsOptions {
   /** Origins such as `https://app.example.org`, or `'*'` for all. */
   readonly origins: readonly string[] | '*';
@@ -21,7 +21,7 @@ const ALLOWED: Headers = {
   'access-control-max-age': '600',
 };
 
-/** What a response says to a browser; nothing where the page's origin may not ask. */
+/** Headers for browsers; empty if the page's origin is not allowed. */
 export function corsHeaders({ headers }: Request, cors: CorsOptions | undefined): Headers {
   if (cors === undefined) return {};
   const origin = headers.get('origin');
@@ -34,23 +34,23 @@ export function corsHeaders({ headers }: Request, cors: CorsOptions | undefined)
   };
 }
 
-/** The answer to a browser that asks beforehand, if that is what the request is. */
+/** The response to a CORS preflight request; `undefined` for other requests. */
 export function preflightResponse(request: Request, cors: CorsOptions | undefined): Response | undefined {
   const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
   if (cors === undefined || !isPreflight) return undefined;
   return new Response(null, { status: 204, headers: ALLOWED });
 }
 
-/** Whether a request may be served; `retryAfterSeconds` becomes the header `Retry-After`. */
+/** Whether to serve a request; `retryAfterSeconds` becomes the header `Retry-After`. */
 export type RateLimitDecision = boolean | { readonly allow: boolean; readonly retryAfterSeconds?: number };
 
-/** Decides about a request by its method, address and headers; its body is not read yet. */
+/** Decides about a request by its method, URL and headers; its body has not been read. */
 export type RateLimit = (request: Request) => RateLimitDecision | Promise<RateLimitDecision>;
 
 /** Throws an {@link AssistantFault} unless the hook allows it. */
 export async function enforceRateLimit(request: Request, rateLimit: RateLimit | undefined): Promise<void> {
   if (rateLimit === undefined) return;
-  // The hook may look at everything, and must not use up the body.
+  // The hook gets a copy, so that it cannot consume the body.
   const { method, url, headers } = request;
   const decision = await rateLimit(new Request(url, { method, headers }));
   if (decision === true || (typeof decision === 'object' && decision?.allow === true)) return;
@@ -74,13 +74,13 @@ export function readAssistantRequest(body: unknown): ChatRequest {
   if (!Array.isArray(messages) || messages.length === 0)
     throw wrong('messages must be an array with at least one message');
   return {
-    // Clients in other languages write null for what they leave out.
+    // Clients in other languages write null for omitted fields.
     ...(id === undefined || id === null ? {} : { conversation_id: checkConversationId(id) }),
     messages: messages.map((message, index) => readMessage(message, `messages[${index}]`)),
   };
 }
 
-/** The id of a conversation. Throws an {@link AssistantFault} where it is not one. */
+/** Checks the id of a conversation. Throws an {@link AssistantFault} if it is invalid. */
 export function checkConversationId(value: unknown): string {
   if (isConversationId(value)) return value;
   const rule = '1 to 128 letters, digits and . _ ~ : @ -, beginning with a letter or a digit';
@@ -94,7 +94,7 @@ function readMessage(value: unknown, where: string): ChatMessage {
   refuseOthers(message, FIELDS[role], where);
   if (typeof content !== 'string') throw wrong(`${where}.content must be a string`);
   if (role === 'user') {
-    // Some providers refuse such a message, which would then look like their failure.
+    // Some providers refuse blank messages, which would look like a failure of theirs.
     if (content.trim() === '') throw wrong(`${where}.content must not be blank`);
     return { role, content };
   }
@@ -118,10 +118,10 @@ function wrong(problem: string): AssistantFault {
   return new AssistantFault('invalid_request', problem);
 }
 
-/** The JSON of a request's body. Throws an {@link AssistantFault} where it is not JSON, or too much. */
+/** Parses the JSON body. Throws an {@link AssistantFault} if it is not JSON, or too large. */
 export async function readBody(request: Request, maxBytes: number): Promise<unknown> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';');
-  // Only JSON: what a form of a foreign page can send without asking must not count as a request.
+  // Only JSON: a form on a foreign page can send other types without a CORS check.
   if (type.trim().toLowerCase() !== 'application/json')
     throw new AssistantFault('unsupported_media_type', 'the content type must be application/json');
   const text = decode(await readBytes(request, maxBytes));
@@ -168,7 +168,7 @@ const STATUS: Readonly<Record<ChatErrorCode, number>> = {
   provider_failed: 502,
 };
 
-/** A request that gets no reply, in words for whoever sent it. */
+/** A refused request, with a message for its sender. */
 export class AssistantFault extends Error {
   readonly code: ChatErrorCode;
   readonly headers: Readonly<Record<string, string>>;

@@ -17,11 +17,11 @@ import {
 } from '../../../core/kernel/options.js';
 import { DATABASE_PATH, inTransaction, openDatabase } from '../../../durable/stores/open-database.js';
 
-/** How much a store of conversations keeps. */
+/** Limits of a conversation store. */
 export interface StoreLimits {
-  /** Conversations at most; a new one takes the place of the one that was used longest ago (10,000). */
+  /** The most conversations; a new one replaces the least recently used (10,000). */
   readonly maxConversations?: number;
-  /** Milliseconds after its last turn until a conversation is forgotten (a day); `Infinity`: never. */
+  /** Milliseconds after its last turn until a conversation expires (default: a day); `Infinity`: never. */
   readonly expiresAfterMs?: number;
   /** The clock, in milliseconds; default: `Date.now`. */
   readonly now?: () => number;
@@ -43,7 +43,7 @@ const MEMORY_OPTIONS = optionTable<StoreLimits>('MemoryConversationStore', STORE
 type Entry = StoredConversation & { readonly usedAt: number };
 
 /**
- * Keeps conversations in the memory of this process: a restart forgets them.
+ * Stores conversations in the memory of this process; a restart clears them.
  *
  * @example
  * ```ts
@@ -56,7 +56,7 @@ export class MemoryConversationStore implements ConversationStore {
   /** In the order of their last turns. */
   readonly #entries = new Map<string, Entry>();
 
-  /** @throws InvalidOptionsError (521) where a limit is no number. */
+  /** @throws InvalidOptionsError (521) for a limit that is not a number. */
   constructor(limits: StoreLimits = {}) {
     checkOptions(limits, MEMORY_OPTIONS);
     this.#limits = storeLimits(limits);
@@ -92,7 +92,7 @@ export class MemoryConversationStore implements ConversationStore {
 
   #dropExpired(): void {
     for (const [id, entry] of this.#entries) {
-      // Those behind it were used later, unless the clock was put back: `#find` looks again.
+      // Later entries were used more recently, unless the clock was set back; `#find` checks again.
       if (!this.#hasExpired(entry)) break;
       this.#entries.delete(id);
     }
@@ -105,7 +105,7 @@ export class MemoryConversationStore implements ConversationStore {
 
 /** Options of a {@link SqliteConversationStore}. */
 export interface SqliteConversationStoreOptions extends StoreLimits {
-  /** Path of the database; its folder must exist. `:memory:` keeps it in memory. */
+  /** Path of the database; its folder must exist. `:memory:` stores it in memory. */
   readonly path: string;
 }
 
@@ -138,22 +138,22 @@ const SCHEMA = `
 `;
 
 const ADD_OWNERS = 'ALTER TABLE conversations ADD COLUMN owner TEXT';
-/** In a column of their own: older versions that have the file open go on, and send no provider items they do not know. */
+/** A separate column, so that older versions that have the file open still work and ignore the new data. */
 const ADD_EXTRAS = 'ALTER TABLE turns ADD COLUMN extras TEXT';
 
 type TurnRow = {
   readonly turn_id: string;
   readonly messages: string;
   readonly finish_reason: FinishReason;
-  /** What the reply has beside its text, as JSON. */
+  /** The reply's data besides its text, as JSON. */
   readonly extras: string | null;
-  /** Of the conversation. */
+  /** The owner of the conversation. */
   readonly owner: string | null;
 };
 
 /**
- * Keeps conversations in a file, with the SQLite that Node brings: they outlive the process, also one that is
- * killed, and several processes may share the file. A turn is one transaction.
+ * Stores conversations in a file, with Node's SQLite. They survive the process, even if it is killed, and several
+ * processes may share the file. A turn is one transaction.
  *
  * @example
  * ```ts
@@ -167,8 +167,8 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
   #isOpen = true;
 
   /**
-   * @throws InvalidOptionsError (521) where a limit is no number or the path is wrong; an Error where the file is
-   * locked or was written by a newer version.
+   * @throws InvalidOptionsError (521) for a limit that is not a number or a wrong path; an Error if the file is locked
+   * or was written by a newer version.
    */
   constructor(options: SqliteConversationStoreOptions) {
     checkOptions(options, SQLITE_OPTIONS);
@@ -237,7 +237,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     });
   }
 
-  /** Closes the file; the store cannot be used after it. */
+  /** Closes the file; the store cannot be used afterwards. */
   close(): void {
     if (this.#isOpen) this.#database.close();
     this.#isOpen = false;
@@ -264,7 +264,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     return row?.turn_id;
   }
 
-  /** Conversations that were used then or before have expired. */
+  /** Conversations that were last used at this time or earlier have expired. */
   #expiry(): number {
     return this.#limits.now() - this.#limits.expiresAfterMs;
   }
@@ -280,7 +280,7 @@ export class SqliteConversationStore implements ConversationStore, Disposable {
     if (version < VERSION) this.#database.exec(`PRAGMA user_version = ${VERSION}`);
   }
 
-  /** Gives the number of the inserted row, if it was one. */
+  /** Returns the id of the inserted row, if it was an insert. */
   #run(sql: string, ...values: readonly (string | number | null)[]): number {
     return Number(this.#database.prepare(sql).run(...values).lastInsertRowid);
   }

@@ -32,18 +32,18 @@ type TextListener = (text: string) => void | Promise<void>;
 interface TurnRequest {
   readonly conversationId: string;
   readonly messages: readonly ChatMessage[];
-  /** Names the turn; the same one again gets the same reply again. */
+  /** Identifies the turn: the same id gets the same reply again. */
   readonly turnId?: string;
-  /** The client, if the assistant distinguishes them. */
+  /** The user, if the assistant distinguishes users. */
   readonly owner?: unknown;
-  /** The turn that must be the last one so far, where the client says so. */
+  /** The turn that must be the last one, if the client specifies it. */
   readonly after?: string;
   readonly systemPrompt?: string;
   readonly signal: AbortSignal;
   readonly onText?: TextListener;
 }
 
-/** A reply, and the turn that it ended; none where nothing was ever said. */
+/** A reply, with the turn that it ended; without a turn if the conversation is empty. */
 interface TurnReply {
   readonly turnId?: string;
   readonly response: ChatResponse;
@@ -53,15 +53,15 @@ interface TurnServices {
   readonly model: Pick<AssistantHandlerOptions, 'provider' | 'model' | 'llmOptions' | 'telemetry'>;
   readonly store: ConversationStore;
   readonly log: SafeLog;
-  /** Knows which provider items are whose. */
+  /** Finds the provider that each provider item came from. */
   readonly sent: SentMessages;
   readonly maxMessages: number;
 }
 
 /**
- * One turn: what was sent goes to the model, and its reply is exposed. Nothing is executed, and the
- * model is asked once at most. Everything is stored at the end and at once, so that a failure leaves the
- * conversation as it was, with its pending request.
+ * Runs one turn: sends the messages to the model and returns its reply. Nothing is executed, and the model is asked at
+ * most once. Everything is stored together at the end, so that a failure leaves the conversation and its pending
+ * request unchanged.
  *
  * Throws an {@link AssistantFault}, or the signal's reason.
  */
@@ -73,7 +73,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
     throw new AssistantFault('conversation_changed', 'the conversation has gone on, or has expired');
   const added = honoured(request.messages, conversation);
   if (added.length === 0) {
-    // Only results that are not awaited: the model is not asked, and its last reply is still valid.
+    // All results are unexpected: the model is not asked, and its last reply is still valid.
     if (conversation !== undefined) return replayed(request, conversation);
     const message = { role: 'assistant', content: '' } as const;
     return { response: { conversation_id: id, message, finish_reason: 'stop' } };
@@ -97,7 +97,7 @@ async function takeTurn(request: TurnRequest, services: TurnServices): Promise<T
   return { turnId, response };
 }
 
-/** The conversation, unless it has another owner: then it looks as if it did not exist. */
+/** The conversation; `undefined` for another owner, who must not find out that it exists. */
 function ownConversation(
   conversation: StoredConversation | undefined,
   owner: unknown,
@@ -106,7 +106,7 @@ function ownConversation(
   throw new AssistantFault('conversation_not_found', 'there is no such conversation, or it has expired');
 }
 
-/** Items of a reply with calls may refer to calls that will not be answered. */
+/** Drops provider items of a reply with calls: they may refer to calls that will never be answered. */
 function storedReply({ content, reasoning, providerItems, toolCalls }: LLMResponse): StoredMessage {
   const hasItems = providerItems !== undefined && toolCalls.length === 0;
   return {
@@ -117,7 +117,7 @@ function storedReply({ content, reasoning, providerItems, toolCalls }: LLMRespon
   };
 }
 
-/** Another process was faster: with the same request, sent again, or with another one. */
+/** Another process stored a turn first: the same request sent again, or another one. */
 async function overtaken(request: TurnRequest, { store }: TurnServices): Promise<TurnReply> {
   const conversation = ownConversation(await store.load(request.conversationId), request.owner);
   if (conversation !== undefined && conversation.turnId === request.turnId)
@@ -125,14 +125,14 @@ async function overtaken(request: TurnRequest, { store }: TurnServices): Promise
   throw new AssistantFault('conflict', 'the conversation was changed by another request meanwhile');
 }
 
-/** The same request again: its answer got lost on the way. */
+/** The reply to a request that was sent again because its response was lost. */
 async function replayed(request: TurnRequest, conversation: StoredConversation): Promise<TurnReply> {
   const response = toChatResponse(request.conversationId, conversation);
   if (response.message.content !== '') await request.onText?.(response.message.content);
   return { turnId: conversation.turnId, response };
 }
 
-/** Without the results that are not awaited; the others are marked as results. */
+/** Drops results that nothing waits for, and marks the others as results. */
 function honoured(
   messages: readonly ChatMessage[],
   conversation: StoredConversation | undefined,
@@ -170,8 +170,8 @@ async function ask(
 }
 
 /**
- * Hands a reply's text on while it is written, unless it may still become a tool request: then `content` will
- * be `''`, and no piece of it must have been shown. What does not begin with `{` can be none.
+ * Passes a reply's text on while it is written, unless it may still become a tool request: `content` is then `''`, and
+ * no part may have been shown. Text that does not start with `{` cannot be a request.
  */
 export class TextGate {
   readonly #show: TextListener;
@@ -186,14 +186,14 @@ export class TextGate {
     this.#received += text;
     if (this.#state === 'open') return this.#show(text);
     if (this.#state !== 'blank') return;
-    // All before it was white space.
+    // Only white space so far.
     const begun = text.trimStart();
     if (begun === '') return;
     this.#state = begun.startsWith('{') ? 'held' : 'open';
     if (this.#state === 'open') return this.#show(this.#received);
   }
 
-  /** Ends the reply with what it says in the end: shows the rest, where it goes on from what was received. */
+  /** Ends the reply: sends the rest of the final text, if that continues what was sent. */
   async end(content: string): Promise<void> {
     if (!content.startsWith(this.#received)) return;
     const rest = this.#state === 'open' ? content.slice(this.#received.length) : content;
@@ -202,8 +202,8 @@ export class TextGate {
 }
 
 /**
- * The request that a conversation waits for: what its last message asks for. So each reply sets or
- * clears it, and a store cannot keep one that was never made. A reply that was cut off asks for nothing.
+ * The pending request, read from the last message. So each reply sets or clears it, and it cannot differ from the
+ * stored messages. A reply that was cut off requests nothing.
  */
 function pendingRequest(conversation: StoredConversation | undefined): ToolRequest | undefined {
   if (conversation === undefined) return undefined;
@@ -214,12 +214,12 @@ function pendingRequest(conversation: StoredConversation | undefined): ToolReque
     JSON.stringify(request);
     return request;
   } catch {
-    // What is nested deeper than the stack can be read, but not written: then it is text.
+    // Deep nesting can be parsed, but not serialized without a stack overflow; then it is text.
     return undefined;
   }
 }
 
-/** The last reply of a conversation, as clients get it. */
+/** The last reply of a conversation, as sent to clients. */
 function toChatResponse(id: string, conversation: StoredConversation): ChatResponse {
   const request = pendingRequest(conversation);
   const content = request === undefined ? (conversation.messages.at(-1)?.content ?? '') : '';
@@ -234,16 +234,15 @@ function toChatResponse(id: string, conversation: StoredConversation): ChatRespo
 const LONGEST_NAME = 64;
 
 /**
- * A tool's result as the model reads it. The protocol has no role for results, so that they stand in user
- * messages; the mark says that this one is none of the user's words. `unmarked` keeps everybody else from
- * writing one, within a result too.
+ * A tool's result as the model reads it. The protocol has no role for results, so they are user messages with a mark
+ * that distinguishes them from the user's text. `unmarked` removes the mark from all other text, even within a result.
  */
 function markResult(name: string, content: string): string {
   const plain = name.replace(/[^a-zA-Z0-9_.-]/g, '_').slice(0, LONGEST_NAME);
   return `[tool_result:${plain}]\n${unmarked(content)}`;
 }
 
-/** Invisible characters between the letters would hide an imitation from us, and not from the model. */
+/** Matches invisible characters between the letters, which would hide a forged mark here, but not from the model. */
 const hidden = (word: string): string => [...word].join('\\p{Cf}*');
 
 const IMITATION = new RegExp(
@@ -251,24 +250,24 @@ const IMITATION = new RegExp(
   'giu',
 );
 
-/** Text that holds no mark of a result: the bracket of an imitation is replaced, nothing else. */
+/** Removes forged marks: replaces their bracket and leaves other text unchanged. */
 function unmarked(text: string): string {
   return text.replace(IMITATION, '(');
 }
 
-/** Answers a request; rejects only what is no request. */
+/** Answers a request; rejects only for an invalid argument. */
 export type AssistantHandler = (request: Request) => Promise<Response>;
 
 /**
- * The assistant's side of the tool_request protocol as a Web-standard handler, for Hono and every
- * server that takes such handlers; `toNodeHandler` mounts it in Node's `http`, Express and NestJS.
+ * The assistant's side of the tool_request protocol as a Web-standard handler, for Hono and similar servers;
+ * `toNodeHandler` mounts it in Node's `http`, Express and NestJS.
  *
- * `POST /v1/chat` takes a `ChatRequest` and gives a `ChatResponse`, or with `Accept: text/event-stream` events:
- * `text-delta`, then `response` or `error`. `GET /v1/chat/{conversation_id}` gives the last reply again. No tool
- * is ever executed here, and the model is asked once a request at most; it is the satellite that goes on.
- * Errors are a `ChatError` with a status; `docs/satellite.md` has the table.
+ * `POST /v1/chat` takes a `ChatRequest` and returns a `ChatResponse`, or with `Accept: text/event-stream` events:
+ * `text-delta`, then `response` or `error`. `GET /v1/chat/{conversation_id}` returns the last reply again. No tool is
+ * ever executed here, and the model is asked at most once per request; the satellite continues. Errors are a
+ * `ChatError` with a status; `docs/guides/satellite.md` lists them.
  *
- * @throws InvalidOptionsError (521) where the options are wrong.
+ * @throws InvalidOptionsError (521) for invalid options.
  *
  * @example
  * ```ts
@@ -307,8 +306,8 @@ const REQUEST = withMethods(
 );
 
 /**
- * Mounts a handler in Node's `http`, Express, Fastify or NestJS. The path is the whole one, also below an Express mount
- * point: give the handler its `basePath`. A body that a parser has already read is taken from `request.body`.
+ * Mounts a handler in Node's `http`, Express, Fastify or NestJS. The handler sees the whole path, even below an Express
+ * mount point, so set its `basePath`. A body that a parser has already read is taken from `request.body`.
  *
  * @example
  * ```ts
@@ -349,15 +348,15 @@ async function route(
   return service.get(decoded, request);
 }
 
-/** The two things that can be asked of an assistant; faults are thrown. */
+/** The two endpoints of an assistant; faults are thrown. */
 class ChatService {
   readonly log: SafeLog;
   readonly #options: AssistantHandlerOptions;
   readonly #store;
   readonly #sent: SentMessages;
   /**
-   * Requests of one conversation wait for each other: to refuse the second would lose what a user said twice in
-   * a hurry. Those of another process do not wait; the store lets only one of them in.
+   * Requests of one conversation run one after another, so that a second message sent in a hurry is not refused.
+   * Requests of other processes do not wait; the store accepts only one of them.
    */
   readonly #queue = new KeyQueue();
 
@@ -388,7 +387,7 @@ class ChatService {
     );
   }
 
-  /** `GET /v1/chat/{conversation_id}`: the last reply again, with the request that is pending. */
+  /** `GET /v1/chat/{conversation_id}`: the last reply again, with its pending request. */
   async get(conversationId: string, request: Request): Promise<Response> {
     const id = checkConversationId(conversationId);
     const owner = await this.#ownerOf(request);
@@ -398,7 +397,7 @@ class ChatService {
     return jsonReply({ turnId: conversation.turnId, response: toChatResponse(id, conversation) });
   }
 
-  /** The response for anything that was thrown. */
+  /** Converts anything that was thrown to a fault. */
   faultOf(thrown: unknown, { signal }: Pick<Request, 'signal'>): AssistantFault {
     if (thrown instanceof AssistantFault) return thrown;
     // The client has left: there is no error to report.
@@ -444,15 +443,15 @@ function jsonReply({ turnId, response }: TurnReply): Response {
   return Response.json(response, { headers });
 }
 
-/** Lets work of one key run one after the other, in order of arrival; other keys do not wait. */
+/** Runs work with the same key one after another in order of arrival; other keys do not wait. */
 export class KeyQueue {
   readonly #tails = new Map<string, Promise<void>>();
 
-  /** Rejects with the signal's reason where it is aborted before the turn has come. */
+  /** Rejects with the signal's reason if it is aborted while waiting. */
   async run<Value>(key: string, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
     const before = this.#tails.get(key);
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
-    // Who leaves the queue early must not let those behind him pass those before him.
+    // If an entry leaves the queue early, later entries must still wait for earlier ones.
     const tail = before === undefined ? done : before.then(() => done);
     this.#tails.set(key, tail);
     try {
@@ -467,24 +466,26 @@ export class KeyQueue {
   }
 }
 
-/** Sends one event, and waits while the client reads nothing; `id` is what it may name as the last one it saw. */
+/**
+ * Sends an event, and waits while the client does not read. The client may report `id` as the last event it received.
+ */
 type SendEvent = (event: string, data: unknown, id?: string) => Promise<void>;
 
 interface EventStreamOptions {
-  /** Milliseconds between two comments; a client that reads nothing for so many times as long is gone. */
+  /** Milliseconds between comments. A client that reads nothing for several times this long counts as gone. */
   readonly heartbeatMs: number;
-  /** Ends the work as well as a client that goes away does. */
+  /** Ends the work, as a client that disconnects does. */
   readonly signal: AbortSignal;
 }
 
-/** Bytes that wait for a slow reader; its work waits for the rest. */
+/** The most bytes buffered for a slow reader; its work waits beyond that. */
 const MOST_WAITING = 64 * 1024;
 
 const SILENT_HEARTBEATS = 4;
 
 /**
- * A response of server-sent events. It begins at once, so that proxies and clients see it live; `work` must not
- * reject, and the stream ends when it does.
+ * A response with server-sent events. It starts immediately, so that proxies and clients see it live. `work` must not
+ * reject; the stream ends when it resolves.
  */
 function eventStreamResponse(
   work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
@@ -494,7 +495,7 @@ function eventStreamResponse(
   const gone = new AbortController();
   let controller: ReadableStreamDefaultController<Uint8Array>;
   let heartbeat: NodeJS.Timeout | undefined;
-  /** The work waits until the client reads on. */
+  /** Resolves when the client continues to read. */
   let reading: PromiseWithResolvers<void> | undefined;
   const isFull = (): boolean => !gone.signal.aborted && (controller.desiredSize ?? 0) <= 0;
   const write = (text: string): void => {
@@ -523,7 +524,7 @@ function eventStreamResponse(
     await reading.promise;
     clearTimeout(timer);
   };
-  // Who does not read needs no sign of life, and it would wait with the rest.
+  // A client that does not read needs no heartbeat, which would only add to the buffer.
   const beat = (): void => (isFull() ? undefined : write(': still there\n\n'));
   const start = (opened: ReadableStreamDefaultController<Uint8Array>): void => {
     controller = opened;
@@ -538,18 +539,18 @@ function eventStreamResponse(
   return new Response(body, { headers: EVENT_STREAM });
 }
 
-/** No proxy is to collect the events before it hands them on. */
+/** Prevents proxies from buffering the events. */
 const EVENT_STREAM = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 };
 
-/** Throws an {@link AssistantFault} unless the request brings the token; takes as long for every wrong one. */
+/** Throws an {@link AssistantFault} unless the request has the token; takes constant time for wrong tokens. */
 function checkToken({ headers }: Request, token: string | undefined): void {
   if (token === undefined) return;
   const [, sent = ''] = /^bearer +(.*)$/i.exec(headers.get('authorization') ?? '') ?? [];
-  // Digests have one length, whatever was sent.
+  // Digests have the same length for every input.
   const digest = (text: string) => createHash('sha256').update(text).digest();
   if (timingSafeEqual(digest(sent.trim()), digest(token.trim()))) return;
   throw new AssistantFault('unauthorized', 'a bearer token is needed', { 'www-authenticate': 'Bearer' });
