@@ -69,7 +69,7 @@ describe('the tarball', () => {
       ['index.html', 'page.css', 'page.js'].map((name) => `dist/inspector/${name}`),
     );
     const bytes = page.map((path) => gzipSync(readFileSync(join(installed.unpacked, path))).length);
-    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(400_000);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
     const { packages } = loadedBy(installed, 'toolwright/inspector');
     expect(packages.filter((name) => /preact|diff|modelcontextprotocol|ai-sdk|nestjs/.test(name))).toEqual(
       [],

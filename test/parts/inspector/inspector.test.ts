@@ -275,7 +275,77 @@ describe('what an inspector tells of tools', () => {
   });
 });
 
+describe('warnings of tools', () => {
+  const warningsOf = async (...tools: readonly object[]) => {
+    const registry = new ToolRegistry().register(...(tools as never[]));
+    const { tools: listed, warnings } = (await (await open(registry)).get('tools')) as unknown as {
+      tools: { warnings: string[] }[];
+      warnings: string[];
+    };
+    return { list: warnings, first: listed[0]?.warnings };
+  };
+  const tool = (name: string, properties: object, description = 'Does it') => ({
+    ...{ name, description, execute: () => 'done' },
+    parameters: { type: 'object', properties },
+  });
+  const described = { description: 'A thing' };
+
+  test('a tool with descriptions and closed arguments has none', async () => {
+    const properties = {
+      name: { type: 'string', ...described },
+      at: { $ref: '#/$defs/at' },
+      counts: { type: 'object', additionalProperties: { type: 'number' }, ...described },
+    };
+    const given = tool('one', properties);
+    const $defs = { at: { type: 'object', properties: { x: { type: 'number' } }, ...described } };
+    const { first, list } = await warningsOf({ ...given, parameters: { ...given.parameters, $defs } });
+    expect({ first, list }).toEqual({ first: [], list: [] });
+  });
+
+  test('open arguments, missing descriptions and what the schema says in vain are told', async () => {
+    const properties = {
+      ...{ any: { ...described }, keys: { type: 'object', ...described } },
+      list: { type: 'array', items: { type: 'object', additionalProperties: true }, ...described },
+      size: { type: 'integer' },
+      day: { type: 'string', format: 'dat', ...described },
+    };
+    expect((await warningsOf(tool('one', properties))).first).toEqual([
+      'Without a description: size.',
+      'Any value or any keys are allowed, so models have to guess: any, keys, list[].',
+      'parameters.properties.day.format is dat, which nobody checks.',
+    ]);
+  });
+
+  test('limits of a provider are told', async () => {
+    const deep = (levels: number): object =>
+      levels === 0
+        ? { type: 'string', ...described }
+        : { type: 'object', properties: { in: deep(levels - 1) }, ...described };
+    const first = tool('one', { in: deep(10) }, 'x'.repeat(1_025));
+    const others = Array.from({ length: 128 }, (_, index) => tool(`other_${index}`, {}));
+    const { first: told, list } = await warningsOf(first, ...others);
+    expect(told).toEqual([
+      'The description has 1025 characters; OpenAI accepts 1024.',
+      'The schema is nested 11 levels deep; OpenAI accepts 10 in strict mode.',
+    ]);
+    expect(list).toEqual(['There are 129 tools; OpenAI accepts 128 in a request.']);
+    const fine = tool('one', { in: deep(9) }, 'x'.repeat(1_024));
+    expect(await warningsOf(fine, ...others.slice(1))).toEqual({ list: [], first: [] });
+  });
+});
+
 describe('calls from the page', () => {
+  test('POST call-texts writes a call that was not made', async () => {
+    const setup = "import { tools } from '../tools.js';";
+    const { post, get } = await open(shop(), { tests: { folder: 'test', setup } });
+    const texts = await post('call-texts', { tool: 'find_orders', arguments: { customerId: "o'neill" } });
+    expect(texts.curl).toContain(`'{"tool":"find_orders","arguments":{"customerId":"o'\\''neill"}}'`);
+    expect(texts.script).toBe(
+      `${setup}\n\nconst result = await tools.execute("find_orders", {\n  "customerId": "o'neill"\n});\nconsole.log(result.forLLM);`,
+    );
+    expect((await get('calls')).calls).toEqual([]);
+  });
+
   test('POST calls makes a call through the pipeline, in the chosen scope', async () => {
     const { post, get } = await open(shop());
     const call = await post('calls', {
@@ -447,7 +517,13 @@ describe('runs', () => {
     const runId = run.state?.runId ?? '';
     const { runs } = (await get('pending')) as unknown as { runs: { pending: { id: string }[] }[] };
     expect(runs).toMatchObject([{ runId, owner, place: 'store', goesOn: ['here', 'worker'] }]);
-    expect(await get(`runs/${runId}`)).toMatchObject({ status: 'suspended', isStored: true });
+    expect(await get(`runs/${runId}`)).toMatchObject({
+      ...{ status: 'suspended', isStored: true, title: 'Two of a, please' },
+      spans: [
+        { kind: 'request', iteration: 1 },
+        { kind: 'wait', tool: 'place_order', arguments: { sku: 'a', amount: 2 } },
+      ],
+    });
     const answers = [{ id: runs[0]?.pending[0]?.id, approved: true }];
     await post('answers', { runId, answers, goesOn: 'here' });
     await settled(async () => (await get(`runs/${runId}`)).status === 'completed');
@@ -461,6 +537,30 @@ describe('runs', () => {
       code: 200,
     });
     expect(await store.read(other)).toMatchObject({ status: 'running' });
+  });
+
+  test('a stored run has its requests with their texts, each with its calls', async () => {
+    const store = new MemoryRunStore();
+    const provider = new ScriptedProvider([
+      { content: 'I look.', toolCalls: [{ name: 'find_orders', arguments: { customerId: 'c' } }] },
+      { content: 'None.' },
+    ]);
+    const history = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hello!' },
+      { role: 'user', content: 'Any orders?' },
+    ] as const;
+    const config = { provider, model: 'm', tools: shop(), store, checkpoint: 'step' } as const;
+    await runToolLoop({ ...config, runId: 'r1' }, history);
+    const { get } = await open(shop(), { store });
+    expect(await get('runs/r1')).toMatchObject({
+      title: 'Any orders?',
+      spans: [
+        { kind: 'request', iteration: 1, text: 'I look.' },
+        { kind: 'call', tool: 'find_orders', status: 'success', checked: { customerId: 'c' } },
+        { kind: 'request', iteration: 2, text: 'None.' },
+      ],
+    });
   });
 });
 
@@ -558,6 +658,41 @@ describe('chats of the page', () => {
     await post('answers', { runId: runs[0]?.runId, answers });
     await settled(async () => (await get('chats/two')).status === 'completed');
     expect(provider.requests[0]?.messages[0]).toEqual({ role: 'system', content: 'Be brief.' });
+  });
+
+  test('POST chat-retries forgets the last turn and asks the same again', async () => {
+    const provider = new ScriptedProvider([{ content: 'One.' }, { content: 'Two.' }, { content: 'Three.' }]);
+    const { get, post } = await open(shop(), { provider, model: 'm' });
+    const chat = async () => {
+      await settled(async () => (await get('chats/one')).status === 'completed');
+      return get('chats/one');
+    };
+    expect(await post('chat-retries/one', { with: 'configured' })).toMatchObject({
+      code: 400,
+      error: 'there is nothing to ask again',
+    });
+    await post('chats/one', { text: 'First', with: 'configured' });
+    const { turns } = await chat();
+    await post('chats/one', { text: 'Second', with: 'configured' });
+    await chat();
+    await post('chat-retries/one', { with: 'configured' });
+    const again = await chat();
+    expect(again.messages).toMatchObject([
+      { role: 'user', content: 'First' },
+      { role: 'assistant', content: 'One.' },
+      { role: 'user', content: 'Second' },
+      { role: 'assistant', content: 'Three.' },
+    ]);
+    expect(again.turns).toMatchObject([...(turns as object[]), { asked: 'Second', from: 2 }]);
+    expect(provider.requests.at(-1)?.messages).toHaveLength(3);
+  });
+
+  test('POST chat-retries refuses a chat that goes on or waits', async () => {
+    const { get, post } = await open(shop(), { provider: orderScript(), model: 'm' });
+    await post('chats/one', { text: 'Order', with: 'configured' });
+    await settled(async () => (await get('chats/one')).status === 'suspended');
+    expect(await post('chat-retries/one', { with: 'configured' })).toMatchObject({ code: 400 });
+    expect(await get('chats/one')).toMatchObject({ asked: 'Order', turns: [{ asked: 'Order' }] });
   });
 
   test('POST chat-aborts gives up a chat that waits', async () => {

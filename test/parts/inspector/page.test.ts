@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
-import { resumeToolLoop, runToolLoop, type ToolRegistry } from 'toolwright';
+import { defineTool, resumeToolLoop, runToolLoop, type ToolRegistry } from 'toolwright';
 import { createInspector, type Inspector, type InspectorOptions } from 'toolwright/inspector';
 import { MemoryRunStore } from 'toolwright/stores';
 import { ScriptedProvider } from 'toolwright/testing';
@@ -380,6 +380,42 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByText('aborted', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Send' }).waitFor();
     expect(await page.locator('.prompt').count()).toBe(2);
+    expect(faults).toEqual([]);
+  });
+
+  test('the page of createInspector shows the progress of a call in the chat, and its duration', async () => {
+    const gate = Promise.withResolvers<void>();
+    ends.push(() => gate.resolve());
+    const tools = payments().register(
+      defineTool({
+        name: 'count',
+        description: 'Counts',
+        execute: async (_args, context) => {
+          context.progress({ done: 1, total: 3, message: 'one' });
+          await gate.promise;
+          return 'three';
+        },
+      }),
+    );
+    const provider = new ScriptedProvider([
+      { toolCalls: [{ name: 'count', arguments: {} }] },
+      { content: 'Counted.' },
+    ]);
+    const { url } = await serve(tools, { provider, model: 'm' });
+    const { page, faults } = await visit(url);
+    await page.keyboard.press('4');
+    await page.getByLabel('Message', { exact: true }).fill('Count');
+    await page.getByRole('button', { name: 'Send' }).click();
+    const card = page.getByRole('article', { name: 'Call of count' });
+    await card.getByText('one', { exact: true }).waitFor();
+    expect(await card.getByRole('progressbar').getAttribute('value')).toBe('1');
+    expect(await card.textContent()).toMatch(/^countrunning/);
+    gate.resolve();
+    await page.getByText('Counted.').waitFor();
+    expect(await card.getByRole('progressbar').count()).toBe(0);
+    expect(await card.textContent()).toMatch(
+      /^countsuccess[\d.]+ (µs|ms|s) · ~2 tokensNo argumentsResult three/,
+    );
     expect(faults).toEqual([]);
   });
 

@@ -138,10 +138,10 @@ function Waiting({ run }: { run: WaitingRun }) {
           key={wait.id}
           aria-label={`${index + 1} of ${pending.length} in run ${runId}: ${wait.kind} of ${wait.tool}`}
         >
-          <h2>
+          <h2 class="with-icon">
             <span class="kind-wait">
               <Icon name="pending" />
-            </span>{' '}
+            </span>
             {wait.kind}: {visibleText(wait.title ?? wait.tool)}
           </h2>
           <About wait={wait} />

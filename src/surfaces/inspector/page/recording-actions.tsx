@@ -48,11 +48,15 @@ export function RecordingActions({ source }: { source: RecordingSource }) {
   };
   return (
     <div class="recording">
-      {!('recording' in source) && <Action onDo={keep}>Keep as a recording</Action>}
-      <Action onDo={() => again('recorded')}>Replay</Action>
-      {about?.hasModel && <Action onDo={() => again('model')}>Replay, asking the model</Action>}
-      <Action onDo={write}>Write a test</Action>
-      <p role="status">{kept}</p>
+      <div class="actions">
+        {!('recording' in source) && <Action onDo={keep}>Keep as a recording</Action>}
+        <Action onDo={() => again('recorded')}>Replay</Action>
+        {about?.hasModel && <Action onDo={() => again('model')}>Replay, asking the model</Action>}
+        <Action onDo={write}>Write a test</Action>
+      </div>
+      <p role="status" class="small faint">
+        {kept}
+      </p>
       {replayed && <Difference replay={replayed} />}
       {test && <TestText test={test} source={source} about={about} onSaved={setTest} />}
     </div>
@@ -111,8 +115,15 @@ function TestText({ test, source, about, onSaved }: TestProps) {
         onWrite={setSetup}
       />
       <Text label="The test" value={test.text} />
-      <Copy text={test.text} what="test" /> <Action onDo={() => write(false)}>Write with these lines</Action>
-      {about?.tests && <Action onDo={() => write(true)}>Save as test</Action>}
+      <div class="actions">
+        <Action onDo={() => write(false)}>Write with these lines</Action>
+        {about?.tests && (
+          <Action kind="main" onDo={() => write(true)}>
+            Save as test
+          </Action>
+        )}
+        <Copy text={test.text} what="test" />
+      </div>
       <p role="status">{test.path !== undefined && `Saved as ${visibleText(test.path)}`}</p>
     </section>
   );

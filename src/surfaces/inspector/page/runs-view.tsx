@@ -82,8 +82,8 @@ function RunRow({ run, isChosen }: { run: RunLine; isChosen: boolean }) {
   const facts = [
     ...(model === undefined ? [] : [model]),
     place === 'store' ? 'in the store' : `${calls} ${calls === 1 ? 'call' : 'calls'}`,
-    ...(tokens === undefined || tokens === 0 ? [] : [`${tokens} tokens`]),
-    ...(ms === undefined ? [] : [duration(ms)]),
+    tokens === undefined || tokens === 0 ? '' : `${tokens} tokens`,
+    ms === undefined ? '' : duration(ms),
     time(begin),
   ];
   return (
@@ -91,8 +91,8 @@ function RunRow({ run, isChosen }: { run: RunLine; isChosen: boolean }) {
       <strong>{title ? <Line value={title} /> : <code>{visibleText(runId)}</code>}</strong>
       <Status value={status} />
       <span class="about">
-        {facts.map((fact) => (
-          <span key={fact}>{visibleText(fact)}</span>
+        {facts.map((fact, index) => (
+          <span key={index}>{visibleText(fact)}</span>
         ))}
       </span>
     </a>

@@ -67,7 +67,7 @@ export function Timeline({ run, chosen, onChoose }: TimelineProps) {
       {bars.map(({ span, from, ms }, index) => (
         <li key={index}>
           <button type="button" aria-pressed={index === chosen} onClick={() => onChoose(index)}>
-            <span class={`kind-${span.kind}`}>
+            <span class={`kind-${span.kind} ${endedWell(span) ? '' : 'bad'}`}>
               <Icon name={ICONS[span.kind]} />
             </span>
             <span>{labelOf(span)}</span>
@@ -109,8 +109,8 @@ export function Entry({ run, span }: { run: Run; span: Span }) {
   const { begin, end } = span;
   return (
     <section class="card entry" aria-label="Selected entry" key={labelOf(span)}>
-      <h2>
-        <span class={`kind-${span.kind}`}>
+      <h2 class="with-icon">
+        <span class={`kind-${span.kind} ${endedWell(span) ? '' : 'bad'}`}>
           <Icon name={ICONS[span.kind]} />
         </span>
         {labelOf(span)}
