@@ -2,7 +2,7 @@
 // chunks that doors share. A user's process opens a handful of files instead of two hundred, which is most of
 // what importing costs.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,6 +106,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
+removeUnreachableTypes(doors.map((path) => join(root, path.replace(/\.js$/, '.d.ts'))));
 await buildPage(join(root, 'dist', 'inspector'));
 for (const path of Object.values(bin)) chmodSync(new URL(path, import.meta.url), 0o755);
 for (const path of Object.keys(metafile.outputs).filter((output) => output.endsWith('.js'))) {
@@ -121,6 +122,22 @@ for (const path of Object.keys(metafile.outputs).filter((output) => output.endsW
   if (Object.values(exports).includes(`./${path}`))
     text = `import "${fromFolder(dirname(path), NODE_VERSION)}"; ${text}`;
   await writeFile(file, withClassNames(withDotsInFront(text)));
+}
+
+/** Types that no entry point leads to are a third of all, and nobody can import them. */
+function removeUnreachableTypes(entries) {
+  const reached = new Set(entries);
+  for (const file of reached)
+    for (const [, specifier] of readFileSync(file, 'utf8').matchAll(
+      /\b(?:from|import)\b[ (]*['"](\.[^'"]+)/g,
+    )) {
+      const types = join(dirname(file), specifier.replace(/\.(c?)js$/, '.d.$1ts'));
+      if (existsSync(types)) reached.add(types);
+    }
+  for (const name of readdirSync(join(root, 'dist'), { recursive: true })) {
+    const file = join(root, 'dist', name);
+    if (/\.d\.c?ts$/.test(file) && !reached.has(file)) rmSync(file);
+  }
 }
 
 function fromFolder(folder, file) {

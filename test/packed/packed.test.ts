@@ -1,5 +1,5 @@
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix, relative } from 'node:path';
 import { Script } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -8,7 +8,9 @@ import ts from 'typescript-5.9';
 import { checkFiles, runCompiler } from '../processes/run-compiler.js';
 import { outputOfNode, runNode } from '../processes/run-node.js';
 import { type Door, doors, publicNames } from '../structure/doors.js';
+import { relativeLinks } from '../structure/markdown-links.js';
 import type { ExportKind } from '../structure/module-exports.js';
+import { ROOT } from '../structure/repository.js';
 import {
   type Installation,
   installPacked,
@@ -82,6 +84,30 @@ describe('the tarball', () => {
       (path) => /^dist\/(src|decorators)\/.*\.js$/.test(path) && !files.has(path.replace(/\.js$/, '.d.ts')),
     );
     expect(untyped).toEqual([]);
+  });
+
+  test('has at most 1.2 MB, and 5 MB unpacked', () => {
+    const sizes = filesOf(installed.unpacked).map((path) => statSync(join(installed.unpacked, path)).size);
+    expect(statSync(packed.tarball).size).toBeLessThan(1_200_000);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(5_000_000);
+  });
+
+  test('has entry points that are no larger in a bundle than their limits', () => {
+    const run = runNode([join('test', 'measure', 'bundle-sizes.mjs')], { folder: ROOT });
+    expect(run).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
+  test('has pages whose links and images lead to files that it has, or to the web', () => {
+    const files = new Set(filesOf(installed.unpacked));
+    const pages = [...files].filter((path) => path.endsWith('.md'));
+    const lost = pages.flatMap((page) =>
+      relativeLinks(readFileSync(join(installed.unpacked, page), 'utf8'))
+        .map((link) => posix.join(posix.dirname(page), link.split('#')[0] || posix.basename(page)))
+        .filter((target) => !files.has(target))
+        .map((target) => `${page}: ${target}`),
+    );
+    expect(pages).toContain('docs/reference/options.md');
+    expect(lost).toEqual([]);
   });
 
   test('has no map that leads nowhere', () => {

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { relativeLinks } from './markdown-links.js';
 import { isThere, listFiles, readManifest, readText } from './repository.js';
 
 /** Commands of npm itself that a README may name. */
@@ -17,6 +18,10 @@ const NPM_COMMANDS = new Set([
   'view',
   'version',
 ]);
+
+/** Packed pages name what is not packed, such as images, by their address. */
+const OWN_FILE =
+  /https:\/\/(?:github\.com\/toolwright\/toolwright\/(?:blob|tree)|raw\.githubusercontent\.com\/toolwright\/toolwright)\/main\/([^)\s#]+)/g;
 
 const PAGES = listFiles('').filter((path) => path.endsWith('.md'));
 
@@ -71,6 +76,15 @@ test('every relative link leads to something that is there', () => {
   expect(broken).toEqual([]);
 });
 
+test('every link to a file of this repository on the web leads to one that is there', () => {
+  const broken = PAGES.flatMap((path) =>
+    [...readText(path).matchAll(OWN_FILE)]
+      .filter(([, file = '']) => !isThere(file))
+      .map(([, file]) => `${path}: ${file}`),
+  );
+  expect(broken).toEqual([]);
+});
+
 test('commands and links are found where they stand', () => {
   const text =
     'Run `npm run bench -- --json`, `npm ci && npm start`, npm tset; [a](x/y.md#z), [b](https://z), ![c](d.png)';
@@ -89,13 +103,6 @@ function npmScripts(text: string): string[] {
     ([, name = '']) => name,
   );
   return names.filter((name) => name === 'start' || name === 'test' || !NPM_COMMANDS.has(name));
-}
-
-function relativeLinks(text: string): string[] {
-  const prose = text.replace(/```[\s\S]*?```/g, '');
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, link = '']) => link)
-    .filter((link) => !/^\w+:/.test(link));
 }
 
 function leadsSomewhere(page: string, link: string): boolean {
