@@ -1,10 +1,9 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { type DefaultTheme, defineConfig } from 'vitepress';
 
 const REPOSITORY = 'https://github.com/toolwright/toolwright';
 const DOCS = join(import.meta.dirname, '../../docs');
-const LEVELS = { start: 'Start', guides: 'Guides', reference: 'Reference', internals: 'Internals' };
 
 export default defineConfig({
   title: 'toolwright',
@@ -21,10 +20,11 @@ export default defineConfig({
     search: { provider: 'local' },
     nav: [
       { text: 'Start', link: '/start/quick-start' },
+      { text: 'Guides', link: '/' },
       { text: 'Reference', link: '/reference/entry-points' },
       { text: 'API', link: '/api/index.html', target: '_self' },
     ],
-    sidebar: Object.entries(LEVELS).map(([folder, text]) => ({ text, items: pagesOf(folder) })),
+    sidebar: sidebarOf(readFileSync(join(DOCS, 'index.md'), 'utf8')),
     socialLinks: [{ icon: 'github', link: REPOSITORY }],
     outline: [2, 3],
   },
@@ -52,16 +52,19 @@ export default defineConfig({
   },
 });
 
-function pagesOf(folder: string): DefaultTheme.SidebarItem[] {
-  const path = join(DOCS, folder);
-  if (!existsSync(path)) return [];
-  return readdirSync(path, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && name !== 'index.md')
-    .map((name) => ({
-      text: titleOf(readFileSync(join(path, name), 'utf8')),
-      link: `/${folder}/${name.replaceAll('\\', '/').replace(/\.md$/, '')}`,
-    }))
-    .sort((one, other) => one.text.localeCompare(other.text));
+/** The lists of `docs/index.md`, which names every page once. */
+function sidebarOf(index: string): DefaultTheme.SidebarItem[] {
+  return index
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => ({
+      text: section.split('\n', 1)[0],
+      collapsed: false,
+      items: [...section.matchAll(/^- \[(.+?)\]\((.+?)\.md\)/gm)].map(([, text, link]) => ({
+        text,
+        link: `/${link}`,
+      })),
+    }));
 }
 
 function titleOf(text: string): string {

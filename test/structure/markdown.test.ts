@@ -67,6 +67,14 @@ test('each promise in docs/internals/requirements.md has a number of its own and
   expect(rows.filter((row) => !/`test\/[^`]+` \|$/.test(row))).toEqual([]);
 });
 
+test('docs/index.md, which is the navigation of the site, lists every page once', () => {
+  const listed = [...readText('docs/index.md').matchAll(/^- \[.+?\]\((.+?)\)/gm)].map(
+    ([, link]) => `docs/${link}`,
+  );
+  const pages = PAGES.filter((path) => /^docs\/(?!index\.md$|internals\/decisions\/\d)/.test(path));
+  expect(listed.toSorted()).toEqual(pages.toSorted());
+});
+
 test('every relative link leads to something that is there', () => {
   const broken = PAGES.flatMap((path) =>
     relativeLinks(readText(path))
