@@ -33,7 +33,6 @@ import { ChatPrinter } from './chat-printer.js';
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
-/** The conversation of a user on a terminal. */
 interface AgentTalkParts {
   readonly id: string;
   readonly model: string;
@@ -46,16 +45,16 @@ interface AgentTalkParts {
   readonly lines: TerminalLines;
   /** Whether a user can answer; otherwise every line is a prompt, and approvals are refused. */
   readonly isAnswered: boolean;
-  /** Where it is noted what was said first, and when something was said last. */
+  /** Records the first prompt and the last use of each session. */
   readonly sessions: AgentSessions;
   readonly folder: string;
 }
 
-/** Lines in, text out: prompts, answers and commands, over a conversation that a store keeps. */
+/** Reads prompts, answers and commands from a terminal, and prints the events of a stored conversation. */
 export class AgentTalk {
   readonly #parts: AgentTalkParts;
   readonly #leaving = new AbortController();
-  /** What was spent so far, and by how many turns. */
+  /** Usage of the session so far. */
   readonly #spent = { inputTokens: 0, outputTokens: 0, turns: 0, calls: 0 };
   #cost: number | undefined = 0;
   /** Number of the last event that was shown. */
@@ -73,7 +72,7 @@ export class AgentTalk {
     this.#parts = parts;
   }
 
-  /** Talks until there is nothing more to be said; gives the exit code. */
+  /** Runs until the input ends or the user exits; returns the exit code. */
   async talk(): Promise<number> {
     const { lines, environment, id } = this.#parts;
     const unfollow = lines.onInterrupt(() => this.#interrupt());
@@ -98,14 +97,14 @@ export class AgentTalk {
     }
   }
 
-  /** Of a turn, the turn; otherwise the command. */
+  /** Aborts the running turn; without a turn, ends the command. */
   #interrupt(): void {
     const { conversations, lines, printer, id } = this.#parts;
     if (this.#isInTurn) conversations.abort(id).catch((error: unknown) => printer.fault(error));
     else lines.close();
   }
 
-  /** Shows what happens, from where the conversation stood when it was opened. */
+  /** Shows events that are newer than the opening of the session. */
   async #showAll(): Promise<void> {
     const { conversations, id, printer, lines } = this.#parts;
     const before = (await conversations.snapshot(id))?.lastEvent ?? 0;
@@ -113,7 +112,7 @@ export class AgentTalk {
       for await (const { number, event } of conversations.events(id, { signal: this.#leaving.signal })) {
         this.#count(event);
         if (number > before) {
-          // What was asked about was shown, and begins again after the answer.
+          // The call was shown with its question, and starts again after the answer.
           if (event.type !== 'call-start' || !this.#asked.has(event.callId)) printer.show(event);
           if (event.type === 'call-end') this.#showForUser(event);
           if (!this.#isInTurn) lines.askAgain();
@@ -124,13 +123,13 @@ export class AgentTalk {
     } catch (error) {
       if (!this.#leaving.signal.aborted) printer.fault(error);
     } finally {
-      // Nobody waits for what is not shown any more.
+      // Nothing more will be shown, so nothing must wait for it.
       this.#isShowing = false;
       this.#whenShown();
     }
   }
 
-  /** What a tool has to say to the user; a difference that was shown with the question is known. */
+  /** Shows a tool's text for the user; a diff that was shown with the question is not repeated. */
   #showForUser({ callId, result }: JsonObject): void {
     const { forUser, silent } = Object(result) as { readonly forUser?: unknown; readonly silent?: unknown };
     if (typeof forUser !== 'string' || forUser === '' || silent === true) return;
@@ -155,7 +154,7 @@ export class AgentTalk {
     }
   }
 
-  /** A turn of before, which waits or was cut off. */
+  /** Continues a turn of an earlier process that is suspended or was interrupted. */
   async #goOn(): Promise<void> {
     const view = await this.#parts.conversations.snapshot(this.#parts.id);
     if (view === undefined) return;
@@ -174,7 +173,7 @@ export class AgentTalk {
     });
   }
 
-  /** From its beginning until nothing waits and nothing runs. */
+  /** Runs a turn with its questions until the conversation is idle. */
   async #turn(begin: () => Promise<void>): Promise<void> {
     const { printer } = this.#parts;
     this.#isInTurn = true;
@@ -198,7 +197,7 @@ export class AgentTalk {
     }
   }
 
-  /** How it stands when it is idle or waits, and all of it was shown. */
+  /** The conversation once it is idle or suspended and all its events were shown. */
   async #settled(): Promise<ConversationView | undefined> {
     const view = await this.#parts.conversations.idle(this.#parts.id);
     while (this.#isShowing && this.#shown < (view?.lastEvent ?? 0))
@@ -231,7 +230,7 @@ export class AgentTalk {
     if (answers === undefined) {
       if (!isAnswered) for (const one of pending) printer.wait(one);
       const view = await conversations.snapshot(id);
-      // It was aborted meanwhile.
+      // The turn was aborted meanwhile.
       if (view?.status !== 'suspended') return;
       await conversations.answer(id, pending.map(unanswered));
       return;
@@ -239,12 +238,12 @@ export class AgentTalk {
     try {
       await conversations.answer(id, answers);
     } catch (error) {
-      // What was written does not fit; it is asked again.
+      // The input was invalid; the caller asks again.
       printer.fault(error);
     }
   }
 
-  /** When the turn waits no more, because it was aborted. */
+  /** Resolves when the turn has ended, for example because it was aborted. */
   async #untilAborted(signal: AbortSignal): Promise<undefined> {
     const { conversations, id } = this.#parts;
     const after = this.#shown;
@@ -252,7 +251,7 @@ export class AgentTalk {
       for await (const { event } of conversations.events(id, { after, signal }))
         if (event.type === 'turn-end') return undefined;
     } catch {
-      // It was answered.
+      // The question was answered, which aborts the signal.
     }
     return undefined;
   }
@@ -285,7 +284,7 @@ export class AgentTalk {
     for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);
   }
 
-  /** What the session has spent so far. */
+  /** Prints the usage of the session so far. */
   cost(): void {
     const { turns, calls, inputTokens, outputTokens } = this.#spent;
     const { model, environment } = this.#parts;
@@ -295,7 +294,7 @@ export class AgentTalk {
     );
   }
 
-  /** Takes the last change of files back. */
+  /** Reverts the last change of files. */
   async undo([word]: readonly string[]): Promise<void> {
     const { files, environment } = this.#parts;
     if (word === 'list') {
@@ -332,7 +331,7 @@ export class AgentTalk {
     environment.out(`undone: ${visibleLine(about)}\n`);
   }
 
-  /** The yeses that stand, and how they are taken back. */
+  /** Lists the standing approvals, or revokes one. */
   yes([word, id]: readonly string[]): void {
     const { permissions, environment } = this.#parts;
     if (word === 'revoke') {
@@ -382,7 +381,7 @@ const OPTIONS = {
 
 type AgentArguments = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** `toolwright agent [folder]`: an assistant on the terminal over a folder. */
+/** `toolwright agent [folder]`: an assistant on the terminal that works in a folder. */
 export const agentCommand: Command = {
   async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
@@ -413,7 +412,7 @@ export const agentCommand: Command = {
   },
 };
 
-/** What the command line says, then the file, whose paths begin where it stands. */
+/** From the command line, then from the file, whose paths start at its own folder. */
 function folderOf(
   named: string | undefined,
   { config, environment }: { readonly config: NamedConfig; readonly environment: CommandEnvironment },
@@ -494,12 +493,12 @@ async function talk(values: AgentArguments, given: Talk): Promise<number> {
   }).talk();
 }
 
-/** Whether there is a user: input from a file or a pipe answers no questions. */
+/** Whether there is a user: input from a file or a pipe cannot answer questions. */
 function isWatched({ input = process.stdin }: CommandEnvironment): boolean {
   return (input as { readonly isTTY?: boolean }).isTTY === true;
 }
 
-/** A configuration that the user named, and where its paths begin. */
+/** The user's configuration, and the folder at which its paths start. */
 interface NamedConfig {
   readonly path?: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -509,10 +508,10 @@ interface NamedConfig {
 function readConfig(name: string | undefined, { folder }: CommandEnvironment): NamedConfig {
   if (name === undefined) return { options: {}, folder };
   const { options, faults, path } = readConfigFile(resolve(folder, name));
-  // The command line may name these, and nothing may be put in the place of what is wrong.
+  // The command line may provide these two options. All other faults of the file are reported.
   const whole = { provider: 'offline', model: 'offline', ...options };
   const wrong = invalidOptions(whole, AGENT_OPTIONS).map((fault) => ({ ...fault, where: path }));
-  // Before the rules of the command line are prepended: errors count them as the file does.
+  // Check before the command line's rules are prepended, so that errors have the indexes of the file.
   const rules = isRecord(options.permissions) ? invalidOptions(options.permissions, PERMISSIONS_OPTIONS) : [];
   const wrongRules = rules.map((fault) => ({
     ...fault,
@@ -523,7 +522,7 @@ function readConfig(name: string | undefined, { folder }: CommandEnvironment): N
   return { path, options, folder: dirname(path) };
 }
 
-/** What the command line says, then the file, then the environment. */
+/** From the command line, then from the file, then from the environment. */
 function modelOf(
   { offline, url, model }: AgentArguments,
   config: NamedConfig['options'],
@@ -544,7 +543,7 @@ function modelOf(
   return { provider: (config.provider as AgentOptions['provider']) ?? 'openai', model: named };
 }
 
-/** The toolboxes, those for files with a journal; `files` is the one that is undone. */
+/** Opens the toolboxes, with a journal for those of files; `files` is the file system for undo. */
 function openFiles(
   { options, folder: base, path }: NamedConfig,
   { folder, journal }: { readonly folder: string; readonly journal: string },
@@ -568,7 +567,7 @@ function openFiles(
   return { files, toolboxes: isLeft ? [fileTools(files), ...toolboxes] : toolboxes };
 }
 
-/** `--sandbox external`: the commands of the shell run as they are. */
+/** `--sandbox external`: runs commands without a sandbox of this package. */
 function inSandbox(toolboxes: readonly Toolbox[], sandbox: string | undefined): readonly Toolbox[] {
   if (sandbox === undefined) return toolboxes;
   if (sandbox !== 'external') throw new UserFault(`--sandbox is external, not '${sandbox}'`);
@@ -591,14 +590,14 @@ function openRoot(root: string, path = COMMAND): DiskFileSystem {
   }
 }
 
-/** Skills of the user, and those that the folder has: a text that is read where the model uses it, and nothing more. */
+/** Skills of the user and of the folder. Skills of the folder are only text for the model, so they need no trust. */
 function skillsOf({ skills }: NamedConfig['options'], folder: string): Pick<AgentOptions, 'skills'> {
   if (skills !== undefined) return {};
   const { XDG_CONFIG_HOME } = process.env;
   const home = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config');
   const ofFolder = join(folder, '.toolwright', 'skills');
   const there = [join(home, 'toolwright', 'skills'), ofFolder].filter(existsSync);
-  // A link of a stranger would make folders of the user skills.
+  // An untrusted link could make other folders of the user count as skills.
   if (there.includes(ofFolder) && !isWithin(realpathSync.native(ofFolder), folder))
     throw new UserFault(`${ofFolder} is a link that leads out of the folder: remove it`, 1);
   return there.length === 0 ? {} : { skills: there };
@@ -606,7 +605,7 @@ function skillsOf({ skills }: NamedConfig['options'], folder: string): Pick<Agen
 
 const MODES: readonly PermissionMode[] = ['read-only', 'ask', 'auto'];
 
-/** What is opened on the network is asked about in every mode, unless the user has a rule of his own. */
+/** Network access asks in every mode, unless a rule of the user allows it. */
 const ASKED: PermissionRule = {
   decision: 'ask',
   action: 'open',
@@ -624,10 +623,10 @@ function permissionsOf(
   return {
     ...given,
     ...(mode === undefined ? {} : { mode: mode as PermissionMode }),
-    // What is no list is left for createAgent to refuse.
+    // `createAgent` refuses other values.
     rules: (Array.isArray(rules) ? [ASKED, ...rules] : rules) as readonly PermissionRule[],
     file: typeof file === 'string' ? resolve(config.folder, file) : join(stateFolder(), 'permissions.json'),
-    // Paths and commands mean something else in another folder.
+    // Separate for each folder, because paths and commands have other meanings elsewhere.
     userOf: () => `${userInfo().username} in ${folder}`,
   };
 }
@@ -641,7 +640,7 @@ function systemPromptOf(folder: string): string {
   ].join('\n');
 }
 
-/** A name that says when it was begun. */
+/** A session id that starts with the current time. */
 function newSessionId(now: Date = new Date()): string {
   const time = now.toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 13);
   return `${time}-${crypto.randomUUID().slice(0, 6)}`;

@@ -6,14 +6,14 @@ import { withFileLock } from '../../core/kernel/file-lock.js';
 import { isRecord } from '../../core/kernel/json.js';
 import { UserFault } from './command.js';
 
-/** A session of `toolwright agent`: a conversation over a folder, with its store and its journal. */
+/** A session of `toolwright agent`: a conversation about a folder, with its store and its journal. */
 interface AgentSession {
   readonly id: string;
-  /** The folder that it works in, absolute. */
+  /** The absolute path of its working folder. */
   readonly folder: string;
-  /** When it was last begun or gone on with, ISO 8601. */
+  /** When it was last started or continued, ISO 8601. */
   readonly used: string;
-  /** The first prompt, or its beginning. */
+  /** The start of the first prompt. */
   readonly title: string;
   /** Reverted changes that the model has not been informed of yet. */
   readonly undone: readonly string[];
@@ -26,7 +26,7 @@ type FoundSession =
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** Where things are kept that belong to this user and to no folder. */
+/** Folder for data that belongs to this user and to no project. */
 export function stateFolder(): string {
   const { XDG_STATE_HOME } = process.env;
   const home =
@@ -41,13 +41,13 @@ export class AgentSessions {
   readonly #root: string;
   readonly #tell: (sentence: string) => void;
 
-  /** `tell` reports what cannot be read. */
+  /** `tell` receives messages about unreadable sessions. */
   constructor(tell: (sentence: string) => void, root: string = join(stateFolder(), 'agent')) {
     this.#tell = tell;
     this.#root = root;
   }
 
-  /** All of them, or those over one folder; that which was used last first. */
+  /** All sessions, or those of one folder, sorted by their last use. */
   list(folder?: string): readonly AgentSession[] {
     let ids: readonly string[];
     try {
@@ -67,7 +67,7 @@ export class AgentSessions {
       .sort((one, other) => (one.used < other.used ? 1 : -1));
   }
 
-  /** One of them; nothing where there is none. */
+  /** A session; `undefined` if there is none. */
   read(id: string): AgentSession | undefined {
     const found = this.#find(id);
     return found.status === 'known' ? found.session : undefined;
@@ -93,7 +93,7 @@ export class AgentSessions {
     return join(this.placeOf(id), 'session.json');
   }
 
-  /** Where a session keeps what it has. */
+  /** The folder of a session's data. */
   placeOf(id: string): string {
     if (!ID.test(id))
       throw new UserFault(`--session is a name of letters, digits, '.', '_' and '-', not '${id}'`);
@@ -101,9 +101,9 @@ export class AgentSessions {
   }
 
   /**
-   * Opens a session for this process alone; one that is not there is begun. What it gives closes it.
+   * Opens a session for this process only, and creates it if it is missing; returns a function that closes it.
    *
-   * @throws UserFault where it belongs to another folder, another process has it, or nothing can be kept there.
+   * @throws UserFault if it belongs to another folder, is open in another process, or cannot be stored.
    */
   open(id: string, folder: string): () => void {
     const place = this.placeOf(id);
@@ -122,13 +122,13 @@ export class AgentSessions {
     return () =>
       this.#alone(id, () => {
         if (readHolder(lock) !== process.pid) return;
-        // Nothing was said in it.
+        // The session was never used.
         if (this.read(id)?.title === '') rmSync(place, { recursive: true, force: true });
         else rmSync(lock, { force: true });
       });
   }
 
-  /** The conversation of such a session is in its store, and goes on; what it is called now. */
+  /** Renames an unreadable session file; the conversation in its store is intact. */
   #keepBroken({ path, why }: FoundSession & { readonly status: 'broken' }): string {
     const kept = `${path}.broken-${Date.now()}`;
     renameSync(path, kept);
@@ -136,7 +136,7 @@ export class AgentSessions {
     return '(title lost)';
   }
 
-  /** While no other process begins or ends a session of this name. */
+  /** Runs `work` while no other process opens or closes the same session. */
   #alone(id: string, work: () => void): void {
     const place = this.placeOf(id);
     try {
@@ -147,11 +147,11 @@ export class AgentSessions {
     }
   }
 
-  /** Keeps what is known of a session. */
+  /** Stores the session's data. */
   note({ id, ...known }: Omit<AgentSession, 'used'>): void {
     const session = { ...known, used: new Date().toISOString() };
     const path = this.#fileOf(id);
-    // A process that is killed leaves the one before.
+    // Written to a draft first, so that a crash leaves the old file intact.
     writeFileSync(`${path}.draft`, `${JSON.stringify(session, null, 2)}\n`, { mode: 0o600 });
     renameSync(`${path}.draft`, path);
   }
@@ -164,7 +164,7 @@ function unusable(folder: string, error: unknown): UserFault {
   );
 }
 
-/** A lock names the process that has it; that of one that is gone counts for nothing. */
+/** Throws if a running process holds the lock; a lock of a crashed process is ignored. */
 function refuseHeld(lock: string, id: string): void {
   const holder = readHolder(lock);
   if (holder !== process.pid && isAlive(holder))

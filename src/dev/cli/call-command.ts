@@ -10,7 +10,7 @@ import { askAll, TerminalLines } from './terminal-questions.js';
 
 const OPTIONS = { data: { type: 'string' }, json: { type: 'boolean' }, yes: { type: 'boolean' } } as const;
 
-/** `toolwright call <module> <tool> [arguments]`: one call, through the same pipeline as the call of a model. */
+/** `toolwright call <module> <tool> [arguments]`: one call, through the same pipeline as a model's call. */
 export const callCommand: Command = {
   async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
@@ -26,7 +26,7 @@ export const callCommand: Command = {
         throw new UserFault(`there is no tool '${tool}'; there are ${tools.list().join(', ')}`);
       const call = { id: 'call_1', name: tool, arguments: written };
       const replies = [{ content: '', toolCalls: [call], finishReason: 'tool_calls' as const }];
-      // Stands for the model of a run: makes the call, and then ends the run.
+      // Replaces the model of a run: it makes the call and then ends the run.
       const provider: LLMProvider = {
         chat: async () => replies.shift() ?? { content: 'Done.', toolCalls: [], finishReason: 'stop' },
       };
@@ -55,7 +55,7 @@ interface Calling {
   readonly environment: CommandEnvironment;
 }
 
-/** Makes the call; approvals and questions are answered at the terminal. */
+/** Makes the call; the user answers approvals and questions on the terminal. */
 async function makeCall(conversation: Conversation, { approvesAll, environment }: Calling) {
   const printer = new ChatPrinter(environment);
   conversation.subscribe((event) => {

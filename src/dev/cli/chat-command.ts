@@ -16,7 +16,7 @@ import {
 } from './open-module.js';
 import { askAll, TerminalLines } from './terminal-questions.js';
 
-// Loaded together: as an entry of its own, it would make the bundler cut the root into more files.
+// Exported here: as a separate entry, it would make the bundler split the root into more files.
 export { callCommand } from './call-command.js';
 
 const OPTIONS = {
@@ -27,7 +27,7 @@ const OPTIONS = {
 
 type ChatOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** `toolwright chat <module>`: a conversation over the tools of a module, on the terminal. */
+/** `toolwright chat <module>`: a conversation with the tools of a module, on the terminal. */
 export const chatCommand: Command = {
   async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
@@ -45,7 +45,7 @@ export const chatCommand: Command = {
   },
 };
 
-/** Who answers, and with what: the module's own, or the stand-in. */
+/** The provider and model: the module's own, or the offline provider. */
 async function modelOf(
   name: string,
   module: OpenModule,
@@ -72,7 +72,7 @@ interface ChatParts {
   readonly environment: CommandEnvironment;
 }
 
-/** Lines in, text out: one turn after the other. */
+/** Runs one turn after another for the lines of a terminal. */
 class TerminalChat {
   readonly #parts: ChatParts;
   readonly #conversation: Conversation;
@@ -109,7 +109,7 @@ class TerminalChat {
     }
   }
 
-  /** Of a turn, the turn; otherwise the command. */
+  /** Aborts the running turn; without a turn, ends the command. */
   #interrupt(): void {
     if (!this.#isInTurn) {
       this.#lines.close();
@@ -133,7 +133,7 @@ class TerminalChat {
           printer: this.#printer,
           environment: this.#parts.environment,
         });
-        // Nobody is there to answer, or the turn was aborted meanwhile.
+        // There is no user, or the turn was aborted meanwhile.
         if (answers === undefined) {
           this.#conversation.abort(new Error('nobody answers'));
           this.#printer.fault(new Error('aborted: nothing was answered'));
@@ -143,7 +143,7 @@ class TerminalChat {
           result = await this.#conversation.answer(answers);
         } catch (error) {
           if (this.#conversation.pending.length === 0) throw error;
-          // They were not taken; it is asked again.
+          // The answers were refused; ask again.
           this.#printer.fault(error);
         }
       }
@@ -156,7 +156,7 @@ class TerminalChat {
     }
   }
 
-  /** When nothing waits any more. */
+  /** Resolves when no call is pending. */
   #untilTurnEnds(): Promise<undefined> {
     return new Promise((resolve) => {
       const end = this.#conversation.subscribe(({ type }) => {

@@ -8,14 +8,14 @@ import type { CommandEnvironment } from './command.js';
 
 const WIDTH = 20;
 const LONGEST_LINE = 200;
-/** Limit for calls that need an approval: more of them is shown. */
+/** Characters shown of a call that needs an approval; other calls are cut earlier. */
 const LONGEST_QUESTION = 4_000;
-/** Of what a command writes while it runs, the last lines are shown. */
+/** How many of the last output lines of a running command are shown. */
 const MOST_OUTPUT_LINES = 5;
-/** Without a terminal, progress is printed in steps of so many percent. */
+/** Without a terminal, progress is printed at every multiple of this percentage. */
 const STEP = 25;
 
-/** What is shown of what happens. */
+/** Events that are shown. */
 type ShownEvent =
   | { readonly type: 'text-delta'; readonly text: string }
   | { readonly type: 'call-start'; readonly tool: string; readonly arguments?: unknown }
@@ -34,12 +34,12 @@ type ShownEvent =
   | { readonly type: 'user-message'; readonly text: string };
 
 /**
- * What happens in a chat, as a person reads it: the model's text is the answer, and all else goes to the error output.
- * Nothing that a model or a tool says can move the cursor or hide.
+ * Prints the events of a chat for a user: the model's text to standard output, everything else to standard error. Text
+ * from models and tools cannot move the cursor or hide.
  */
 export class ChatPrinter {
   readonly #environment: CommandEnvironment;
-  /** The text of the reply has not ended its line. */
+  /** The current line of the reply has not ended. */
   #isInText = false;
   #hasBar = false;
   readonly #told = new Map<string, number>();
@@ -48,7 +48,7 @@ export class ChatPrinter {
     this.#environment = environment;
   }
 
-  /** What is not shown may be given, too. */
+  /** Shows an event; other events are ignored. */
   show(given: ShownEvent | JsonObject | { readonly type: string }): void {
     const event = given as ShownEvent;
     switch (event.type) {
@@ -75,9 +75,9 @@ export class ChatPrinter {
     }
   }
 
-  /** What a call waits for. */
+  /** Shows what a call waits for. */
   wait({ kind, tool, arguments: args, title, description, risk, message }: PendingCall): void {
-    // The description contains the same in readable form.
+    // The description contains the arguments in readable form.
     this.#line(
       `? ${kind}: ${tool} ${jsonLine(args)}`,
       description === undefined ? LONGEST_QUESTION : LONGEST_LINE,
@@ -88,7 +88,7 @@ export class ChatPrinter {
     if (kind === 'approval' && message !== undefined) this.#line(`  ${message}`, LONGEST_QUESTION);
   }
 
-  /** A text of several lines, all of it; a difference in colours, where there are any. */
+  /** Prints a text with several lines completely; colours a diff if colours are enabled. */
   describe(text: string): void {
     this.settle();
     const lines = text.replace(/\n$/, '').split('\n').map(visibleLine);
@@ -105,7 +105,7 @@ export class ChatPrinter {
     this.#line(`[${errorMessage(error)}]`);
   }
 
-  /** Whatever stands on the line is over. */
+  /** Ends the current line. */
   settle(): void {
     this.#clearBar();
     if (this.#isInText) this.#environment.out('\n');
@@ -118,7 +118,7 @@ export class ChatPrinter {
     this.#environment.error(`${line.length > longest ? `${line.slice(0, longest)}…` : line}\n`);
   }
 
-  /** What a command writes, and a list of tasks, as the lines that they are. */
+  /** The lines of a command's output or of a task list. */
   #lines(update: unknown): readonly string[] | undefined {
     if (!isRecord(update)) return undefined;
     const { output, tasks } = update;
@@ -162,7 +162,7 @@ export class ChatPrinter {
   }
 }
 
-/** How much is done, from 0 to 1, of `{ done, total }`. */
+/** The progress from 0 to 1 in `{ done, total }`. */
 function partOf(update: unknown): number | undefined {
   if (!isRecord(update)) return undefined;
   const { done, total } = update;
@@ -170,7 +170,7 @@ function partOf(update: unknown): number | undefined {
   return Math.min(1, Math.max(0, done / total));
 }
 
-/** A model may have sent its arguments as text. */
+/** A model may have sent its arguments as a string. */
 function jsonLine(value: unknown): string {
   if (typeof value === 'string') return value;
   try {
@@ -180,7 +180,7 @@ function jsonLine(value: unknown): string {
   }
 }
 
-/** Whether colours are seen and wanted (https://no-color.org). */
+/** Whether colours are supported and wanted (https://no-color.org). */
 export function hasColours({ isTerminal }: Pick<CommandEnvironment, 'isTerminal'>): boolean {
   return isTerminal && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
@@ -188,8 +188,8 @@ export function hasColours({ isTerminal }: Pick<CommandEnvironment, 'isTerminal'
 type Style = Parameters<typeof styleText>[0];
 
 /**
- * The lines of a text, those of a unified difference in it in colours. Where a difference ends is told by its heads: so
- * many lines are before, and so many after.
+ * The lines of a text, with unified diffs in colours. The hunk headers contain the number of lines, and so the end of
+ * each diff.
  */
 export function colouredDifference(lines: readonly string[]): readonly string[] {
   let before = 0;
@@ -211,7 +211,7 @@ export function colouredDifference(lines: readonly string[]): readonly string[] 
   });
 }
 
-/** Whether it is seen was asked before. */
+/** The caller has checked that colours are enabled. */
 function styled(style: Style, text: string): string {
   return styleText(style, text, { validateStream: false });
 }

@@ -1,13 +1,13 @@
-/** What a command sees of the world around it. */
+/** The environment of a command. */
 export interface CommandEnvironment {
-  /** Paths on the command line are relative to it. */
+  /** The folder for relative paths on the command line. */
   readonly folder: string;
   out(text: string): void;
-  /** Everything that is not the answer: complaints, progress. */
+  /** Writes errors and progress; results go to `out`. */
   error(text: string): void;
-  /** Somebody watches: progress may be shown. */
+  /** Whether to show progress, because a user is watching. */
   readonly isTerminal: boolean;
-  /** The input; default: the standard input. */
+  /** The input; default: standard input. */
   readonly input?: NodeJS.ReadableStream;
   /** Ends commands that run until they are stopped. */
   readonly signal?: AbortSignal;
@@ -15,11 +15,11 @@ export interface CommandEnvironment {
 
 /** A subcommand, loaded only when it is called. */
 export interface Command {
-  /** The exit code: 0, or 1 where something is wrong with what was looked at. */
+  /** Returns the exit code: 0, or 1 if what was checked has faults. */
   run(args: readonly string[], environment: CommandEnvironment): Promise<number>;
 }
 
-/** A mistake of whoever typed the command: one line, and the exit code 2; or 1 where the files are at fault. */
+/** A mistake of the user: one line and exit code 2, or 1 if files are at fault. */
 export class UserFault extends Error {
   readonly exitCode: 1 | 2;
 

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { type Command, UserFault } from './command.js';
 import { packageFile } from './package-manifest.js';
 
-/** Kept over restarts, so that the page that is open goes on. */
+/** A fixed port, so that an open page works after a restart. */
 const PORT = '4747';
 
 /**
- * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a file that the module loads changes. The page
- * has the tools, the runs and a chat.
+ * `toolwright dev <module>`: `toolwright inspect`, restarted whenever a loaded file changes. The page shows the tools,
+ * the runs and a chat.
  */
 export const devCommand: Command = {
   async run(args, { folder, signal }) {

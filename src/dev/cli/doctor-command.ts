@@ -28,7 +28,7 @@ import { NO_TOOLS, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 import { packageManifest } from './package-manifest.js';
 
-/** What one check found. The text of a problem says what to do. */
+/** The result of a check; the text of a problem contains its fix. */
 interface Diagnosis {
   readonly state: 'ok' | 'problem';
   readonly text: string;
@@ -38,7 +38,7 @@ const OPTIONS = { ...TARGET_OPTIONS, store: { type: 'string' }, module: { type: 
 
 type DoctorOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** `toolwright doctor`: looks whether what the package needs is there, a line for each check. */
+/** `toolwright doctor`: checks the requirements of the package, and prints a line for each check. */
 export const doctorCommand: Command = {
   async run(args, environment) {
     const { values } = parseArgs({ args: [...args], options: OPTIONS });
@@ -88,7 +88,7 @@ async function* examineProject(values: DoctorOptions, folder: string): AsyncGene
   }
 }
 
-/** The settings of the decorators and the generated file: each can do without the other. */
+/** Checks the decorator settings and the generated file; one of them is enough. */
 function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: string): Generator<Diagnosis> {
   const view = compiler.open(target.project);
   const [broken] = view.problems();
@@ -117,7 +117,7 @@ function* examineTypes(compiler: Compiler, target: GenerateTarget, folder: strin
       : problem(`${file} is out of date: npx toolwright generate`);
 }
 
-/** All peers are optional: those that are not installed are not used. */
+/** Checks installed peers; all peers are optional. */
 function* examinePeers(folder: string): Generator<Diagnosis> {
   const { peerDependencies } = packageManifest();
   const fitting: string[] = [];
@@ -130,14 +130,14 @@ function* examinePeers(folder: string): Generator<Diagnosis> {
   if (fitting.length > 0) yield ok(`peers: ${fitting.join(', ')}`);
 }
 
-/** Not by `require.resolve`: not every package exports its package.json. */
+/** Without `require.resolve`, because not every package exports its package.json. */
 function installedVersion(name: string, folder: string): string | undefined {
   const folders = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? [];
   const manifest = folders.map((path) => join(path, name, 'package.json')).find(existsSync);
   return manifest && (JSON.parse(readFileSync(manifest, 'utf8')) as { readonly version: string }).version;
 }
 
-/** For ranges as the package writes them: `^`, `>=`, `<` and `||`. */
+/** Supports the ranges that the package uses: `^`, `>=`, `<` and `||`. */
 function isInRange(version: string, range: string): boolean {
   return range.split('||').some((part) =>
     part
@@ -153,7 +153,7 @@ function isWithin(version: string, bound: string): boolean {
   const first = limit.findIndex((number, index) => number !== installed[index]);
   const isLess = first >= 0 && (installed[first] ?? 0) < (limit[first] ?? 0);
   if (bound.startsWith('<')) return isLess;
-  // The first number that is not 0 is the one that breaks.
+  // In `^`, the first number that is not 0 must be equal.
   const breaking = limit.findIndex((number) => number > 0);
   return !isLess && (bound.startsWith('>=') || first < 0 || first > breaking);
 }
@@ -163,7 +163,7 @@ function numbersOf(version: string): readonly number[] {
   return [major, minor, patch].map(Number);
 }
 
-/** The tools of a module, for the jobs that wait for them. */
+/** Compares the tools of a module with the jobs that wait for them. */
 async function* examineModule(
   name: string | undefined,
   folder: string,
@@ -188,10 +188,10 @@ async function* examineModule(
   }
 }
 
-/** Longer than a connection takes to be refused. */
+/** Longer than a refused connection takes. */
 const ENGINE_WITHIN_MS = 5_000;
 
-/** Whether the engine of a module can be used: its driver may be missing, or its broker. */
+/** Checks whether the engine of a module works: its driver or its broker may be missing. */
 async function* examineEngine(engine: unknown): AsyncGenerator<Diagnosis> {
   const { name = 'the engine', check } = Object(engine) as Partial<JobEngine>;
   if (!JOB_ENGINE.accepts(engine) || check === undefined) return;
@@ -232,10 +232,10 @@ async function* examineStore(name: string, { tools, environment }: StorePlace): 
   }
 }
 
-/** How many jobs are looked at: those that changed longest ago. */
+/** The most jobs to check: those without a change for the longest time. */
 const MOST_JOBS = 1000;
 
-/** Workers look through all unfinished jobs about once a minute. */
+/** Workers check all unfinished jobs about once a minute. */
 const QUIET_MS = 150_000;
 
 async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): AsyncGenerator<Diagnosis> {
@@ -260,7 +260,7 @@ async function* examineJobs(jobs: JobStore, tools: NamedTools | undefined): Asyn
     );
 }
 
-/** Nothing has happened to it for longer than a worker would leave it; a job with a delay is not late before its time. */
+/** Whether a worker should have processed the job by now; the delay of a job is taken into account. */
 function isQuiet({ status, addedAt, changedAt, options: { delay = 0 } }: StoredJob): boolean {
   return Date.now() - (status === 'waiting' ? addedAt + delay : changedAt) >= QUIET_MS;
 }

@@ -31,20 +31,20 @@ import {
   withModule,
 } from './open-module.js';
 
-/** A call that is expected; of its arguments those that are named, each by a value or a matcher. */
+/** An expected call; only the named arguments are compared, with a value or a matcher. */
 export interface ExpectedCall {
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, unknown>>;
 }
 
-/** What is asked, and the calls that the model should make: these and no others, in any order. */
+/** Messages, and exactly the calls that the model should make, in any order. */
 export interface EvalCase {
   readonly id: string;
   readonly messages: readonly Message[];
   readonly calls: readonly ExpectedCall[];
 }
 
-/** A line of a file of cases. */
+/** A line of a file with cases. */
 interface WrittenCase {
   readonly id?: string;
   readonly prompt?: string;
@@ -86,7 +86,7 @@ interface CaseSource {
 }
 
 /**
- * The cases of a file, one JSON line each.
+ * Reads the cases of a file, one JSON line each.
  *
  * @throws UserFault with the line of the first mistake.
  */
@@ -113,7 +113,7 @@ export function readCases({ file, folder, names }: CaseSource): readonly EvalCas
 
 type ReadCase = Omit<EvalCase, 'id'> & { readonly id?: string };
 
-/** A case, or what is wrong with it. */
+/** A case, or its fault. */
 function readCase(text: string, names: readonly string[]): ReadCase | string {
   const written = parsedJson(text);
   if (!isRecord(written)) return 'a case is a JSON object on one line';
@@ -131,7 +131,7 @@ function readCase(text: string, names: readonly string[]): ReadCase | string {
   return problem ?? { messages: asked, calls, ...(id === undefined ? {} : { id }) };
 }
 
-/** The expected calls, or why they are unknown. */
+/** The expected calls, or why they are invalid. */
 function callsOf(expect: WrittenExpectation): readonly ExpectedCall[] | string {
   const { tool, tools, noTool, arguments: args } = expect;
   if ([tool, tools, noTool].filter((one) => one !== undefined).length !== 1 || noTool === false)
@@ -152,7 +152,7 @@ function callFault({ tool, arguments: args }: ExpectedCall, names: readonly stri
   return `there is no tool '${tool}'${near === undefined ? '' : ` (did you mean '${near}'?)`}`;
 }
 
-/** What was asked last names a case that has no id; where another one asked the same, with a number behind it. */
+/** The id of a case without one: its last question, with a number if another case has the same. */
 function ownId(messages: readonly Message[], taken: ReadonlySet<string>): string {
   const last = messages.findLast(({ role }) => role === 'user');
   const text = typeof last?.content === 'string' ? last.content : JSON.stringify(last?.content ?? 'case');
@@ -171,7 +171,7 @@ const FLAGS = {
   fix: '"i", of i, m, s and u',
 };
 
-/** What may stand where a value is expected: any value, a text of some form, one of several, none at all. */
+/** Matchers for expected values: any value, a text pattern, alternatives, absence. */
 const MATCHERS = [
   ['$any', optionTable<{ $any: true }>('a matcher', { $any: required(ONLY_TRUE) })],
   ['$absent', optionTable<{ $absent: true }>('a matcher', { $absent: required(ONLY_TRUE) })],
@@ -193,13 +193,13 @@ function isMatcher(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && Object.keys(value).some((key) => key.startsWith('$'));
 }
 
-/** The first thing that is wrong with what was written. */
+/** The first fault of a value. */
 function firstFault(given: unknown, table: OptionTable): string | undefined {
   const [fault] = optionFaults(given, table);
   return fault && `${fault.problem}; write ${fault.fix}`;
 }
 
-/** What is wrong with a matcher within what is expected. */
+/** The first fault of a matcher within an expected value. */
 function matcherFault(value: unknown, path: string): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (isMatcher(value)) {
@@ -222,7 +222,7 @@ function compiles(pattern: string): boolean {
   }
 }
 
-/** The first place at which a value is not as expected; of objects only the named fields count. */
+/** The first difference from the expected value; fields of objects that are not expected are ignored. */
 export function valueDifference(expected: unknown, given: unknown, path: string): string | undefined {
   if (isMatcher(expected)) return matcherDifference(expected, given, path);
   if (Array.isArray(expected)) {
@@ -276,7 +276,7 @@ function shown(value: unknown): string {
   return cut(JSON.stringify(value) ?? 'nothing', 80);
 }
 
-/** `toolwright eval <module> <cases>`: whether a model chooses the right tools with the right arguments. */
+/** `toolwright eval <module> <cases>`: checks whether a model chooses the right tools with the right arguments. */
 export const evalCommand: Command = {
   async run(args, environment) {
     const options = readOptions(args);
@@ -289,7 +289,7 @@ interface EvalOptions extends AskOptions {
   readonly cases: string;
   readonly min: number;
   readonly out: string;
-  /** Named by the user: it has to be there. */
+  /** Given by the user, so it must exist. */
   readonly baseline: string | undefined;
   readonly accept: boolean;
 }
@@ -360,12 +360,12 @@ async function evaluate(
   return isWorse || isUnanswered || isBelow ? 1 : 0;
 }
 
-/** Nothing that differs from run to run: it may be committed. */
+/** Contains nothing that changes from run to run, so that it can be committed. */
 function baselineOf({ model, cases }: EvalRun) {
   return { model, cases: cases.map(({ id, passed, runs }) => ({ id, passed, runs })) };
 }
 
-/** All cases, asked of a model. */
+/** The results of all cases with one model. */
 interface EvalRun {
   readonly model: string;
   readonly cases: readonly CaseResult[];
@@ -377,22 +377,22 @@ interface Baseline {
   readonly cases: readonly CaseCount[];
 }
 
-/** How a run differs from an earlier one, each case in a line. */
+/** The differences from an earlier run, one line per case. */
 interface RunComparison {
   readonly baseline: Baseline | undefined;
-  /** Cases that passed and pass no longer. */
+  /** Cases that passed before and fail now. */
   readonly worse: readonly string[];
   readonly better: readonly string[];
   readonly added: number;
   readonly gone: number;
 }
 
-/** More than half of its runs: chance may give a run to a case either way. */
+/** More than half of its runs passed: a single run may differ by chance. */
 function hasPassed({ passed, runs }: CaseCount): boolean {
   return passed * 2 > runs;
 }
 
-/** The share of the cases that passed. */
+/** The share of cases that passed. */
 function shareOf({ cases }: EvalRun): number {
   return cases.filter(hasPassed).length / cases.length;
 }
@@ -403,11 +403,11 @@ function percent(share: number): string {
 
 interface BaselinePlace {
   readonly folder: string;
-  /** The user named it: it has to be there. */
+  /** Given by the user, so it must exist. */
   readonly isNeeded: boolean;
 }
 
-/** The run that others are compared with. */
+/** Reads the run to compare with. */
 function readBaseline(name: string, { folder, isNeeded }: BaselinePlace): Baseline | undefined {
   const file = resolve(folder, name);
   if (!existsSync(file)) {
@@ -430,7 +430,7 @@ function writeJson(file: string, value: unknown): void {
   writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** What became better and worse, case by case. */
+/** The cases that became better or worse. */
 function compareRuns(baseline: Baseline | undefined, run: EvalRun): RunComparison {
   const before = new Map(baseline?.cases.map((one) => [one.id, one]));
   const changed = run.cases.flatMap((now) => {
@@ -461,7 +461,7 @@ function ratio({ passed, runs }: CaseCount): string {
   return `${passed}/${runs}`;
 }
 
-/** A table of the tools, what differed in each case that failed, and how that differs from the baseline. */
+/** Prints a table of the tools, the differences of failed cases, and the comparison with the baseline. */
 function printRun(run: EvalRun, comparison: RunComparison, { out }: CommandEnvironment): void {
   const byTool = Map.groupBy(run.cases, ({ tool }) => tool);
   const row = (name: string, cases: readonly CaseResult[]): readonly string[] => {
@@ -504,7 +504,7 @@ function aligned(rows: readonly (readonly string[])[]): readonly string[] {
   );
 }
 
-/** Who is asked, and how. */
+/** How to ask the model. */
 interface AskOptions {
   readonly url: string | undefined;
   readonly model: string | undefined;
@@ -512,31 +512,31 @@ interface AskOptions {
   readonly concurrency: number;
 }
 
-/** How a case went. */
+/** The result of a case. */
 interface CaseResult extends CaseCount {
-  /** What it expects: the names of the tools. */
+  /** The expected tools. */
   readonly tool: string;
-  /** Runs that the provider failed. */
+  /** Runs in which the provider failed. */
   readonly unanswered: number;
-  /** The first thing that was not as expected. */
+  /** The first difference from the expectation. */
   readonly difference?: string | undefined;
 }
 
-/** How often a case was asked and how often it passed. */
+/** Number of runs of a case, and of those that passed. */
 interface CaseCount {
   readonly id: string;
   readonly passed: number;
   readonly runs: number;
 }
 
-/** The model that is asked. */
+/** The name of the model. */
 function modelOf({ model }: Pick<AskOptions, 'model'>, settings: ModuleSettings): string {
   const found = model ?? settings.model ?? process.env.OPENAI_MODEL;
   if (typeof found === 'string' && found !== '') return found;
   throw new UserFault('eval needs a model: --model gpt-5, an export `model`, or OPENAI_MODEL');
 }
 
-/** One reply of the model to a case: what differs, if anything does. */
+/** Asks a case once; resolves with the difference, if there is any. */
 type Ask = (asked: EvalCase) => Promise<string | undefined>;
 
 interface AskSource {
@@ -559,7 +559,7 @@ async function createAsk(options: AskOptions, source: AskSource): Promise<Ask> {
   };
 }
 
-/** The module's own; with `--url`, or where it has none, a server that speaks Chat Completions. */
+/** The module's own provider; with `--url`, or if it has none, a Chat Completions server. */
 async function providerOf({ url }: AskOptions, { provider }: ModuleSettings): Promise<LLMProvider> {
   if (url === undefined && provider !== undefined) return provider;
   const { OPENAI_API_KEY, OPENAI_BASE_URL } = process.env;
@@ -585,7 +585,7 @@ interface Running extends Pick<AskOptions, 'runs' | 'concurrency'> {
   readonly environment: CommandEnvironment;
 }
 
-/** All runs of all cases, so many at a time. */
+/** Runs all cases, several at a time. */
 async function runCases(
   cases: readonly EvalCase[],
   { runs, concurrency, ask, environment }: Running,
@@ -632,10 +632,10 @@ async function outcomeOf(ask: Ask, asked: EvalCase): Promise<Outcome> {
 
 type MadeCall = Extract<CompletionBlock, { readonly type: 'toolCall' }>;
 
-/** Says what of a reply is not as it is expected to be, in a line; nothing where all of it is. */
+/** Describes the first difference of a reply from the expectation in one line; `undefined` if there is none. */
 type ReplyCheck = (reply: Completion, expected: readonly ExpectedCall[]) => string | undefined;
 
-/** Arguments are compared as the tool would get them: read, repaired where only one reading is possible, and checked. */
+/** Compares arguments as the tool would receive them: parsed, repaired if that is unambiguous, and validated. */
 function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
   const schemas = new Map(definitions.map(({ function: offered }) => [offered.name, offered.parameters]));
   const checkers = new Map<string, Checker>();
@@ -659,14 +659,14 @@ function createReplyCheck(definitions: readonly ToolSchema[]): ReplyCheck {
   };
   return (reply, expected) => {
     const calls = reply.content.filter((block) => block.type === 'toolCall').map(read);
-    // The loop runs no call of such a reply: what it says may be half of it.
+    // The loop does not run the calls of a truncated reply, because they may be incomplete.
     if (calls.length > 0 && (reply.finishReason === 'length' || reply.finishReason === 'content_filter'))
       return `the reply was cut (${reply.finishReason})`;
     return differenceOf(calls, expected);
   };
 }
 
-/** A call with the arguments that its tool would be given, or why it would be given none. */
+/** A call with the arguments for its tool, or why it would get none. */
 interface ReadCall {
   readonly name: string;
   readonly args?: Readonly<Record<string, unknown>>;
@@ -690,7 +690,7 @@ function differenceOf(calls: readonly ReadCall[], expected: readonly ExpectedCal
   return `expected ${missing.tool}, got ${got.join(', ') || 'no call of it'}`;
 }
 
-/** The call for each expected one: as many as there can be, whichever of them could answer to several. */
+/** Assigns a call to each expected call, as many as possible, even if calls match several. */
 function assign(
   calls: readonly ReadCall[],
   expected: readonly ExpectedCall[],

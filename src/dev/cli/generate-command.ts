@@ -20,7 +20,7 @@ import { GENERATED_MARK, type ImportEnding } from '../typegen/printing/print-fil
 import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { unifiedDiff } from './unified-diff.js';
 
-/** Of which project a file is generated, and where it goes. */
+/** The project, and the file to generate. */
 export interface GenerateTarget {
   /** tsconfig.json, absolute. */
   readonly project: string;
@@ -28,11 +28,11 @@ export interface GenerateTarget {
   readonly ending?: ImportEnding;
 }
 
-/** What the command line of `generate` says. */
+/** Options of `generate` on the command line. */
 interface GenerateOptions extends GenerateTarget {
   readonly check: boolean;
   readonly watch: boolean;
-  /** Warnings keep the file from being written, too. */
+  /** Warnings prevent writing, too. */
   readonly strict: boolean;
 }
 
@@ -56,7 +56,7 @@ export const generateCommand: Command = {
   },
 };
 
-/** While the project is worked on, it may be in any state, and the next change may fix it. */
+/** Ignores errors while watching: the next change may fix them. */
 function generateAgain(
   compiler: Compiler,
   options: GenerateOptions,
@@ -85,7 +85,7 @@ function readOptions(args: readonly string[], { folder }: CommandEnvironment): G
   return { ...readTarget(values, folder), check, watch, strict };
 }
 
-/** The options that say which file is meant. */
+/** Options that identify the file. */
 export const TARGET_OPTIONS = {
   project: { type: 'string', short: 'p' },
   out: { type: 'string', short: 'o' },
@@ -94,7 +94,7 @@ export const TARGET_OPTIONS = {
 
 type TargetOptions = ReturnType<typeof parseArgs<{ options: typeof TARGET_OPTIONS }>>['values'];
 
-/** @throws UserFault for options that name no project or no file. */
+/** @throws UserFault for an invalid project or file. */
 export function readTarget(
   { project = 'tsconfig.json', out, 'import-ending': named }: TargetOptions,
   folder: string,
@@ -114,7 +114,7 @@ function readEnding(name: string): ImportEnding {
   return ending;
 }
 
-/** tsconfig.json, or the folder that it is in. */
+/** Finds tsconfig.json at a path or in a folder. */
 function findProject(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory()) return findProject(join(path, 'tsconfig.json'));
@@ -122,7 +122,7 @@ function findProject(path: string): string {
   return slashed(path);
 }
 
-/** What one look at the project led to. */
+/** The result of one generation. */
 interface Outcome extends Watched {
   readonly exitCode: 0 | 1;
 }
@@ -167,7 +167,7 @@ function generateOnce(
   };
 }
 
-/** Libraries in the project’s own folder are watched with it. */
+/** Libraries outside of the project's folder, which is watched anyway. */
 function outerLibraries({ folder, options }: CompilerView): readonly string[] {
   return mappedFolders(options).filter((path) => !`${path}/`.startsWith(`${folder}/`) && existsSync(path));
 }
@@ -184,12 +184,12 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The compilers write paths with slashes on every system. */
+/** Compilers use `/` in paths on every system. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
 }
 
-/** Everything that was found, as one block: one paragraph where it is one, otherwise numbered. */
+/** All findings as one block; numbered if there are several. */
 function describeFindings(findings: readonly Finding[], folder: string): string {
   const [only, second] = findings;
   if (only !== undefined && second === undefined) return `${describeOne(only, folder)}\n`;
@@ -203,24 +203,24 @@ function describeOne({ file, line, where, path, problem, fix }: Finding, folder:
   return `${place} ${where}: ${subject}.\n   Write instead: ${fix}`;
 }
 
-/** What happens while a project is watched. */
+/** Options to watch a project. */
 interface WatchOptions {
   readonly signal?: AbortSignal;
   onChange(): Watched;
 }
 
-/** What a look at the project has shown. */
+/** What to watch after a generation. */
 interface Watched {
-  /** The file that was written, which is no change of the project. */
+  /** The generated file, whose changes are ignored. */
   readonly outFile?: string;
-  /** Other folders that belong to it, absolute. */
+  /** Folders of the project's libraries, absolute. */
   readonly libraries: readonly string[];
 }
 
-/** Editors write several files, or one file several times; all of it within this time is one change. */
+/** Editors write several files, or one file several times; writes within this time are one change. */
 const SETTLE_MS = 100;
 
-/** Calls back now, and again after each change of a source below the project’s folders, until the signal. */
+/** Calls back now and after each change of a source in the project's folders, until the signal is aborted. */
 async function watchProject(folder: string, { signal, onChange }: WatchOptions): Promise<void> {
   const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>();
   const followed = new Set<string>();
@@ -243,19 +243,19 @@ async function watchProject(folder: string, { signal, onChange }: WatchOptions):
   };
   signal?.addEventListener('abort', () => end(), { once: true });
   if (signal?.aborted) return;
-  // Before the first look: what changes meanwhile is seen.
+  // Starts watching before the first generation, so that no change is missed.
   follow(folder);
   look();
   await ended.finally(() => clearTimeout(pending));
 }
 
-/** A new or removed folder stands for the files in it: not every system reports each of them. */
+/** A new or removed folder counts as a change: not every system reports the files in it. */
 function isSource(filename: string): boolean {
   if (/(^|[/\\])(node_modules|\.git)([/\\]|$)/.test(filename)) return false;
   return /(\.[cm]?tsx?|tsconfig[^/\\]*\.json|(^|[/\\])[^./\\]+)$/.test(filename);
 }
 
-/** Writes the file; a file that is right already keeps its time, so that watchers stay quiet. */
+/** Writes the file; an unchanged file keeps its modification time, so that watchers do not react. */
 function writeGeneratedFile({ outFile, text }: Generated, folder: string): boolean {
   const before = readIfThere(outFile);
   if (before === text) return false;
@@ -282,7 +282,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** All or nothing: whoever reads the file at the same time must not find half of it. */
+/** Replaces a file atomically, so that readers never see a part of it. */
 function replaceFile(path: string, text: string): void {
   const unfinished = `${path}.${process.pid}.tmp`;
   try {
@@ -294,7 +294,7 @@ function replaceFile(path: string, text: string): void {
   }
 }
 
-/** For CI: 1 and the difference where the file is not what would be generated now. */
+/** For CI: returns 1 and prints a diff if the file is outdated. */
 function checkGeneratedFile({ outFile, text }: Generated, { folder, out, error }: CommandEnvironment): 0 | 1 {
   const path = shownPath(outFile, folder);
   const before = readIfThere(outFile);
@@ -311,7 +311,7 @@ export function shownPath(file: string, folder: string): string {
   return relative(folder, file).replaceAll('\\', '/');
 }
 
-/** With the line ends that are generated: git may have changed them on the way. */
+/** Reads a file, with its line endings as generated: Git may have changed them. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');

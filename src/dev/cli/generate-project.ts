@@ -2,15 +2,15 @@ import { checkOptions } from '../../core/errors/author-fault.js';
 import { BOOLEAN, FILLED_TEXT, oneOf, optionTable } from '../../core/kernel/options.js';
 import { UserFault } from './command.js';
 
-/** The options of `toolwright generate`, by the names of its flags. */
+/** Options of `toolwright generate`, with the names of its flags. */
 export interface GenerateProjectOptions {
   /** tsconfig.json or its folder, relative to the working directory; default: `tsconfig.json`. */
   readonly project?: string;
   /** The generated file, relative to the working directory. */
   readonly out?: string;
-  /** How relative imports of the generated file end; default: as tsconfig.json wants it. */
+  /** The ending of relative imports in the generated file; default: as tsconfig.json requires. */
   readonly importEnding?: 'js' | 'ts' | 'none';
-  /** Warnings are faults. */
+  /** Treats warnings as errors. */
   readonly strict?: boolean;
 }
 
@@ -22,15 +22,15 @@ const OPTIONS = optionTable<GenerateProjectOptions>('the plugin of toolwright', 
 });
 
 /**
- * Checks what a plugin was given.
+ * Checks the options of a plugin.
  *
- * @throws InvalidOptionsError (521) naming everything that is wrong.
+ * @throws InvalidOptionsError (521) with all faults.
  */
 export function checkGenerateOptions(given: unknown): void {
   checkOptions(given, OPTIONS);
 }
 
-/** The flags that mean the same. */
+/** Converts options to flags. */
 export function generateFlags({ project, out, importEnding, strict }: GenerateProjectOptions): string[] {
   return [
     ...(project === undefined ? [] : ['--project', project]),
@@ -41,9 +41,9 @@ export function generateFlags({ project, out, importEnding, strict }: GeneratePr
 }
 
 /**
- * Does what `toolwright generate` does, in this process, and returns its warnings. `out` receives what it has written.
+ * Runs `toolwright generate` in this process and returns its warnings. `out` receives its output.
  *
- * @throws Error with what the command would complain of.
+ * @throws Error with the faults that the command would print.
  */
 export async function generateProject(
   options: GenerateProjectOptions,

@@ -8,20 +8,20 @@ import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { generateProject } from './generate-project.js';
 import { unifiedDiff } from './unified-diff.js';
 
-/** A plugin that a configuration in code is to have. */
+/** A plugin to add to a configuration file in code. */
 interface CodeAddition {
   readonly name: string;
   readonly from: string;
   readonly call: string;
 }
 
-/** Where the object of a configuration begins; one that has a name and no type is exported by its name. */
+/** The start of a configuration object; an object with a name but no type must be exported by that name. */
 const CONFIGURATIONS =
   /(?:\bdefineConfig\(|\bexport default|\bmodule\.exports =|^(?:export )?const \w+: \w+ =|^const (\w+) =(?=[\s\S]*^(?:export default|module\.exports =) \1\b))\s*\{/gm;
 
 /**
- * The code with a plugin as the first of its `plugins`; nothing where there is more than one place for it, or
- * none. Everything else stays as it is.
+ * Adds a plugin as the first of `plugins`. Returns `undefined` if there is no such place, or more than one. The rest of
+ * the code is unchanged.
  */
 export function addPlugin(code: string, addition: CodeAddition): string | undefined {
   const [list, otherList] = places(code, /\bplugins\s*:\s*\[/g);
@@ -33,14 +33,14 @@ export function addPlugin(code: string, addition: CodeAddition): string | undefi
   return added === undefined ? undefined : `${importLine(code, addition)}\n${added}`;
 }
 
-/** The code with a line at the beginning of its one configuration; nothing where there is not exactly one. */
+/** Adds a line at the start of the configuration; `undefined` unless there is exactly one configuration. */
 export function addSetting(code: string, line: string): string | undefined {
   const [place, other] = places(code, CONFIGURATIONS);
   if (place === undefined || other !== undefined) return undefined;
   return insert(code, place, /^[ \t]*\S/.test(code.slice(place)) ? ` ${line}` : `\n  ${line}`);
 }
 
-/** The ends of all matches that stand in no comment of their own line. */
+/** The ends of all matches that are not in a comment line. */
 function places(code: string, pattern: RegExp): readonly number[] {
   return [...code.matchAll(pattern)]
     .filter(({ index }) => !/(\/\/|^\s*\/?\*)/.test(code.slice(code.lastIndexOf('\n', index) + 1, index)))
@@ -64,10 +64,10 @@ function insert(code: string, place: number, text: string): string {
   return `${code.slice(0, place)}${text}${code.slice(place)}`;
 }
 
-/** Keys, and indices of lists. */
+/** Keys of objects and indexes of lists. */
 type JsonPath = readonly (string | number)[];
 
-/** The same text with one value set; everything else stays as it is, byte for byte. */
+/** Sets one value; all other bytes of the text are unchanged. */
 export function setValue(text: string, path: JsonPath, value: unknown): string {
   const tree = treeOf(text);
   const there = nodeAt(tree, path);
@@ -78,7 +78,7 @@ export function setValue(text: string, path: JsonPath, value: unknown): string {
   return withEntry(text, holder, `${JSON.stringify(key)}: ${print(value)}`);
 }
 
-/** The same text with an entry at the end of a list, which is made if it is missing. */
+/** Adds an entry to the end of a list, and creates the list if it is missing; the rest is unchanged. */
 export function addEntry(text: string, path: JsonPath, entry: string): string {
   const list = nodeAt(treeOf(text), path);
   return list?.type === 'ArrayExpression'
@@ -86,7 +86,7 @@ export function addEntry(text: string, path: JsonPath, entry: string): string {
     : setValue(text, path, [entry]);
 }
 
-/** JSON as editors take it, with comments and commas at the ends: an expression of JavaScript. */
+/** Parses JSON with comments and trailing commas, as editors accept it, as a JavaScript expression. */
 function treeOf(text: string): Expression {
   if (text.trim() === '') return { type: 'ObjectExpression', start: 0, end: text.length, properties: [] };
   try {
@@ -96,7 +96,7 @@ function treeOf(text: string): Expression {
   }
 }
 
-/** What an object or a list contains, in its order. */
+/** The entries of an object or a list, in order. */
 function entriesOf(
   node: Expression,
 ): readonly (readonly [key: string | number, value: Expression, entry: Spot])[] {
@@ -120,7 +120,7 @@ function nodeAt(node: Expression, path: JsonPath): Expression | undefined {
   return found && nodeAt(found[1], rest);
 }
 
-/** On a line of its own where the entry before it has one; a comment behind that stays where it is. */
+/** On a line of its own if the entry before it has one; a comment after that entry stays there. */
 function withEntry(text: string, holder: Expression, entry: string): string {
   const [, , last] = entriesOf(holder).at(-1) ?? [];
   if (last === undefined) return intoEmpty(text, holder, entry);
@@ -135,26 +135,26 @@ function withEntry(text: string, holder: Expression, entry: string): string {
 
 function intoEmpty(text: string, holder: Expression, entry: string): string {
   const [open = '', close = ''] = holder.type === 'ArrayExpression' ? '[]' : ['{ ', ' }'];
-  // Comments in it are kept: what is inserted stands before them.
+  // Keeps comments: the new entry is inserted before them.
   const inner = text.slice(holder.start + 1, holder.end - 1);
   const body = inner.trim() === '' ? entry : `${entry} ${inner.trim()}\n`;
   return spliced(text, holder, `${open}${body}${close}`);
 }
 
-/** What stands before a place on its line, if that is only space. */
+/** The indentation of a position; `undefined` if other text precedes it on its line. */
 function indentAt(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf('\n', offset) + 1, offset);
   return before.trim() === '' ? before : undefined;
 }
 
-/** Where something begins and ends in a text. */
+/** A range of a text. */
 type Spot = Pick<Expression, 'start' | 'end'>;
 
 function spliced(text: string, { start, end }: Spot, by: string): string {
   return `${text.slice(0, start)}${by}${text.slice(end)}`;
 }
 
-/** On one line, as people write it. */
+/** JSON on one line, as people write it. */
 function print(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(print).join(', ')}]`;
@@ -163,7 +163,7 @@ function print(value: unknown): string {
     .join(', ')} }`;
 }
 
-/** `toolwright init`: writes the lines that keep the generated file current in the project of the folder. */
+/** `toolwright init`: configures the folder's project to keep the generated file up to date. */
 export const initCommand: Command = {
   async run(args, environment) {
     parseArgs({ args: [...args], options: {} });
@@ -181,13 +181,13 @@ export const initCommand: Command = {
   },
 };
 
-/** Edits are made with the line ends that the tools of this package use. */
+/** Edits are computed with `\n`; restores the file's own line endings. */
 function restoreLineEnds({ path, after }: FileEdit, folder: string): string {
   const isWindows = readFileSync(join(folder, path), 'utf8').includes('\r\n');
   return isWindows ? after.replaceAll('\n', '\r\n') : after;
 }
 
-/** A program that imports the file must find one. */
+/** Generates the file once, because programs import it. */
 async function generateFirst(tsconfig: string, { folder, out, error }: CommandEnvironment): Promise<void> {
   try {
     const warnings = await generateProject({ project: tsconfig }, folder, out);
@@ -205,13 +205,13 @@ interface FileEdit {
   readonly after: string;
 }
 
-/** What is to be done: files that can be changed safely, and words about what cannot. */
+/** The plan: files that can be changed safely, and instructions for the rest. */
 interface InitPlan {
   readonly edits: readonly FileEdit[];
   readonly notes: readonly string[];
 }
 
-/** The project on the way to its plan. */
+/** A plan in progress. */
 interface Draft extends Omit<FoundProject, 'files'> {
   readonly files: Map<string, string>;
   readonly notes: string[];
@@ -219,7 +219,7 @@ interface Draft extends Omit<FoundProject, 'files'> {
 
 const NEST = 'nest-cli.json';
 
-/** What a project needs to run the generator in its build; without what it has already. */
+/** Plans what a project needs to run the generator in its build, without what it already has. */
 function planInit(project: FoundProject): InitPlan {
   const draft: Draft = { ...project, files: new Map(project.files), notes: [] };
   if (!project.experimentalDecorators)
@@ -255,12 +255,12 @@ function nestPlugin(text: string, { files }: Draft): string {
   const isSwc =
     [builder, valueAt(builder, ['type'])].includes('swc') ||
     /\bnest [^"]*(-b|--builder)[ =]swc\b/.test(scripts);
-  // Only together with its type checker does the CLI ask plugins before swc runs.
+  // With swc, the Nest CLI calls plugins only if type checking is enabled.
   const hasChecker = valueAt(readJson(text), ['compilerOptions', 'typeCheck']) === true;
   return isSwc && !hasChecker ? setValue(added, ['compilerOptions', 'typeCheck'], true) : added;
 }
 
-/** The names under which `toolwright/plugin` has a plugin for each. */
+/** The name of the plugin in `toolwright/plugin` for each bundler. */
 const BUNDLERS: Readonly<Record<string, string>> = {
   vite: 'vite',
   vitest: 'vite',
@@ -290,7 +290,7 @@ function planBundler(draft: Draft, path: string): void {
     );
 }
 
-/** A setting of Jest: what it is to be, and what to do by hand where it has another value. */
+/** A required Jest setting, and instructions if the setting has another value. */
 interface JestSetting {
   readonly key: string;
   readonly value: string | readonly string[];
@@ -306,7 +306,7 @@ const SETUP: JestSetting = {
     "has a globalSetup, or no one place for it; run before its own: import setup from 'toolwright/jest'",
 };
 
-/** ts-jest makes CommonJS, from which Jest cannot load a package that is ESM. */
+/** ts-jest emits CommonJS, in which Jest cannot load an ESM package. */
 const TRANSFORMED: JestSetting = {
   key: 'transformIgnorePatterns',
   value: ['node_modules/(?!toolwright/)'],
@@ -330,7 +330,7 @@ function planJest(draft: Draft): void {
   }
 }
 
-/** A package.json names the package among its dependencies, too. */
+/** In package.json, the name may also be a dependency. */
 function isTsJest(path: string, text: string): boolean {
   const settings = path === 'package.json' ? valueAt(readJson(text), ['jest']) : text;
   return JSON.stringify(settings).includes('ts-jest');
@@ -351,10 +351,10 @@ function planJestSetting({ files, notes }: Draft, path: string, setting: JestSet
   else notes.push(`${path} ${byHand}`);
 }
 
-/** Next reads the package from `node_modules`; its own bundler would look for every optional package. */
+/** Makes Next load the package from `node_modules`: its bundler would resolve every optional package. */
 const EXTERNAL = "serverExternalPackages: ['toolwright'],";
 
-/** Its minifier renames parameters, so that the file has to be there before each build. */
+/** Next's minifier renames parameters, so the file must be generated before each build. */
 function planNext(draft: Draft): void {
   const { files, notes } = draft;
   if (!isNext(draft)) return;
@@ -391,25 +391,25 @@ function generateBefore(name: 'build' | 'dev', text: string, draft: Draft): stri
   return setValue(text, ['scripts', `pre${name}`], script);
 }
 
-/** A project, as far as it has to be known to set it up. */
+/** The facts about a project that the plan needs. */
 interface FoundProject {
-  /** The tsconfig.json that has the sources, relative. */
+  /** Relative path of the tsconfig.json that lists the sources. */
   readonly tsconfig: string;
   readonly experimentalDecorators: boolean;
-  /** Texts of the files that say how it is built and tested, by relative path. */
+  /** Configuration files of build and tests, by relative path. */
   readonly files: ReadonlyMap<string, string>;
 }
 
 const CONFIGURATION =
   /^(package\.json|nest-cli\.json|jest\.config\.(json|[cm]?[jt]s)|(vite|vitest|webpack|rspack|rollup|rolldown|tsdown|next)\.config\.[cm]?[jt]s|vitest\.config\.\w+\.[cm]?[jt]s)$/;
 
-/** Where `nest new` configures Jest for the tests of the whole application. */
+/** The Jest configuration of `nest new` for end-to-end tests. */
 const NEST_E2E = 'test/jest-e2e.json';
 
 /**
  * Reads the project of a folder.
  *
- * @throws UserFault where there is no package.json, no tsconfig.json or no compiler.
+ * @throws UserFault if there is no package.json, tsconfig.json or compiler.
  */
 async function readProject(folder: string): Promise<FoundProject> {
   if (!existsSync(join(folder, 'package.json')))
@@ -430,7 +430,7 @@ async function readProject(folder: string): Promise<FoundProject> {
   };
 }
 
-/** Of a solution that only refers to others, the first that has sources. */
+/** The tsconfig.json with sources; in a solution with only references, the first one that has some. */
 function sourceConfig(folder: string): string {
   if (!existsSync(join(folder, 'tsconfig.json')))
     throw new UserFault(`there is no tsconfig.json in ${folder}`, 1);
@@ -450,7 +450,7 @@ function configAt(path: string): string {
   return path.endsWith('.json') ? path : join(path, 'tsconfig.json');
 }
 
-/** By the compiler itself: the option may be inherited. */
+/** Asks the compiler, because the option may be inherited. */
 async function hasDecorators(tsconfig: string): Promise<boolean> {
   const loaded = await loadCompiler(dirname(tsconfig));
   if (!loaded.ok) throw new UserFault(loaded.problem, 1);
@@ -477,7 +477,7 @@ function plainValueOf(node: Expression): unknown {
   return node.type === 'ObjectExpression' ? Object.fromEntries(entries) : undefined;
 }
 
-/** What stands at a path; nothing where the way ends before. */
+/** The value at a path; `undefined` if the path does not exist. */
 function valueAt(value: unknown, path: JsonPath): unknown {
   return path.reduce<unknown>((at, key) => {
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;

@@ -25,7 +25,7 @@ const OPTIONS = {
 
 type InspectOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** `toolwright inspect <module>`: a page on the tools of a module, until it is stopped. */
+/** `toolwright inspect <module>`: serves a page about the tools of a module until it is stopped. */
 export const inspectCommand: Command = {
   async run(args, environment) {
     const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
@@ -88,7 +88,7 @@ interface Asked {
   readonly store: OpenStore | undefined;
 }
 
-/** What the application says of itself, under what the command line says. */
+/** The application's options, overridden by the command line. */
 function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): InspectorOptions {
   const { provider, model, systemPrompt, store: own } = settingsOfModule(module);
   const { TOOLWRIGHT_INSPECTOR_TOKEN: token } = process.env;
@@ -108,12 +108,12 @@ function optionsOf(module: OpenModule, { name, values, folder, store }: Asked): 
     },
     ...(values.recordings === undefined ? {} : { recordings: resolve(folder, values.recordings) }),
     ...(values.by === undefined ? {} : { answeredBy: personOf(values.by) }),
-    // The command itself asks for an inspector; only production needs to be named as well.
+    // The user requested the inspector explicitly; only production needs a flag.
     allowInProduction: values['allow-in-production'] === true || process.env.NODE_ENV !== 'production',
   };
 }
 
-/** How a test in its folder names the module. */
+/** The import specifier of the module for a test in the test folder. */
 function specifierOf(
   name: string,
   { folder, tests }: { readonly folder: string; readonly tests: string },
@@ -123,7 +123,7 @@ function specifierOf(
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-/** Lines by which a test gets the same tools as the command. */
+/** Code with which a test gets the same tools as the command. */
 function setupOf({ exports, inspection, nestModule }: OpenModule, specifier: string): string {
   const from = JSON.stringify(specifier).replaceAll('"', "'");
   if (inspection !== undefined) return nestSetup(nameOf(exports, nestModule) ?? 'AppModule', from);

@@ -17,8 +17,8 @@ import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { type ModuleTools, NO_TOOLS, requiredRegistry, toolsOfModule, withModule } from './open-module.js';
 
 /**
- * `toolwright list <module>`: the tools that a module brings, the same ones that `toolwright mcp` serves; with
- * `--strict` their strict forms, with `--schema` the JSON that a provider receives.
+ * `toolwright list <module>`: the tools of a module, as `toolwright mcp` serves them; with `--strict` their strict
+ * forms, with `--schema` the JSON for a provider.
  */
 export const listCommand: Command = {
   async run(args, environment) {
@@ -60,7 +60,7 @@ function print(
   return 1;
 }
 
-/** The toolsets that say what they are about. */
+/** Prints the toolsets that have a description. */
 function printToolsets(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
   const toolsets = toolsetsOf(tools);
   for (const { title, tools } of toolsets)
@@ -68,7 +68,7 @@ function printToolsets(tools: readonly ListedTool[], { out }: CommandEnvironment
   if (toolsets.length > 0) out('\n');
 }
 
-/** A token of English and JSON is about four characters for all models of today. */
+/** In all current models, a token of English and JSON has about four characters. */
 const CHARACTERS_PER_TOKEN = 4;
 
 function printTools(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
@@ -89,7 +89,7 @@ function tokensOf(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** What becomes of each schema under `strict: true`: a row for each tool, then what is different in it. */
+/** Prints the effect of `strict: true` on each schema: a row for each tool, then its differences. */
 function printStrict(tools: readonly ListedTool[], { out }: CommandEnvironment): void {
   const forms = tools.map(({ name, parameters }) => ({ name, form: strictSchema(parameters) }));
   const rows = forms.map(({ name, form }) =>
@@ -125,7 +125,7 @@ function checkedLine(note: StrictNote): string {
   return `only checked at the call: ${noteLine(note)}`;
 }
 
-/** The first columns are texts, the others numbers. */
+/** The first columns are text, the others numbers. */
 function aligned(rows: readonly (readonly string[])[], texts: number): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
@@ -138,7 +138,7 @@ function aligned(rows: readonly (readonly string[])[], texts: number): readonly 
   );
 }
 
-/** One tool, as it is shown. */
+/** A tool of the list. */
 interface ListedTool {
   readonly name: string;
   /** `ShopTools.findOrders`, or `-` for a tool without a class. */
@@ -146,19 +146,19 @@ interface ListedTool {
   readonly toolset?: ToolsetTitle;
   /** The source of its schema. */
   readonly origins: string;
-  /** Of its definition for a provider. */
+  /** Size of its definition for a provider. */
   readonly characters: number;
   readonly parameters: JsonSchema;
 }
 
-/** The tools of a module and what is wrong with them. */
+/** The tools of a module and their faults. */
 interface ToolListing {
   readonly tools: readonly ListedTool[];
   readonly faults: readonly AuthorFault[];
   readonly warnings: readonly AuthorFault[];
 }
 
-/** Lists the tools that a module brings. No toolset is created; those behind a registry were before. */
+/** Lists the tools of a module without creating toolsets; those in a registry exist already. */
 function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
   const behind = tools.flatMap((tool) => boundMethodOf(tool)?.class ?? []);
   const plans = new Map([...toolsets, ...behind].map((toolset) => [toolset, planToolset(toolset)]));
@@ -175,7 +175,7 @@ function listTools({ registry, toolsets, tools }: ModuleTools): ToolListing {
   };
 }
 
-/** What a class says of a tool that was made of it. */
+/** The declaration of a tool's method, read from its class. */
 function plannedFor(
   tool: ToolDefinition,
   plans: ReadonlyMap<ClassType, ToolsetPlan>,

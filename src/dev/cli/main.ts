@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { oldNode } from '../../core/kernel/node-version.js';
 
-// The reader has closed the pipe, as `head` does: the rest is not needed.
+// The reader closed the pipe, as `head` does; the rest of the output is not needed.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
@@ -10,7 +10,7 @@ for (const stream of [process.stdout, process.stderr])
 
 const problem = oldNode();
 if (problem === undefined) {
-  // Only now: an older Node may not be able to load the commands.
+  // Imported after the version check: an older Node may be unable to load the commands.
   const { runCommandLine } = await import('./run-command-line.js');
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     folder: process.cwd(),
@@ -23,6 +23,6 @@ if (problem === undefined) {
   process.exitCode = 1;
 }
 
-/** What a module that was loaded leaves open, a database or a timer, must not keep the process. */
+/** A database or timer that a loaded module leaves open must not keep the process alive. */
 const GRACE_MS = 500;
 setTimeout(() => process.exit(), GRACE_MS).unref();

@@ -6,7 +6,7 @@ import { listedTool } from '../../surfaces/mcp/server/listed-tool.js';
 import { type CommandEnvironment, UserFault } from './command.js';
 import { requiredRegistry, withModule } from './open-module.js';
 
-/** What was looked at. A problem keeps a host from connecting or a directory from listing the server; advice does not. */
+/** A finding. A `problem` prevents hosts from connecting or directories from listing the server; `advice` does not. */
 interface Finding {
   readonly state: 'ok' | 'problem' | 'advice';
   readonly text: string;
@@ -17,8 +17,8 @@ type Json = Readonly<Record<string, unknown>>;
 const OPTIONS = { token: { type: 'string' }, json: { type: 'boolean' } } as const;
 
 /**
- * `toolwright mcp check <url | module>`: what hosts would find when they connect, and what the directories of Claude and
- * ChatGPT would refuse in the tools.
+ * `toolwright mcp check <url | module>`: checks what hosts find when they connect, and what the directories of Claude
+ * and ChatGPT would refuse.
  */
 export async function checkMcp(args: readonly string[], environment: CommandEnvironment): Promise<number> {
   const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
@@ -47,7 +47,7 @@ const MAX_NAME = 64;
 /** Characters of the instructions that ChatGPT reads. */
 const MAX_INSTRUCTIONS = 512;
 
-/** What the directories require of every tool (Claude: connector review; ChatGPT: apps and plugins). */
+/** Requirements of the directories for every tool (Claude: connector review; ChatGPT: apps and plugins). */
 function toolFindings(tools: readonly unknown[]): readonly Finding[] {
   const findings = tools.filter(isRecord).flatMap(({ name, title, description, annotations }) => {
     const {
@@ -86,7 +86,7 @@ interface Answer {
   readonly message: Json;
 }
 
-/** One client of 2025-11-25, as most hosts still are. */
+/** A 2025-11-25 client, like most hosts. */
 class Probe {
   readonly #url: URL;
   readonly #token: string | undefined;
@@ -114,7 +114,7 @@ class Probe {
   }
 }
 
-/** The last message of a body, which may be a stream of events. */
+/** The last message of a body, which may be an event stream. */
 function jsonIn(text: string): Json {
   const lines = text.match(/^data: ?(.+)$/gm);
   try {
@@ -201,7 +201,7 @@ async function readJson(url: URL | string): Promise<Json | undefined> {
   }
 }
 
-/** The way that hosts go from 401 to a token, as far as it goes without an account. */
+/** Follows the sign-in of hosts from 401 towards a token, as far as possible without an account. */
 async function* checkSignIn(url: URL, challenge: string | null): AsyncGenerator<Finding> {
   if (challenge !== null && !/^Bearer\b/i.test(challenge))
     yield { state: 'problem', text: 'WWW-Authenticate does not begin with Bearer' };
@@ -279,7 +279,7 @@ async function* checkAuthorizationServer(issuer: string): AsyncGenerator<Finding
   }
 }
 
-/** Hosts, and whether they have client metadata documents. */
+/** Hosts, and whether they support client ID metadata documents. */
 const HOSTS = [
   ['Claude', true],
   ['ChatGPT', true],

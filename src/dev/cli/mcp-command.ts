@@ -17,8 +17,8 @@ interface McpOptions {
 }
 
 /**
- * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client
- * goes. `mcp check` and `mcp server-json` have files of their own.
+ * `toolwright mcp <module>`: serves the tools of a module over standard input and output, until the client disconnects.
+ * `mcp check` and `mcp server-json` have files of their own.
  */
 export const mcpCommand: Command = {
   async run(args, environment) {
@@ -64,19 +64,16 @@ function readOptions(args: readonly string[]): McpOptions {
   return { module, name, ...(allow ? { allow } : {}), ...(deny ? { deny } : {}) };
 }
 
-/**
- * The protocol has standard output for itself: whatever else a toolset writes there goes to the error output,
- * which clients show as the log.
- */
+/** Reserves standard output for the protocol: other output goes to standard error, which clients show as the log. */
 function keepStandardOutput(): Writable {
   const write = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  // A client that is gone is noticed where its messages end.
+  // A disconnected client is noticed at the end of its input.
   process.stdout.on('error', () => {});
   const output = new Writable({
     write: (chunk, _encoding, done) => void write(chunk, (error) => done(error)),
   });
-  // Each message that has to wait listens for itself, however many there are.
+  // Each waiting message adds a listener; their number is not limited.
   return output.setMaxListeners(0);
 }
 
@@ -92,7 +89,7 @@ async function loadBridge() {
   }
 }
 
-/** A pattern that matches no tool is refused: a tool whose name was mistyped under `--deny` would be served. */
+/** A pattern without a match is refused: with a typo in `--deny`, the tool would be served. */
 function visibleTools(registry: ToolRegistry, { allow, deny }: McpOptions): ToolRegistry {
   const unmet = Object.entries({ allow, deny }).flatMap(([option, names = []]) =>
     names

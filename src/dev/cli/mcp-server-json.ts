@@ -10,8 +10,8 @@ const NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
 const OPTIONS = { name: { type: 'string' }, url: { type: 'string' } } as const;
 
 /**
- * `toolwright mcp server-json`: what the official registry of MCP servers wants to know, out of the package.json of the
- * folder. The registry reads the name out of the published package, as its `mcpName`.
+ * `toolwright mcp server-json`: writes the data for the official MCP registry, from the folder's package.json. The
+ * registry verifies the name with `mcpName` of the published package.
  */
 export async function writeServerJson(
   args: readonly string[],

@@ -22,24 +22,24 @@ import type { NestModule } from '../../surfaces/nestjs/open-application.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
 import { type CommandEnvironment, UserFault } from './command.js';
 
-/** A module that brings tools. */
+/** A module with tools. */
 export interface OpenModule {
   readonly exports: Readonly<Record<string, unknown>>;
-  /** Of an application: does what is kept for workers until it is closed; tells what that is. */
+  /** For applications: works for others until it is closed; returns what it works on. */
   work?(logger: Logger): readonly string[];
-  /** Of an application: what runs without a holder are continued with. */
+  /** For applications: how to continue runs without a holder. */
   readonly recovery?: Pick<RecoverOptions, 'config' | 'scope'>;
-  /** Of an application: the settings for an inspector or a chat. */
+  /** For applications: the settings of an inspector or a chat. */
   readonly inspection?: InspectorOptions;
-  /** Of an application: its root module. */
+  /** For applications: the root module. */
   readonly nestModule?: NestModule;
-  /** Ends what was started for its tools. */
+  /** Stops what was started for its tools. */
   close(): Promise<void>;
 }
 
 /**
- * Loads a module as the user names it. Of a NestJS application the registry is what counts, and only the
- * application has it: the exported module class is started, without a server, as far as its hooks go.
+ * Loads a module by the user's name for it. A NestJS application has its registry only while it runs, so its module
+ * class is started without a server, including its hooks.
  */
 export async function openModule(
   name: string,
@@ -61,7 +61,7 @@ async function openTools(name: string, folder: string): Promise<OpenModule> {
   return { ...application, nestModule: module, exports: { ...exports, ...application.exports } };
 }
 
-/** What a module could declare better is for its author: whoever operates it can do nothing about it. */
+/** Suppresses advice about declarations: it is for the module's author, and an operator cannot use it. */
 async function withoutAdvice<Value>(work: () => Promise<Value>): Promise<Value> {
   const { emitWarning } = process;
   process.emitWarning = (...given: readonly unknown[]) => {
@@ -77,7 +77,7 @@ async function withoutAdvice<Value>(work: () => Promise<Value>): Promise<Value> 
 
 const NEST_KEYS = ['imports', 'providers', 'controllers', 'exports'];
 
-/** A class with `@Module`, or what a `forRoot` of one gives; read without NestJS, which need not be there. */
+/** A class with `@Module`, or the result of its `forRoot`; checked without NestJS, which may not be installed. */
 function isNestModule(value: unknown): value is NestModule {
   if (typeof value === 'object' && value !== null && 'module' in value)
     return typeof value.module === 'function' && NEST_KEYS.some((key) => key in value);
@@ -94,7 +94,7 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
     const { registry, engine, ...application } = await openApplication(module);
     return { ...application, exports: { registry, ...(engine && { engine }) } };
   } catch (error) {
-    // The command shows all mistakes in declarations; anything else that an application says is one line.
+    // Faults in declarations are shown completely; other errors of an application are reduced to one line.
     if (error instanceof ToolDeclarationError || error instanceof InvalidOptionsError) throw error;
     const reason = error instanceof Error ? error.message.split('\n', 1) : error;
     const { name: named } = 'module' in module ? module.module : module;
@@ -102,7 +102,7 @@ async function startApplication(module: NestModule, name: string): Promise<OpenM
   }
 }
 
-/** Loads a module as the user names it: a file below the folder, or a package that the folder has. */
+/** Loads a module by the user's name for it: a file in the folder, or a package installed there. */
 async function loadModule(name: string, folder: string): Promise<Readonly<Record<string, unknown>>> {
   const file = resolve(folder, name);
   const path = existsSync(file) ? file : resolvePackage(name, folder);
@@ -110,7 +110,7 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
   try {
     return await import(href).catch(async (error: unknown) => {
       if (!needsTsx(path, error) || !(await registerTsx(folder))) throw error;
-      // Node remembers that the first address could not be loaded.
+      // A different URL, because Node caches the failure of the first.
       return import(`${href}?tsx`);
     });
   } catch (error) {
@@ -119,7 +119,7 @@ async function loadModule(name: string, folder: string): Promise<Readonly<Record
   }
 }
 
-/** Node strips types, but has no decorators, enums and parameter properties, and no `.js` that stands for a `.ts`. */
+/** Node strips types, but cannot run decorators, enums, parameter properties, or `.js` imports that stand for `.ts`. */
 function needsTsx(path: string, error: unknown): boolean {
   const { code } = Object(error) as { readonly code?: unknown };
   return (
@@ -128,7 +128,7 @@ function needsTsx(path: string, error: unknown): boolean {
   );
 }
 
-/** Lets `tsx` load TypeScript, if the project has it. */
+/** Registers `tsx` to load TypeScript, if the project has it. */
 async function registerTsx(folder: string): Promise<boolean> {
   let tsx: string;
   try {
@@ -144,7 +144,7 @@ async function registerTsx(folder: string): Promise<boolean> {
 const TYPESCRIPT_ADVICE =
   ' (install tsx in the project to load TypeScript, or name the JavaScript file that the compiler writes)';
 
-/** Of Node's own errors the first line says it; the framework's name every mistake in a line of its own. */
+/** The first line of Node's own errors is enough; the framework's errors have a line for each mistake. */
 function reasonOf(error: unknown): string {
   if (ToolwrightError.is(error)) return error.message;
   return (error instanceof Error ? error.message : String(error)).split('\n', 1).join();
@@ -158,7 +158,7 @@ function resolvePackage(name: string, folder: string): string {
   }
 }
 
-/** Opens a module for `work` and closes it. Mistakes in its declarations are printed, all together. */
+/** Opens a module for `work` and closes it. Prints all faults of its declarations. */
 export async function withModule(
   name: string,
   { folder, error }: Pick<CommandEnvironment, 'folder' | 'error'>,
@@ -178,7 +178,7 @@ export async function withModule(
   }
 }
 
-/** The settings of runs that a module exports, in its `config` or by themselves. */
+/** The settings of runs that a module exports, in `config` or separately. */
 export interface ModuleSettings {
   readonly provider?: LLMProvider;
   readonly model?: string;
@@ -187,7 +187,7 @@ export interface ModuleSettings {
   readonly store?: RunStore;
 }
 
-/** The settings that are what they should be; of an application, those of its `forRoot`. */
+/** The valid settings; for an application, those of its `forRoot`. */
 export function settingsOfModule({ exports, inspection }: OpenModule): ModuleSettings {
   const all = { ...exports, ...(isRecord(exports.config) ? exports.config : {}), ...inspection };
   const settings: Readonly<Record<keyof ModuleSettings, (value: unknown) => boolean>> = {
@@ -204,7 +204,7 @@ export function settingsOfModule({ exports, inspection }: OpenModule): ModuleSet
   );
 }
 
-/** The scope of calls that a command makes with this `data`. */
+/** The scope of a command's calls with this `data`. */
 export function scopeOfModule(
   { inspection }: OpenModule,
   data: CallScope['data'] | undefined,
@@ -213,23 +213,23 @@ export function scopeOfModule(
   return inspection?.scope === undefined ? chosen : inspection.scope(chosen);
 }
 
-/** An option that is a JSON object. */
+/** Parses an option that is a JSON object. */
 export function jsonObject(option: string, text: string): JsonObject {
   const value = parsedJson(text);
   if (isRecord(value)) return value as JsonObject;
   throw new UserFault(`${option} is a JSON object: ${option} '{"userId":"u1"}'`);
 }
 
-/** What the module exports as `config`; what is wrong in it, whoever uses it says. */
+/** The `config` that the module exports; its user validates it. */
 export function configOfModule(name: string, { config }: OpenModule['exports']): ToolLoopConfig {
   if (isRecord(config) && 'provider' in config) return config as unknown as ToolLoopConfig;
   throw new UserFault(`${name} exports no config: export const config = { provider, model, tools }`, 1);
 }
 
-/** What a module lacks that has no tools. */
+/** The message part about a module without tools. */
 export const NO_TOOLS = 'no ToolRegistry, no toolset class, no tool and no NestJS module';
 
-/** What a module brings: a registry with its tools, or what one is made of. */
+/** A registry with its tools, or the toolsets and tools of a module. */
 export interface ModuleTools {
   readonly registry?: ToolRegistry;
   readonly toolsets: readonly ClassType[];
@@ -237,10 +237,10 @@ export interface ModuleTools {
 }
 
 /**
- * The registry that a module exports, under however many names; or, where it exports none, the toolset classes
- * that it loaded or exports and the tools that it exports. Nothing is created.
+ * The registry that a module exports, even under several names. If there is none: the toolset classes that it loads or
+ * exports, and the tools that it exports. Nothing is created.
  *
- * @throws UserFault where it exports several: each has its own policy, and merging them would lose all of them.
+ * @throws UserFault if it exports several registries: merging them would lose their policies.
  */
 export function toolsOfModule(module: Readonly<Record<string, unknown>>): ModuleTools | undefined {
   const exported = Object.values(module).flatMap((value) => (Array.isArray(value) ? value : [value]));
@@ -252,7 +252,7 @@ export function toolsOfModule(module: Readonly<Record<string, unknown>>): Module
   return toolsets.length + tools.length === 0 ? undefined : { toolsets, tools };
 }
 
-/** Also of another copy of this package: what is used of it is public. */
+/** Accepts a registry of another copy of this package: only its public methods are used. */
 function isRegistry(value: unknown): value is ToolRegistry {
   return hasMethods(value, ['invoke', 'tools', 'view', 'onChange']);
 }
@@ -278,17 +278,17 @@ export function requiredRegistry(name: string, { exports }: OpenModule): ToolReg
 }
 
 /**
- * The registry that a module exports, or one of the toolset classes and tools that it brings.
+ * The registry that a module exports, or a registry of its toolset classes and tools.
  *
- * @throws ToolDeclarationError (502) for every mistake in what the module declares.
+ * @throws ToolDeclarationError (502) with all faults of the module's declarations.
  */
 export function registryOfModule(module: Readonly<Record<string, unknown>>): ToolRegistry | undefined {
   const found = toolsOfModule(module);
   if (found === undefined) return undefined;
   const { registry, toolsets, tools } = found;
   if (registry !== undefined) return registry;
-  // A module of plain objects has not loaded what discovery needs.
+  // Without toolsets, `reflect-metadata` may not be loaded, which discovery needs.
   const discovered = toolsets.length === 0 ? [] : discoverTools({ toolsets });
-  // A tool that it exports beside a class of the same tools takes their place.
+  // An exported tool replaces a class's tool of the same name.
   return new ToolRegistry().register(...discovered).register(...tools);
 }

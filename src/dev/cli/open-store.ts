@@ -24,12 +24,12 @@ export interface OpenStore extends CheckpointStore {
 }
 
 /**
- * For whom a store is opened: a worker has it made where it is missing, and waits for a database that is away. An
- * operator looks at what is there, and makes and changes no tables.
+ * The purpose of a store: a `worker` creates it if it is missing and waits for an unreachable database; an `operator`
+ * requires an existing one, and never creates or changes tables.
  */
 type StoreUser = 'operator' | 'worker';
 
-/** Opens what `--store` names: `postgres://…`, with `?schema=` where it is another one, or the path of an SQLite file. */
+/** Opens the store of `--store`: `postgres://…`, optionally with `?schema=`, or the path of an SQLite file. */
 export async function openStore(
   name: string | undefined,
   { folder, error: say }: Pick<CommandEnvironment, 'folder' | 'error'>,
@@ -90,19 +90,19 @@ async function openPostgres(name: string, user: StoreUser): Promise<OpenStore> {
   }
 }
 
-/** A store makes its tables at its first use: so those of an operator are looked at before. */
+/** Stores create tables on first use, so an operator's store is checked before. */
 async function checkTables(place: PostgresOptions): Promise<void> {
   const { Database } = await import('../../durable/postgres/database.js');
   const database = new Database(place);
   await database.check().finally(() => database.close());
 }
 
-/** Errors of the database and of the connection to it have codes. */
+/** Errors of the database and its connection have codes. */
 export function hasCode(error: unknown): boolean {
   return typeof (error as { readonly code?: unknown } | undefined)?.code === 'string';
 }
 
-/** Codes of Node and of the server, and what `pg` says without one. */
+/** Codes of Node and the server, and messages of `pg` without a code. */
 const AWAY = /^(E[A-Z]+|08...|53...|57P..|Connection terminated|timeout exceeded)/;
 
 function isAway(error: unknown): boolean {
@@ -116,21 +116,21 @@ function wrongStore(error: unknown, advice = ''): UserFault {
   return new UserFault(`--store: ${String(said).replace(/\s*\n\s*/g, ' ')}${advice}`, 1);
 }
 
-/** `pg` passes over what it does not know, and the schema would be another one than was meant. */
+/** Refuses unknown parameters: `pg` ignores them, and a misspelled `schema` would select another schema. */
 function checkQuery(name: string): void {
   for (const option of new URLSearchParams(/\?.*/.exec(name)?.[0]).keys())
     if (option !== 'schema' && misspeltName(option, ['schema']))
       throw new UserFault(`--store has ?${option}=, which says nothing: did you mean ?schema=`);
 }
 
-/** `?schema=shop` is for the store, and nothing that `pg` knows. */
+/** Extracts `?schema=shop`, which is for the store and unknown to `pg`. */
 function placeIn(name: string): PostgresOptions {
   const [, before = name, schema, after = ''] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(name) ?? [];
   if (schema === undefined) return { connectionString: name };
   return { connectionString: `${before}${after}`.replace(/[?&]$/, ''), schema: decoded(schema) };
 }
 
-/** What is none that can be decoded is no name of a schema either, and refused as such. */
+/** Text that cannot be decoded is left as it is, and then refused as a schema name. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

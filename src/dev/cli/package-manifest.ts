@@ -2,22 +2,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /*
- * A file of its own: Jest turns what a global setup loads into CommonJS where a project transforms this package, and
- * nothing with `import.meta` survives that.
+ * A separate file, because Jest may transform what a global setup loads to CommonJS, where `import.meta` does not work.
  */
 
-/** What is read of the package.json of this package. */
+/** The used fields of this package's package.json. */
 interface PackageManifest {
   readonly version: string;
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
-/** The package.json of this package. */
+/** This package's package.json. */
 export function packageManifest(): PackageManifest {
   return JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as PackageManifest;
 }
 
-/** A file of this package. The build moves this module, so that the folder with the package.json is looked for upwards. */
+/** A file of this package. Searches upwards for package.json, because the build moves this module. */
 export function packageFile(path: string): string {
   let folder = import.meta.dirname;
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

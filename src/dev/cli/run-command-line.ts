@@ -6,7 +6,7 @@ import { packageManifest } from './package-manifest.js';
 interface ListedCommand {
   readonly usage: string;
   readonly summary: string;
-  /** All of them, if the usage does not list them. */
+  /** All options, if the usage does not list them. */
   readonly options?: Readonly<Record<string, string>>;
   load(): Promise<Command>;
 }
@@ -37,7 +37,7 @@ const RUNS_OPTIONS = {
     'recover: what becomes of calls of which nobody knows whether they were made',
 };
 
-/** Each in a file of its own, which is loaded when the command is called. */
+/** Each command is in a file of its own, which is loaded when it is called. */
 const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   agent: {
     usage:
@@ -139,8 +139,8 @@ const COMMANDS: Readonly<Record<string, ListedCommand>> = {
 };
 
 /**
- * Does what a command line says and gives the exit code. Mistakes of the user are one line on the error
- * output; anything else that is thrown is a mistake of this program and goes on.
+ * Runs a command line and returns the exit code. Mistakes of the user are printed in one line; other errors are
+ * mistakes of this program and are rethrown.
  */
 export async function runCommandLine(
   args: readonly string[],
@@ -176,7 +176,7 @@ function answerFlags(args: readonly string[], { out, error }: CommandEnvironment
   return values.version || values.help ? 0 : 2;
 }
 
-/** `parseArgs` explains what is wrong with a command line in the first sentence of its message. */
+/** The first sentence of an error of `parseArgs` explains what is wrong with the command line. */
 function userFault(error: unknown, usage: string): UserFault | undefined {
   if (error instanceof UserFault) return error;
   const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };

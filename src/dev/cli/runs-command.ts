@@ -27,7 +27,7 @@ import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { hasCode, type OpenStore, openStore } from './open-store.js';
 
-/** What an answer is made from. */
+/** Flags of an answer. */
 export const ANSWER_FLAGS = {
   to: { type: 'string' },
   approve: { type: 'boolean' },
@@ -46,7 +46,7 @@ export const ANSWER_FLAGS = {
 
 type AnswerOptions = ReturnType<typeof parseArgs<{ options: typeof ANSWER_FLAGS }>>['values'];
 
-/** A run, and what is said to it. */
+/** A run with an answer to it. */
 interface AnswerCall {
   readonly store: OpenStore;
   readonly run: KeptRun;
@@ -55,7 +55,7 @@ interface AnswerCall {
   readonly environment: CommandEnvironment;
 }
 
-/** `toolwright runs answer`: of several answers to a question, the first is taken, and the others get an error. */
+/** `toolwright runs answer`: if there are several answers to a question, the first is accepted, and the others fail. */
 export async function answerRun(call: AnswerCall): Promise<number> {
   const { store, options, run } = call;
   const { runId, state } = run;
@@ -82,12 +82,12 @@ export async function answerRun(call: AnswerCall): Promise<number> {
   }
 }
 
-/** Who is named with `--by`: a name, or the JSON with which the application identifies a user. */
+/** The value of `--by`: a name, or JSON with which the application identifies a user. */
 export function personOf(text: string): unknown {
   return text.startsWith('{') ? objectOf('--by', text) : text;
 }
 
-/** Whoever approves a call, or lets it run again, whose tool says who may has to say who they are. */
+/** If a tool restricts who may approve it, `--by` is required to approve a call or to run it again. */
 function checkPerson(
   { state, id, answeredBy }: KeptRun & Said & { readonly id: string },
   { module }: AnswerOptions,
@@ -106,7 +106,7 @@ function checkPerson(
     );
 }
 
-/** An answer that was read, and where it goes. */
+/** A parsed answer and its destination. */
 interface EnteringAnswer extends AnswerCall, Pick<Question, 'id'> {
   readonly conversationId: string | undefined;
   readonly content: Extract<InboxContent, { readonly kind: 'answers' }>;
@@ -125,7 +125,7 @@ async function enter(
     try {
       await checkAnswers({ conversationId, content, store, config: tools });
     } catch (error) {
-      // Somebody else was quicker, and a server may have taken their answer already: the run says who it was.
+      // Another answer may have been accepted first; then the error names who gave it.
       await checkStillWaits();
       throw error;
     }
@@ -144,7 +144,7 @@ async function enter(
   return 0;
 }
 
-/** The id of what is answered. */
+/** The id of the call to answer. */
 function questionOf(run: KeptRun, to: string | undefined): string {
   const [only, ...others] = questionsOf(run);
   if (to === undefined && others.length > 0)
@@ -179,7 +179,7 @@ function checkWaits(run: KeptRun, id: string): void {
   throw new UserFault(visibleLine(`${run.runId} ${told}`), 1);
 }
 
-/** Who said something, where that is known. */
+/** Who gave an answer, if it is known. */
 interface Said {
   readonly answeredBy?: unknown;
 }
@@ -188,7 +188,7 @@ function by({ answeredBy }: Said): string {
   return answeredBy === undefined ? '' : `, the last time by ${JSON.stringify(answeredBy)}`;
 }
 
-/** The last known answer; without a name if none was given and the calls have not gone on yet. */
+/** The last known answer; without a name if none was given and the calls have not continued yet. */
 function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
   const calls = open?.calls ?? [];
   const records = [...toolCalls, ...calls.flatMap((call) => ('record' in call ? [call.record] : []))];
@@ -205,18 +205,18 @@ function lastAnswer({ toolCalls, open }: FoldedRun): Said | undefined {
   return isAnswered ? {} : undefined;
 }
 
-/** What is answered, and where. */
+/** The pending call to answer. */
 interface Question {
   readonly store: OpenStore;
   readonly runId: string;
   readonly id: string;
 }
 
-/** Others hold a run for as long as it takes to keep their answer; or until it ends. */
+/** How long to wait for a process that holds the run only to store an answer. */
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 50;
 
-/** Answers once no other process does, unless that one answered the same question. */
+/** Answers when no other process holds the run, unless that process has answered the same question. */
 async function answerInTurn<Left>(question: Question, answer: () => Promise<Left>): Promise<Left> {
   const { store, runId, id } = question;
   for (const since = performance.now(); ; await pause(PAUSE_MS)) {
@@ -231,19 +231,19 @@ async function answerInTurn<Left>(question: Question, answer: () => Promise<Left
   }
 }
 
-/** The conversation whose open turn has this run: runs of conversations have its id and a number. */
+/** The conversation whose open turn is this run: such run ids are the conversation's id and a number. */
 async function conversationOf(store: OpenStore, runId: string): Promise<string | undefined> {
   const conversationId = runId.replace(/\.\d+$/, '');
   const kept = conversationId === runId ? undefined : await store.conversations.read(conversationId);
   return kept?.turn?.runId === runId ? conversationId : undefined;
 }
 
-/** A module whose tools check who approves what, edited arguments, and what may be remembered. */
+/** A module whose tools check approvers, edited arguments, and what may be remembered. */
 interface CheckingModule extends Pick<OpenModule, 'close'> {
   readonly tools: ToolLoopConfig['tools'];
 }
 
-/** That with the config of the runs, or the application that they are of. */
+/** The module with the config of the runs, or their application. */
 async function checkingModule({ options, environment }: AnswerCall): Promise<CheckingModule | undefined> {
   const { approve, arguments: edited, remember, module: named } = options;
   if (named !== undefined && !approve && !options['not-done'])
@@ -280,7 +280,7 @@ function answerOf(id: string, options: AnswerOptions): Answer {
 
 const SCOPES: readonly string[] = ['run', 'conversation', 'user'];
 
-/** For which later calls an approval is remembered. */
+/** The future calls for which an approval is remembered. */
 function rememberOf({ approve, remember: scope, until }: AnswerOptions): Pick<ApprovalAnswer, 'remember'> {
   if (scope === undefined) {
     if (until !== undefined) throw new UserFault('--until goes with --remember');
@@ -308,13 +308,13 @@ function json(option: string, text: string): unknown {
   }
 }
 
-/** What every part of the command has at hand. */
+/** Arguments of every part of the command. */
 interface RunsCall {
   readonly store: OpenStore;
   readonly options: RunsOptions;
-  /** The run, the module, …; empty where the part takes none. */
+  /** The id of a run, the module, …; empty if the part takes none. */
   readonly named: string;
-  /** Writes one line: what models, clients and tools have written cannot end it, and a terminal obeys none of it. */
+  /** Writes one line; escapes line breaks and control characters in text of models, clients and tools. */
   readonly say: (line: string) => void;
   readonly environment: CommandEnvironment;
 }
@@ -331,11 +331,11 @@ const OPTIONS = {
 
 type RunsOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** One thing that the command does. */
+/** A part of the command. */
 interface RunsPart {
-  /** What it is done to. */
+  /** What its argument names. */
   readonly to?: 'the id of the run' | 'the id of the approval' | 'the id of the schedule' | 'the module';
-  /** Beside `--store`. */
+  /** Its options in addition to `--store`. */
   readonly takes: readonly (keyof RunsOptions)[];
   run(call: RunsCall): Promise<number>;
 }
@@ -358,7 +358,7 @@ const PARTS: Readonly<Record<string, RunsPart>> = {
   unschedule: { to: 'the id of the schedule', takes: [], run: cancelSchedule },
 };
 
-/** `toolwright runs`: what an operator does with the runs of a store, its standing approvals and its schedules. */
+/** `toolwright runs`: lists and answers the runs of a store, and manages its standing approvals and schedules. */
 export const runsCommand: Command = {
   async run(args, environment) {
     const { values: options, positionals } = parseArgs({
@@ -382,7 +382,7 @@ export const runsCommand: Command = {
     try {
       return await part.run({ store, options, named, say, environment });
     } catch (error) {
-      // What the store or the run refuses is the answer to what was asked.
+      // A refusal of the store or the run is the answer to the user.
       const isAnswer = error instanceof UserFault || ToolwrightError.is(error) || hasCode(error);
       if (!isAnswer) throw error;
       const line = errorMessage(error).replace(/\s*\n\s*(?:- )?/g, ' ');
@@ -393,13 +393,13 @@ export const runsCommand: Command = {
   },
 };
 
-/** What stands on the command line, beside what the part is done to. */
+/** The options and further arguments on the command line. */
 interface GivenLine {
   readonly options: RunsOptions;
   readonly given: readonly string[];
 }
 
-/** What a part would not look at is a mistake: whoever wrote it believes that it counts. */
+/** Refuses options that a part does not use, because the user expects them to have an effect. */
 function checkLine(name: string, { takes }: RunsPart, { options, given: [extra] }: GivenLine): void {
   if (extra !== undefined) throw new UserFault(`runs ${name} takes no '${extra}'`);
   for (const [option, value] of Object.entries(options)) {
@@ -474,7 +474,7 @@ async function showRun(call: RunsCall): Promise<number> {
   return 0;
 }
 
-/** What is waited for. The lines of a description are indented, so that none looks like a line of this command. */
+/** Prints a pending call. Lines of its description are indented, so that they cannot imitate lines of this command. */
 function sayPending(say: RunsCall['say'], pending: PendingCall): void {
   const { id, kind, tool, arguments: args, message, title, description, risk, approver, expiresAt } = pending;
   const parts = [id, kind, tool, JSON.stringify(args), message, title, risk && `risk: ${risk}`];
@@ -483,7 +483,7 @@ function sayPending(say: RunsCall['say'], pending: PendingCall): void {
   for (const line of description?.split('\n') ?? []) say(`  ${line}`);
 }
 
-/** What was called, what came of it, who answered what it waited for, and whether it was undone. */
+/** Prints a call with its result, who answered it, and whether it was compensated. */
 function sayCall(say: RunsCall['say'], record: StoredCallRecord, { compensated }: FoldedRun): void {
   const { name, status, rawArguments, arguments: args = rawArguments, answeredBy, result } = record;
   const { answers = answeredBy === undefined ? [] : [{ kind: 'question', answeredBy }] } = record;
@@ -498,7 +498,7 @@ function sayCall(say: RunsCall['say'], record: StoredCallRecord, { compensated }
     say(`${undone.isError ? 'not undone' : 'undone'}: ${name}: ${headOf(undone.text)}`);
 }
 
-/** A refused call may have been approved, and refused by a policy. */
+/** A policy may refuse a call after it was approved. */
 function answeredAs(kind: PendingKind, status: CallStatus): string {
   if (kind === 'outcome') return 'outcome reported';
   return kind === 'approval' && status !== 'refused' ? 'approved' : 'answered';
@@ -506,12 +506,12 @@ function answeredAs(kind: PendingKind, status: CallStatus): string {
 
 const HEAD = 120;
 
-/** `--json` has all of it. */
+/** `--json` prints the whole text. */
 function headOf(text: string): string {
   return text.length <= HEAD ? text : `${text.slice(0, HEAD).toWellFormed()}…`;
 }
 
-/** Answers that stand for later calls, too. */
+/** Lists the standing approvals. */
 async function listApprovals({ store, options, say }: RunsCall): Promise<number> {
   const standing = await store.approvals.listApprovals();
   if (options.json) {
@@ -533,7 +533,7 @@ async function revokeApproval({ store, named, say }: RunsCall): Promise<number> 
   return isRevoked ? 0 : 1;
 }
 
-/** Prompts that enter conversations later. */
+/** Lists prompts that enter conversations later. */
 async function listSchedules({ store, options, say }: RunsCall): Promise<number> {
   const scheduled = await store.schedules.listSchedules({ limit: 1_000 });
   if (options.json) {
@@ -590,7 +590,7 @@ async function readRun({ store, named: runId }: RunsCall): Promise<KeptRun> {
   return run;
 }
 
-/** A longer cell moves what stands beside it, and nothing in other lines. */
+/** A wider cell shifts only the rest of its own line. */
 const WIDEST = 40;
 
 function sayTable(say: RunsCall['say'], given: readonly (readonly string[])[]): void {

@@ -6,16 +6,16 @@ import { visibleLine, visibleText } from '../../core/kernel/visible-text.js';
 import type { ChatPrinter } from './chat-printer.js';
 import type { CommandEnvironment } from './command.js';
 
-/** Input from the terminal, line by line, and the questions to its user. */
+/** Reads lines from the terminal, and asks its user. */
 export class TerminalLines {
   readonly #environment: CommandEnvironment;
   readonly #printer: ChatPrinter;
   readonly #lines: Interface;
   readonly #next: AsyncIterator<string>;
   #reading: Promise<IteratorResult<string>> | undefined;
-  /** What is asked now. */
+  /** The current question. */
   #prompt: string | undefined;
-  /** Ctrl-D, or the end of the input: lines that were written before are still read. */
+  /** Set on Ctrl-D or at the end of the input; earlier lines are still read. */
   #isClosed = false;
 
   constructor(environment: CommandEnvironment, printer: ChatPrinter) {
@@ -35,7 +35,7 @@ export class TerminalLines {
     this.#next = this.#lines[Symbol.asyncIterator]();
   }
 
-  /** Calls back on Ctrl-C; what it gives ends that. */
+  /** Calls back on Ctrl-C; returns a function that stops this. */
   onInterrupt(interrupt: () => void): () => void {
     this.#lines.on('SIGINT', interrupt);
     process.on('SIGINT', interrupt);
@@ -45,12 +45,12 @@ export class TerminalLines {
     };
   }
 
-  /** The next line; nothing where there is none, or where `unless` is first. */
+  /** The next line; `undefined` at the end of the input, or if `unless` settles first. */
   async ask(question: string, unless?: Promise<undefined>): Promise<string | undefined> {
     this.#printer.settle();
     this.#prompt = question;
     this.#show(question);
-    // What was asked for and not awaited to its end is the next line all the same.
+    // A read that was started but not awaited returns the next line.
     this.#reading ??= this.#next.next();
     const read = await (unless === undefined ? this.#reading : Promise.race([this.#reading, unless]));
     this.#prompt = undefined;
@@ -60,7 +60,7 @@ export class TerminalLines {
     return read.done ? undefined : visibleText(read.value);
   }
 
-  /** Asks again what was asked before something else was shown. */
+  /** Repeats the question after other output. */
   askAgain(): void {
     if (this.#prompt !== undefined && this.#environment.isTerminal && !this.#isClosed)
       this.#lines.prompt(true);
@@ -82,16 +82,16 @@ export class TerminalLines {
 /** Asks the user; `undefined` without an answer. */
 type Ask = (question: string) => Promise<string | undefined>;
 
-/** Where questions are asked, and what about them is shown. */
+/** Where to ask, and what to show. */
 interface Asking {
   readonly ask: Ask;
   readonly printer: ChatPrinter;
   readonly environment: CommandEnvironment;
-  /** The scope of a standing approval, as it is shown here. */
+  /** Names of the scopes of standing approvals. */
   readonly scopeNames?: Partial<Record<RememberScope, string>>;
 }
 
-/** An answer to each thing that is waited for, in order; nothing as soon as one is not answered. */
+/** Answers to all pending calls in order; `undefined` as soon as one is not answered. */
 export async function askAll(
   waiting: readonly PendingCall[],
   asking: Asking,
@@ -122,7 +122,7 @@ async function askOne(pending: PendingCall, asking: Asking): Promise<Answer | un
 
 const KEPT_OPEN = 'its process died while it ran: it may have been done, and it is not run again';
 
-/** Nothing is guessed: what is none of the answers is asked again. */
+/** Asks again if the input is not a clear answer. */
 async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
   const { id, tool, arguments: args } = pending;
   const question = `Its process died while it ran. Was ${tool} ${visibleLine(JSON.stringify(args))} done?`;
@@ -130,7 +130,7 @@ async function askOutcome(pending: PendingCall, asking: Asking): Promise<Answer 
   const [, key, words = ''] = /^\s*(y|yes|n|no|r|refuse)\b\s*(.*?)\s*$/is.exec(line ?? '') ?? [];
   if (line === undefined) return undefined;
   const isNo = /^n/i.test(key ?? '');
-  // "no idea" does not run it again.
+  // "no idea" must not run the call again.
   if (key === undefined || (isNo && words !== '')) {
     asking.environment.error('toolwright: that is none of y, n and r\n');
     return askOutcome(pending, asking);
@@ -151,7 +151,7 @@ const NAMES: Readonly<Record<RememberScope, string>> = {
   user: 'always for this [u]ser',
 };
 
-/** Everything but an approval is a refusal. */
+/** Every input except an approval is a refusal. */
 async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer | undefined> {
   const { id, tool, mayRemember, decisions = ['approve', 'edit', 'refuse'] } = pending;
   const scopes = mayRemember?.scopes ?? [];
@@ -178,7 +178,7 @@ async function askApproval(pending: PendingCall, asking: Asking): Promise<Answer
   return askApproval(pending, asking);
 }
 
-/** JSON where it is, otherwise the text itself. */
+/** Parses JSON; other input is text. */
 function valueIn(line: string): unknown {
   try {
     return JSON.parse(line);

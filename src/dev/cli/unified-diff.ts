@@ -1,4 +1,4 @@
-/** Two states of a file. */
+/** Two versions of a file. */
 interface FileStates {
   readonly path: string;
   readonly before: string;
@@ -9,7 +9,7 @@ const CONTEXT = 3;
 
 type Edit = { readonly kind: ' ' | '-' | '+'; readonly line: string };
 
-/** The difference of two texts as `diff -u` writes it. */
+/** A diff of two texts in the format of `diff -u`. */
 export function unifiedDiff({ path, before, after }: FileStates): string {
   const edits = editsOf(linesOf(before), linesOf(after));
   const hunks = hunksOf(edits).map(printHunk);
@@ -54,7 +54,7 @@ function printHunk({ edits, before, after }: Hunk): string {
   return [head, ...edits.map(({ kind, line }) => `${kind}${line}`)].join('\n');
 }
 
-/** The lines that both share at the ends are set aside; what is left is compared line by line. */
+/** Removes the common lines at both ends, and compares the rest line by line. */
 function editsOf(before: readonly string[], after: readonly string[]): readonly Edit[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
@@ -69,7 +69,7 @@ function editsOf(before: readonly string[], after: readonly string[]): readonly 
   ];
 }
 
-/** Tables larger than this would take longer than anybody waits for a difference. */
+/** Larger tables would take too long. */
 const MOST_CELLS = 4_000_000;
 
 function middleEdits(before: readonly string[], after: readonly string[]): readonly Edit[] {
@@ -99,7 +99,7 @@ function middleEdits(before: readonly string[], after: readonly string[]): reado
   return edits;
 }
 
-/** The length of the longest common part of the rests from each pair of lines on. */
+/** For each pair of positions, the length of the longest common subsequence of the rests. */
 function commonLengths(before: readonly string[], after: readonly string[]): readonly Uint32Array[] {
   const rows = Array.from({ length: before.length + 1 }, () => new Uint32Array(after.length + 1));
   for (let i = before.length - 1; i >= 0; i--) {
@@ -115,7 +115,7 @@ function commonLengths(before: readonly string[], after: readonly string[]): rea
   return rows;
 }
 
-/** Past the end of i text nothing is common: a removal there is the only way on. */
+/** After the end of a text nothing is common: only removals are left. */
 function at(rows: readonly Uint32Array[], i: number, j: number): number {
   return rows[i]?.[j] ?? -1;
 }

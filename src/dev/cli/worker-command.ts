@@ -33,17 +33,17 @@ import { type Command, type CommandEnvironment, UserFault } from './command.js';
 import { configOfModule, type OpenModule, openModule, registryOfModule } from './open-module.js';
 import { openStore } from './open-store.js';
 
-/** What a worker does, and its end. */
+/** What a worker processes, and how to stop it. */
 interface Work {
   readonly what: readonly string[];
-  /** Begins with nothing new, and resolves when what is under way has ended. */
+  /** Takes no new work; resolves when running work has ended. */
   drain(): Promise<void>;
 }
 
-/** Longer than any timer of Node's is not possible. */
+/** The largest interval of a timer in Node. */
 const KEEP_ALIVE_MS = 2 ** 30;
 
-/** `toolwright worker <module>`: does waiting work until it is stopped. */
+/** `toolwright worker <module>`: processes waiting work until it is stopped. */
 export const workerCommand: Command = {
   async run(args, environment) {
     const { values, positionals } = parseArgs({
@@ -56,7 +56,7 @@ export const workerCommand: Command = {
       throw new UserFault('worker takes one module: toolwright worker dist/app.module.js');
     const over = new AbortController();
     const { signal = over.signal } = environment;
-    // Before anything that takes long: turns are under way as soon as it begins.
+    // Listen to signals before the worker starts, because turns run as soon as it does.
     const ended = endAsked({ signal: AbortSignal.any([signal, over.signal]) });
     try {
       const { what, drain } = await beginWork({ name, store: values.store }, environment);
@@ -73,7 +73,7 @@ export const workerCommand: Command = {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** What asked for the end; until then the process stays. A second signal ends it at once. */
+/** Resolves with what requested the end; keeps the process alive until then. A second signal ends it immediately. */
 export async function endAsked({ signal }: Pick<CommandEnvironment, 'signal'>): Promise<string> {
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   let hear = (_: string): void => {};
@@ -89,7 +89,7 @@ export async function endAsked({ signal }: Pick<CommandEnvironment, 'signal'>): 
   }
 }
 
-/** Which module works, and what was said of its store. */
+/** The module, and the store from the command line. */
 interface NamedModule {
   readonly name: string;
   readonly store: string | undefined;
@@ -130,7 +130,7 @@ interface WorkParts {
   readonly tools: ToolRegistry;
 }
 
-/** What a worker takes of its module; anything else may stand beside it. */
+/** The exports of a module that a worker uses; others are ignored. */
 interface WorkerExports {
   readonly config?: unknown;
   readonly conversations?: Conversations;
@@ -156,7 +156,7 @@ const EXPORTS = optionTable<WorkerExports>('a worker’s module', {
   logger: LOGGER,
 });
 
-/** What the module exports for a worker; mistakes in it are reported in one line. */
+/** The exports for a worker; faults are reported in one line. */
 function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports {
   const faults = [...wrongValues(exports, EXPORTS), ...mistakenNames(exports, EXPORTS)];
   if (faults.length === 0) return exports;
@@ -164,7 +164,7 @@ function exportsOf(name: string, exports: OpenModule['exports']): WorkerExports 
   throw new UserFault(`${name}: ${told.join('; ')}`, 1);
 }
 
-/** Writes warnings and errors, in one line each. */
+/** Writes warnings and errors, one line each. */
 function loggerOf({ error }: CommandEnvironment): Logger {
   const write = (message: string, fields: LogFields = {}): void =>
     error(`toolwright: ${visibleLine([message, ...detailsIn(fields, message)].join(': '))}\n`);
@@ -172,7 +172,7 @@ function loggerOf({ error }: CommandEnvironment): Logger {
   return { debug: () => {}, info: () => {}, warn: write, error: write, isLevelEnabled };
 }
 
-/** Which call it is, and why, unless the message states it. */
+/** Identifies the call and the reason, unless the message states them. */
 function detailsIn({ tool, callId, runId, reason, faults, told, error }: LogFields, message: string) {
   const place = runId === undefined ? callId : `${callId} of ${runId}`;
   const call = tool === undefined ? [] : [callId === undefined ? tool : `${tool} (${place})`];
@@ -226,14 +226,14 @@ function openConversations({ exports, config, store, logger }: WorkParts): Conve
     store,
     logger,
     config: turnConfigOf(config),
-    // Jobs are done beside them: each in the scope that the module says.
+    // The worker runs the jobs itself, each in the scope that the module returns.
     ...(engine === undefined ? {} : { engine, jobConcurrency: 0 }),
     ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
   });
 }
 
-/** As soon as the engine can be reached: until then the rest is done. */
+/** Starts once the engine is reachable; other work does not wait for it. */
 function openJobs({ exports, config, store, logger, tools }: WorkParts): BackgroundJobs | undefined {
   const { engine = config.engine, jobScope, jobConcurrency: concurrency } = exports;
   if (engine === undefined || !keepsJobs(store)) return undefined;

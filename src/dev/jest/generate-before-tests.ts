@@ -3,9 +3,8 @@ import { dirname, join } from 'node:path';
 import { generateProject } from '../cli/generate-project.js';
 
 /**
- * A `globalSetup` of Jest: brings the generated file up to date before the tests, and fails the run with what
- * `toolwright generate` would refuse. The `tsconfig.json` is the nearest one, from
- * Jest’s `rootDir` upwards.
+ * A Jest `globalSetup` that updates the generated file before the tests. If `toolwright generate` would fail, the test
+ * run fails. Uses the nearest `tsconfig.json`, from Jest's `rootDir` upwards.
  *
  * @example
  * ```js

@@ -6,8 +6,8 @@ import { isRecord } from '../../core/kernel/json.js';
 import { checkGenerateOptions, type GenerateProjectOptions, generateFlags } from '../cli/generate-project.js';
 
 /**
- * For the Nest CLI, which calls it before it compiles with `tsc`, webpack or Rspack: brings the generated file
- * up to date. What `toolwright generate` would refuse fails the build; while it watches, it is shown.
+ * A plugin for the Nest CLI, which calls it before it compiles with `tsc`, webpack or Rspack: updates the generated
+ * file. If `toolwright generate` would fail, the build fails; in watch mode, the error is shown.
  *
  * @example
  * ```json
@@ -22,7 +22,7 @@ export function before(
   const { complaints, hasFailed, hasWritten } = generateNow(options, program);
   if (hasFailed && !isWatching()) throw new Error(complaints);
   if (complaints !== '') process.stderr.write(`${complaints}\n`);
-  // The program has read the file that was there before; a build that watches sees the new one by itself.
+  // The program has read the old file, so start again; a watching build notices the new one itself.
   if (hasWritten && !isWatching()) startAgain();
   return () => (file) => file;
 }
@@ -39,8 +39,8 @@ function startAgain(): void {
 }
 
 /**
- * For the Nest CLI with the swc builder and `"typeCheck": true`: the same as {@link before}, after the types
- * were checked and before swc starts.
+ * A plugin for the Nest CLI with the swc builder and `"typeCheck": true`: does the same as {@link before}, after the
+ * types were checked and before swc starts.
  *
  * @example
  * ```json
@@ -50,7 +50,7 @@ function startAgain(): void {
 export class ReadonlyVisitor {
   /** Set by the CLI. */
   key = '';
-  /** Nothing of it goes into the CLI’s own metadata. */
+  /** The CLI adds nothing from it to its own metadata. */
   readonly typeImports = {};
   readonly #options: NestPluginOptions;
   #program: NestProgram | undefined;
@@ -66,39 +66,39 @@ export class ReadonlyVisitor {
     this.#program = program;
   }
 
-  /** Called when all were seen. */
+  /** Called after all source files. */
   collect(): object {
     const { complaints, hasFailed } = generateNow(this.#options, this.#program);
     if (complaints !== '') process.stderr.write(`${complaints}\n`);
-    // The CLI takes no notice of what is thrown here.
+    // The CLI ignores errors that are thrown here.
     if (hasFailed && !isWatching()) process.exit(1);
     return {};
   }
 }
 
-/** The CLI adds these two to the options of each visitor. */
+/** The CLI adds two options for each visitor; removes them. */
 function withoutAdded(options: NestPluginOptions): NestPluginOptions {
   if (!isRecord(options)) return options;
   const { pathToSource: _1, readonly: _2, ...own } = options;
   return own;
 }
 
-/** The options that stand in `nest-cli.json`. */
+/** The options in `nest-cli.json`. */
 export interface NestPluginOptions extends GenerateProjectOptions {}
 
-/** The part of TypeScript’s program that is read. */
+/** The used part of TypeScript's program. */
 export interface NestProgram {
   getCompilerOptions(): { readonly configFilePath?: unknown };
 }
 
-/** What the command said. */
+/** The result of the command. */
 interface Generation {
   readonly complaints: string;
   readonly hasFailed: boolean;
   readonly hasWritten: boolean;
 }
 
-/** In a process of its own: the CLI does not wait for promises. */
+/** In a separate process, because the CLI does not await promises. */
 function generateNow(options: NestPluginOptions, program: NestProgram | undefined): Generation {
   const manifest = createRequire(import.meta.url).resolve('toolwright/package.json');
   const command = join(dirname(manifest), 'dist/src/dev/cli/main.js');
@@ -110,7 +110,7 @@ function generateNow(options: NestPluginOptions, program: NestProgram | undefine
   return { complaints: stderr.trimEnd(), hasFailed: status !== 0, hasWritten: / written: /.test(stdout) };
 }
 
-/** That of the command where there is one: `tsconfig.build.json` is only what is built of it. */
+/** The project of the command, if there is one: `tsconfig.build.json` lists only what is built. */
 function projectOf(program: NestProgram | undefined): string | undefined {
   const path = program?.getCompilerOptions().configFilePath;
   if (typeof path !== 'string') return undefined;
@@ -118,8 +118,8 @@ function projectOf(program: NestProgram | undefined): string | undefined {
   return existsSync(whole) ? whole : path;
 }
 
-/** Whether the CLI goes on after the build. */
+/** Whether the CLI continues after the build. */
 function isWatching(): boolean {
-  // The type checker of the swc builder watches in a process of its own.
+  // The swc builder checks types in a separate process while watching.
   return process.connected || process.argv.some((argument) => argument === '--watch' || argument === '-w');
 }

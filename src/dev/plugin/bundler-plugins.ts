@@ -4,17 +4,17 @@ import {
   generateProject,
 } from '../cli/generate-project.js';
 
-/** What build tools call the plugin when they complain. */
+/** The plugin's name in messages of build tools. */
 const PLUGIN_NAME = 'toolwright';
 
-/** The part of Vite’s resolved configuration that is read. */
+/** The used part of Vite's resolved configuration. */
 export interface ViteConfig {
   readonly root: string;
   readonly command: string;
   readonly logger: { warn(message: string): void; error(message: string): void };
 }
 
-/** The part of a Vite plugin that is used. */
+/** The used part of a Vite plugin. */
 export interface VitePlugin {
   readonly name: string;
   readonly enforce: 'pre';
@@ -24,9 +24,9 @@ export interface VitePlugin {
 }
 
 /**
- * The plugin for Vite and Vitest: brings the generated file up to date before each build and before the tests,
- * and after each change of a source while a server runs. What `toolwright generate` would refuse fails the
- * build; a running server goes on and shows it. Paths are relative to Vite’s `root`.
+ * A plugin for Vite and Vitest: updates the generated file before each build, before the tests, and after each change
+ * of a source while a server runs. If `toolwright generate` would fail, the build fails; a running server shows the
+ * error and continues. Paths are relative to Vite's `root`.
  *
  * @example
  * ```js
@@ -45,7 +45,7 @@ export function vite(options: GenerateProjectOptions = {}): VitePlugin {
     const warnings = await generateProject(options, config?.root ?? process.cwd());
     if (warnings !== '') config?.logger.warn(warnings);
   };
-  // Every environment of a server tells of the same change.
+  // Every environment of a server reports the same change.
   const runOnce = () => {
     waiting ??= running.then(() => {
       waiting = undefined;
@@ -62,23 +62,23 @@ export function vite(options: GenerateProjectOptions = {}): VitePlugin {
     },
     buildStart: runOnce,
     async watchChange(file) {
-      // A build that watches starts anew with each change.
+      // A watching build starts again with each change anyway.
       if (config?.command !== 'serve' || !/(?<!\.gen)\.[cm]?tsx?$/.test(file)) return;
-      // Nobody waits for it: thrown, it would end the server.
+      // Vite does not await this hook: a rejection would end the server.
       await runOnce().catch((error) => config?.logger.error(`${PLUGIN_NAME}: ${error.message}`));
     },
   };
 }
 
-/** The part of a Rollup or Rolldown plugin that is used. */
+/** The used part of a Rollup or Rolldown plugin. */
 export interface RollupPlugin {
   readonly name: string;
   buildStart(this: { warn(message: string): void }): Promise<void>;
 }
 
 /**
- * The plugin for Rollup: brings the generated file up to date before each build, in watch mode too. What
- * `toolwright generate` would refuse fails the build.
+ * A plugin for Rollup: updates the generated file before each build, also in watch mode. If `toolwright generate` would
+ * fail, the build fails.
  *
  * @example
  * ```js
@@ -100,7 +100,7 @@ export function rollup(options: GenerateProjectOptions = {}): RollupPlugin {
 }
 
 /**
- * The plugin for Rolldown, tsdown and others that take Rolldown’s plugins; the same as for Rollup.
+ * A plugin for Rolldown, tsdown and other tools with Rolldown plugins; the same as for Rollup.
  *
  * @example
  * ```js
@@ -112,7 +112,7 @@ export function rollup(options: GenerateProjectOptions = {}): RollupPlugin {
  */
 export const rolldown: typeof rollup = rollup;
 
-/** The part of esbuild’s build that is used. */
+/** The used part of esbuild's build. */
 export interface EsbuildBuild {
   readonly initialOptions: { readonly absWorkingDir?: string };
   onStart(callback: () => Promise<EsbuildMessages>): void;
@@ -130,8 +130,8 @@ export interface EsbuildPlugin {
 }
 
 /**
- * The plugin for esbuild and tsup: brings the generated file up to date before each build, in watch mode too.
- * What `toolwright generate` would refuse fails the build. Paths are relative to `absWorkingDir`.
+ * A plugin for esbuild and tsup: updates the generated file before each build, also in watch mode. If
+ * `toolwright generate` would fail, the build fails. Paths are relative to `absWorkingDir`.
  *
  * @example
  * ```ts
@@ -151,7 +151,7 @@ export function esbuild(options: GenerateProjectOptions = {}): EsbuildPlugin {
           const warnings = await generateProject(options, initialOptions.absWorkingDir ?? process.cwd());
           return warnings === '' ? {} : { warnings: [{ text: warnings }] };
         } catch (error) {
-          // Thrown, it would be shown with a stack of this package.
+          // If thrown, it would be shown with a stack trace of this package.
           return { errors: [{ text: (error as Error).message }] };
         }
       });
@@ -159,7 +159,7 @@ export function esbuild(options: GenerateProjectOptions = {}): EsbuildPlugin {
   };
 }
 
-/** The part of a compiler of webpack or Rspack that is used. */
+/** The used part of a webpack or Rspack compiler. */
 export interface WebpackCompiler {
   readonly context: string;
   readonly hooks: {
@@ -184,8 +184,8 @@ export interface WebpackPlugin {
 }
 
 /**
- * The plugin for webpack: brings the generated file up to date before each build, in watch mode too. What
- * `toolwright generate` would refuse is an error of the build. Paths are relative to webpack’s `context`.
+ * A plugin for webpack: updates the generated file before each build, also in watch mode. If `toolwright generate`
+ * would fail, its message becomes an error of the build. Paths are relative to webpack's `context`.
  *
  * @example
  * ```js
@@ -201,7 +201,7 @@ export function webpack(options: GenerateProjectOptions = {}): WebpackPlugin {
     apply({ context, hooks }) {
       let fault: Error | undefined;
       let warnings = '';
-      // Before the entries are read: hooks of the compilation run beside that.
+      // Before the entries are read; hooks of the compilation would run concurrently.
       const generate = async () => {
         fault = undefined;
         warnings = await generateProject(options, context).catch((error: Error) => {
@@ -212,7 +212,7 @@ export function webpack(options: GenerateProjectOptions = {}): WebpackPlugin {
       hooks.beforeRun.tapPromise(PLUGIN_NAME, generate);
       hooks.watchRun.tapPromise(PLUGIN_NAME, generate);
       hooks.thisCompilation.tap(PLUGIN_NAME, (compilation) => {
-        // Thrown by a hook, it would end the watching.
+        // If a hook threw it, watching would end.
         if (fault !== undefined) compilation.errors.push(fault);
         if (warnings !== '') compilation.warnings.push(new Error(warnings));
       });
@@ -221,7 +221,7 @@ export function webpack(options: GenerateProjectOptions = {}): WebpackPlugin {
 }
 
 /**
- * The plugin for Rspack and Rsbuild; the same as for webpack.
+ * A plugin for Rspack and Rsbuild; the same as for webpack.
  *
  * @example
  * ```js

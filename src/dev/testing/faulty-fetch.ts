@@ -21,42 +21,42 @@ import {
   WHOLE,
 } from '../../core/kernel/options.js';
 
-/** What goes wrong with one request. */
+/** The fault of one request. */
 export type FetchFault =
-  /** Nothing. */
+  /** No fault. */
   | { readonly kind: 'none' }
-  /** The server answers with a status: 429, with the seconds of its `retry-after`; 500. The real one is not asked. */
+  /** The server responds with a status: 429 with `retry-after` in seconds, or 500. The real server is not called. */
   | {
       readonly kind: 'status';
       readonly status: number;
       readonly retryAfter?: number;
       readonly body?: string;
     }
-  /** The connection is lost before there is an answer; the real server is not asked. */
+  /** The connection is lost before a response; the real server is not called. */
   | { readonly kind: 'reset' }
-  /** The body breaks off after so many bytes, as a connection that is lost. */
+  /** The body breaks off after this many bytes, as with a lost connection. */
   | { readonly kind: 'cut'; readonly afterBytes: number }
-  /** The JSON of the body, or of the first event of a stream that has any, lacks its last brace. */
+  /** The last brace is missing in the JSON of the body, or of a stream's first event with JSON. */
   | { readonly kind: 'broken-json' }
   /** All calls of the reply have the id of the first. */
   | { readonly kind: 'duplicate-ids' }
-  /** The request waits so long before it is sent. */
+  /** The request is delayed. */
   | { readonly kind: 'slow'; readonly ms: number };
 
-/** Faults by chance, the same ones in each test run: `rate` is the share of requests that get one. */
+/** Random faults, the same in each test run; `rate` is the share of requests with a fault. */
 export interface RandomFaults {
   readonly seed: number;
   readonly rate: number;
   readonly faults: readonly FetchFault[];
 }
 
-/** Faults of the first requests in turn, nothing for those behind them; or by chance. */
+/** Faults for the first requests in order, and none for later ones; or random faults. */
 export type FaultPlan = readonly FetchFault[] | RandomFaults;
 
-/** A `fetch` that fails as it is told. */
+/** A `fetch` with injected faults. */
 export interface FaultyFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** What each request so far was given, in their order. */
+  /** The fault of each request so far, in order. */
   readonly injected: readonly FetchFault[];
 }
 
@@ -111,10 +111,10 @@ function planFaults(plan: unknown): readonly InvalidOption[] {
 }
 
 /**
- * A `fetch` that puts faults between a client and a server: refusals, lost connections, broken replies. Two of
- * them around each other give two faults to a request.
+ * Wraps a `fetch` to inject faults between a client and a server: refusals, lost connections, broken replies. Wrap it
+ * twice to give a request two faults.
  *
- * @throws InvalidOptionsError for a plan that is not one.
+ * @throws InvalidOptionsError for an invalid plan.
  *
  * @example
  * ```ts
@@ -152,13 +152,13 @@ function inTurn(faults: readonly FetchFault[]): () => FetchFault {
 function byChance({ seed, rate, faults }: RandomFaults): () => FetchFault {
   const random = randomFrom(seed);
   return () => {
-    // Both are drawn for each request: what a request is given does not depend on the rate alone.
+    // Always draw both numbers, so that the rate does not change which fault a request gets.
     const [chance, choice] = [random(), random()];
     return (chance < rate ? faults[Math.floor(choice * faults.length)] : undefined) ?? NOTHING;
   };
 }
 
-/** Numbers from 0 to 1 that a seed determines: the generator mulberry32. */
+/** Numbers from 0 to 1, determined by a seed, from the generator mulberry32. */
 export function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -226,12 +226,12 @@ function withBody(
   body: ReadableStream<Uint8Array> | string,
 ): Response {
   const kept = new Headers(headers);
-  // What they say of the body holds no more.
+  // These headers no longer match the body.
   for (const name of ['content-length', 'content-encoding']) kept.delete(name);
   return new Response(body, { status, statusText, headers: kept });
 }
 
-/** One part at a time, when it is asked for: an error drops what waits to be read. */
+/** One chunk per pull, because an error discards buffered chunks. */
 function cutAfter(body: ReadableStream<Uint8Array>, bytes: number): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let left = bytes;
@@ -252,14 +252,14 @@ function cutAfter(body: ReadableStream<Uint8Array>, bytes: number): ReadableStre
   return new ReadableStream({ pull, cancel: (reason) => reader.cancel(reason) }, { highWaterMark: 0 });
 }
 
-/** The body with its JSON rewritten; of a stream of events the JSON of each. */
+/** The body with rewritten JSON; for an event stream, the JSON of each event. */
 async function rewritten(response: Response, rewrite: (json: string) => string): Promise<string> {
   const text = await response.text();
   if (!response.headers.get('content-type')?.includes('event-stream')) return rewrite(text);
   return text.replace(/^(data: ?)(\{.*)$/gm, (_line, name: string, json: string) => name + rewrite(json));
 }
 
-/** Knows calls by their shape in Chat Completions, in Responses and in Anthropic’s Messages. */
+/** Recognizes calls by their shape in Chat Completions, Responses and Anthropic's Messages. */
 function createSameIds(): (json: string) => string {
   let first: unknown;
   const same = (id: unknown): unknown => {

@@ -4,19 +4,19 @@ import { canonicalJson, isRecord, parsedJson } from '../../core/kernel/json.js';
 import { nodeFiles } from '../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, oneOf, optionTable, required } from '../../core/kernel/options.js';
 
-/** Bytes as JSON: as text where they are some, otherwise in base64. */
+/** Bytes in JSON: a string if they are text, otherwise base64. */
 type RecordedBytes = string | { readonly base64: string };
 
-/** A request, as far as it has to be the same again. */
+/** The compared parts of a request. */
 interface RecordedRequest {
   readonly method: string;
-  /** Without a user's name, password and the secrets in its query. */
+  /** Without user name, password, and secrets in the query. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: { readonly json: unknown } | RecordedBytes;
 }
 
-/** A response, its body in the parts in which it came. */
+/** A response with its body in the original chunks. */
 interface RecordedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ interface RecordedResponse {
   readonly isCut?: true;
 }
 
-/** One line of a recording: what was sent, and what came of it. */
+/** A line of a recording: a request with its response or failure. */
 interface Exchange {
   readonly request: RecordedRequest;
   readonly response?: RecordedResponse;
@@ -33,7 +33,7 @@ interface Exchange {
   readonly failure?: { readonly message: string; readonly code?: string };
 }
 
-/** Text where it gives the same bytes again. */
+/** A string if it restores the same bytes. */
 function recordedBytes(bytes: Uint8Array): RecordedBytes {
   const text = textOf(bytes);
   return text ?? { base64: Buffer.from(bytes).toString('base64') };
@@ -47,32 +47,32 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The bytes that were recorded. */
+/** Restores recorded bytes. */
 function bytesOf(recorded: RecordedBytes): Uint8Array {
   if (typeof recorded === 'string') return new TextEncoder().encode(recorded);
   return new Uint8Array(Buffer.from(recorded.base64, 'base64'));
 }
 
-/** What of a request must be the same: where on the server it goes and what it says; not to which server. */
+/** The parts of a request that must be equal: path and content, not the server. */
 function comparedPart({ method, url, body }: RecordedRequest): Readonly<Record<string, unknown>> {
   const { pathname, search } = new URL(url);
   const said = isRecord(body) && 'json' in body ? body.json : body;
   return { method, url: pathname + search, ...(said === undefined ? {} : { body: said }) };
 }
 
-/** Equal for requests that are the same. */
+/** Equal for equal requests. */
 function requestKey(request: RecordedRequest): string {
   return canonicalJson(comparedPart(request));
 }
 
-/** The first place at which two values differ. */
+/** The first difference of two values. */
 interface Difference {
   readonly path: string;
   readonly recorded: string;
   readonly sent: string;
 }
 
-/** The first place at which what is sent is not what was recorded; object keys in the order of the recording. */
+/** The first difference between the recorded and the sent value; keys in the order of the recording. */
 function firstDifference(recorded: unknown, sent: unknown, path = ''): Difference | undefined {
   if (!isHolder(recorded) || !isHolder(sent) || Array.isArray(recorded) !== Array.isArray(sent))
     return Object.is(recorded, sent) ? undefined : describe(recorded, sent, path);
@@ -100,7 +100,7 @@ function below(path: string, key: string, holder: object): string {
 const SHOWN = 120;
 const BEFORE = 30;
 
-/** Of long texts what is around the place at which they part. */
+/** Cuts long texts to the surroundings of their first difference. */
 function describe(recorded: unknown, sent: unknown, path: string): Difference {
   const [one, other] = [shown(recorded), shown(sent)];
   let at = 0;
@@ -120,21 +120,23 @@ function excerpt(text: string, from: number): string {
 
 /** Options of {@link recordedFetch}. */
 export interface RecordedFetchOptions {
-  /** The recording: one JSON line for each request. */
+  /** File of the recording: one JSON line per request. */
   readonly file: string;
-  /** `'auto'` (the default) replays a file that is there, and records one that is not. */
+  /** `'auto'` (the default) replays an existing file, and records a missing one. */
   readonly mode?: 'record' | 'replay' | 'auto';
-  /** What is recorded; default: the global `fetch`. */
+  /** The `fetch` to record; default: the global one. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Changes texts before they are written or compared: bodies of requests, parts of bodies of responses. */
+  /** Changes texts before they are written or compared: request bodies, chunks of response bodies. */
   readonly redact?: (text: string) => string;
 }
 
-/** A `fetch` that records what a server says, or says it again. */
+/** A `fetch` that records responses, or replays them. */
 export interface RecordedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
   readonly mode: 'record' | 'replay';
-  /** Of a replay: throws the first request that was not the recorded one, and where requests were never made. */
+  /**
+   * For replays: throws if a request was not recorded (its first difference), or if recorded requests were never made.
+   */
   assertUsedUp(): void;
 }
 
@@ -148,11 +150,11 @@ const OPTIONS = optionTable<RecordedFetchOptions>('recordedFetch', {
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
- * Records the traffic of a provider to a file, and replays it without a server. Keys, cookies, names of
- * organisations and secrets in queries are never written. In a replay each request gets the reply that was
- * recorded for it; one that nobody recorded rejects with the first place at which it differs.
+ * Records the traffic of a provider to a file, and replays it without a server. Keys, cookies, names of organisations
+ * and secrets in queries are never written. In a replay, each request gets the response that was recorded for it. A
+ * request that was not recorded rejects with its first difference.
  *
- * @throws InvalidOptionsError for options that are wrong; Error where there is no recording to replay, or a line of it cannot be read.
+ * @throws InvalidOptionsError for invalid options; Error if there is no recording to replay, or a line is unreadable.
  *
  * @example
  * ```ts
@@ -174,7 +176,7 @@ export function recordedFetch(options: RecordedFetchOptions): RecordedFetch {
   return Object.assign(replay.answer, { mode: 'replay' as const, assertUsedUp: () => replay.assertUsedUp() });
 }
 
-/** A request in full, with what of it may be shown. */
+/** A complete request, with its recordable parts. */
 interface ReadRequest {
   readonly shown: RecordedRequest;
   readonly url: string;
@@ -184,11 +186,11 @@ interface ReadRequest {
 
 type Redact = (text: string) => string;
 
-/** All that is kept of headers: nothing else changes what a client makes of a body. */
+/** The recorded headers: no others change how a client reads a body. */
 const KEPT_HEADERS = ['accept', 'content-type', 'retry-after', 'retry-after-ms', 'x-should-retry'];
 const SECRET_NAME = /auth|key|token|secret|cookie|credential|password|passwd|signature|session|^sig$|^code$/i;
 const OWNER_ID = /^(org|proj|acct|user)[-_]/;
-/** Shorter ones might be words of the text. */
+/** Shorter values may be normal words in a text. */
 const MIN_SECRET = 8;
 const REMOVED = '[removed]';
 
@@ -217,13 +219,13 @@ async function readRequest(
   };
 }
 
-/** What identifies or pays: it may be repeated in a body, in the text of an error for example. */
+/** Credentials: a body may repeat them, for example in an error message. */
 function secretsOf(headers: Headers, { searchParams, password }: URL): readonly string[] {
   const named = [...headers, ...searchParams];
   const values = named
     .filter(([name, value]) => SECRET_NAME.test(name) || OWNER_ID.test(value))
     .flatMap(([, value]) => value.split(/[;,]/))
-    // `Bearer …`, `sid=…`
+    // The value in `Bearer …` and `sid=…`.
     .map((value) => value.trim().replace(/^[\w-]+(?: +|=(?=[^=]))/, ''));
   return [...values, password]
     .filter((value) => value.length >= MIN_SECRET)
@@ -252,7 +254,7 @@ function keptHeaders(headers: Headers): Readonly<Record<string, string>> {
   );
 }
 
-/** JSON as JSON, so that a recording can be read; forms without their boundary, which is another one each time. */
+/** JSON is stored as JSON, so that recordings are readable; forms without their random boundary. */
 function shownBody(bytes: Uint8Array, type: string, hide: Redact): NonNullable<RecordedRequest['body']> {
   const boundary = /boundary="?([^";]+)/.exec(type)?.[1];
   const same =
@@ -272,7 +274,7 @@ interface RecorderOptions {
   readonly redact: Redact;
 }
 
-/** Lines stand in the order of their requests, whichever reply was complete first. */
+/** Writes lines in the order of the requests, whichever response completes first. */
 function recorder({ file, fetch, redact }: RecorderOptions): Fetch {
   const { writeFileSync, appendFileSync, mkdirSync } = nodeFiles();
   mkdirSync(file.replace(/[^/\\]*$/, '') || '.', { recursive: true });
@@ -305,7 +307,7 @@ function failureOf(error: unknown): NonNullable<Exchange['failure']> {
   return { message: String(message), ...(typeof code === 'string' ? { code } : {}) };
 }
 
-/** The response, whose body is read to its end also where its reader leaves it unread. */
+/** A copy of the response whose body is read to its end, even if the reader does not read it. */
 function heard(
   response: Response,
   hide: Redact,
@@ -340,7 +342,7 @@ function heard(
   return new Response(body, response);
 }
 
-/** A secret may lie across two parts, which then are one. */
+/** Merges the chunks into one if a secret may span two of them. */
 function shownParts(parts: readonly Uint8Array[], hide: Redact): readonly RecordedBytes[] {
   const shown = parts.map((part) => {
     const recorded = recordedBytes(part);
@@ -353,12 +355,12 @@ function shownParts(parts: readonly Uint8Array[], hide: Redact): readonly Record
   return text === whole || isAllShown ? shown : [text];
 }
 
-/** What was recorded, each exchange for one request. */
+/** A recording to replay; each exchange is used for one request. */
 class Replay {
   readonly #file: string;
   readonly #redact: Redact;
   readonly #exchanges: readonly Exchange[];
-  /** Of equal requests the places of those that nobody has made yet, the first one last. */
+  /** Indexes of unused exchanges by request; the first is at the end of the list. */
   readonly #unused = new Map<string, number[]>();
   readonly #used = new Set<number>();
   #asked = 0;
@@ -380,7 +382,7 @@ class Replay {
     const number = ++this.#asked;
     const { shown, init: sent } = await readRequest(input, init, this.#redact);
     sent.signal?.throwIfAborted();
-    // Whatever comes after a request that was another one would be told of the wrong place.
+    // After a difference, further requests would be compared with the wrong lines.
     if (this.#divergence !== undefined) throw this.#divergence;
     const index = this.#unused.get(requestKey(shown))?.pop();
     const exchange = index === undefined ? undefined : this.#exchanges[index];
@@ -429,7 +431,7 @@ function replayed({ response, failure }: Exchange, signal: AbortSignal | undefin
   return new Response(isBodiless ? null : bodyOf(chunks, { isCut, signal }), { status, headers });
 }
 
-/** One part at a time, as they came. */
+/** One chunk per pull, as recorded. */
 function bodyOf(
   chunks: readonly RecordedBytes[],
   { isCut, signal }: { readonly isCut?: boolean; readonly signal?: AbortSignal },
@@ -445,7 +447,7 @@ function bodyOf(
   return new ReadableStream({ pull }, { highWaterMark: 0 });
 }
 
-/** The exchanges of a file, one JSON line each. */
+/** Reads the exchanges of a file, one JSON line each. */
 function readRecording(file: string): readonly Exchange[] {
   const lines = readLines(file);
   return lines.flatMap((line, index) => {

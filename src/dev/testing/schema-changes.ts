@@ -4,15 +4,15 @@ import { findReference } from '../../tools/schema/find-reference.js';
 import { eachSubschema, isSchemaNode } from '../../tools/schema/keywords.js';
 
 /**
- * What a change does to arguments that fitted before: some may be refused now (`breaking`), all still fit
- * (`non-breaking`), or only texts changed and exactly the same arguments fit (`wording`).
+ * The effect of a change on arguments that were valid before: some may be refused now (`breaking`), all are still valid
+ * (`non-breaking`), or only texts changed (`wording`).
  */
 export type ChangeKind = 'breaking' | 'non-breaking' | 'wording';
 
-/** One change of a schema. */
+/** A change of a schema. */
 export interface SchemaChange {
   readonly kind: ChangeKind;
-  /** The place: `items[].sku`; empty for the whole. */
+  /** The place: `items[].sku`; empty for the whole schema. */
   readonly path: string;
   readonly what: string;
 }

@@ -18,30 +18,30 @@ import {
 import { unlessAborted } from '../../core/kernel/async.js';
 import { ANY_VALUE, listOf, objectOf, optionTable } from '../../core/kernel/options.js';
 
-/** A call in a script; without `id` the framework numbers it, without `arguments` there are none. */
+/** A call in a script. Without `id` the framework assigns one; without `arguments` there are none. */
 export interface ScriptedCall {
   readonly id?: string;
   readonly name: string;
   readonly arguments?: ToolCall['arguments'];
 }
 
-/** One reply of a script. */
+/** A reply in a script. */
 export interface ScriptedReply {
   readonly content?: string;
   readonly toolCalls?: readonly ScriptedCall[];
-  /** Default: `tool_calls` where there are calls, otherwise `stop`. */
+  /** Default: `tool_calls` if there are calls, otherwise `stop`. */
   readonly finishReason?: FinishReason;
   readonly usage?: Usage;
   readonly attachments?: readonly ReplyAttachment[];
 }
 
-/** What answers one request: a reply, an error to throw, or a function of the request that gives either. */
+/** The answer to one request: a reply, an error to throw, or a function of the request that returns either. */
 export type ScriptedStep =
   | ScriptedReply
   | Error
   | ((request: LLMRequest) => ScriptedReply | Error | Promise<ScriptedReply | Error>);
 
-/** What a model says may be anything, for a test of what becomes of it; where it says it is to be right. */
+/** The model's data may be invalid, in order to test that; the fields of the script itself are validated. */
 const CALL = objectOf<ScriptedCall>(
   { id: ANY_VALUE, name: ANY_VALUE, arguments: ANY_VALUE },
   {
@@ -83,8 +83,8 @@ function replyFaults(reply: unknown, index: number): readonly InvalidOption[] {
 }
 
 /**
- * A model that says what a test wrote down: one step per request, in order. It keeps what it was asked,
- * throws where it is asked more than was written, and `assertUsedUp()` tells whether it was asked less.
+ * A scripted model for tests: one step per request, in order. It records its requests, throws if there are more
+ * requests than steps, and `assertUsedUp()` throws if there were fewer.
  *
  * @example
  * ```ts
@@ -106,15 +106,15 @@ export class ScriptedProvider implements LLMProvider {
     this.#steps = [...steps];
   }
 
-  /** The requests so far, each with the messages that it had when it was made. */
+  /** The requests so far, each with its messages at that time. */
   get requests(): readonly LLMRequest[] {
     return this.#requests;
   }
 
-  /** Gives the next step's reply, or throws its error; an aborted signal throws its reason. */
+  /** Returns the next step's reply, or throws its error; throws the reason of an aborted signal. */
   async chat(request: LLMRequest): Promise<LLMResponse> {
     checkArguments({ of: 'ScriptedProvider.chat', given: { request }, rules: { request: REQUEST } });
-    // As a real client would, which never sends the request; so it takes no step.
+    // A real client would not send the request, so it uses no step.
     request.signal?.throwIfAborted();
     const step = this.#steps[this.#requests.length];
     this.#requests.push({ ...request, messages: [...request.messages] });
@@ -128,7 +128,7 @@ export class ScriptedProvider implements LLMProvider {
     return toResponse(reply);
   }
 
-  /** The same, with the content word by word first. */
+  /** The same as a stream, word by word. */
   async *stream(request: LLMRequest): AsyncGenerator<LLMStreamPart, void, undefined> {
     const response = await this.chat(request);
     for (const text of response.content.match(/\s*\S+|\s+/g) ?? []) {
@@ -140,7 +140,7 @@ export class ScriptedProvider implements LLMProvider {
     yield { type: 'response', response };
   }
 
-  /** Throws where replies of the script were never asked for. */
+  /** Throws if steps of the script were not used. */
   assertUsedUp(): void {
     const left = this.#steps.length - this.#requests.length;
     if (left > 0) throw new Error(`${left} of ${countOf(this.#steps.length)} were never asked for`);
@@ -162,7 +162,7 @@ function toResponse(reply: ScriptedReply): LLMResponse {
   };
 }
 
-/** A step that never ends must not outlive an abort: real clients drop their request then. */
+/** Ends a step on abort, as real clients drop their request then. */
 async function play(
   step: Exclude<ScriptedStep, ScriptedReply | Error>,
   request: LLMRequest,

@@ -9,13 +9,13 @@ import { ToolRegistry } from '../../run/call/tool-registry.js';
 import { isolatedContainer, type Override } from '../../tools/discovery/containers/toolset-host.js';
 import { discoverTools } from '../../tools/discovery/discover-tools.js';
 
-/** A stand-in: a token (class, string or symbol) with the value to inject, as a pair or in NestJS's form. */
+/** A mock: a token (class, string or symbol) with the value to inject, as a pair or in NestJS's form. */
 export type HarnessOverride = Override | { readonly provide: unknown; readonly useValue: unknown };
 
 /** Options of {@link toolHarness}. */
 export interface ToolHarnessOptions {
   readonly overrides?: Iterable<HarnessOverride>;
-  /** What the tools find in `context.data`. */
+  /** `context.data` for the tools. */
   readonly data?: ToolContextData;
 }
 
@@ -28,18 +28,18 @@ const OPTIONS = optionTable<ToolHarnessOptions>('toolHarness', {
 });
 const TOOLSET = { ...FUNCTION, fix: 'the class: ShopTools' };
 
-/** One toolset, ready to be called in a test. */
+/** A toolset that is ready to be called in a test. */
 export interface ToolHarness {
   /** All its tools, for a loop: `runToolLoop({ provider, model, tools: harness.tools }, …)`. */
   readonly tools: ToolRegistry;
-  /** Calls a tool through the whole pipeline: read, checked, hydrated, run. */
+  /** Calls a tool through the whole pipeline: parse, validate, hydrate, execute. */
   execute(name: string, args?: unknown, scope?: CallScope): Promise<ToolResult>;
 }
 
 /**
- * A toolset with fakes injected, for a test; nothing outside the test sees them.
+ * Creates a toolset with injected mocks, for a test; they have no effect outside of it.
  *
- * @throws ToolDeclarationError with every mistake of the declaration, like `discoverTools`.
+ * @throws ToolDeclarationError with all faults of the declaration, like `discoverTools`.
  *
  * @example
  * ```ts

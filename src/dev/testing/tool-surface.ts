@@ -20,35 +20,35 @@ import type { ToolRegistry } from '../../run/call/tool-registry.js';
 import type { ChangeKind, SchemaChange } from './schema-changes.js';
 import { schemaChanges } from './schema-changes.js';
 
-/** A tool as models are offered it. */
+/** A tool as models receive it. */
 export interface SurfaceTool {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** Of its definition, estimated: a token for four characters of JSON. */
+  /** Estimated tokens of its definition: one per four characters of JSON. */
   readonly tokens: number;
 }
 
-/** All that models are offered of a registry, by name; as plain JSON. */
+/** Everything that models receive from a registry, by name; plain JSON. */
 export interface ToolSurface {
   readonly tools: readonly SurfaceTool[];
   readonly tokens: number;
 }
 
-/** One change of what models are offered. */
+/** A change of what models receive. */
 export interface SurfaceChange extends SchemaChange {
   readonly tool: string;
 }
 
 /** Options of {@link expectToolSurface}: a file, or a surface. */
 export interface ToolSurfaceOptions {
-  /** Where the surface is stored. It is written where there is none, except in CI. */
+  /** File that stores the surface. It is created if it is missing, except in CI. */
   readonly file?: string;
-  /** What is expected, instead of a file. */
+  /** The expected surface, instead of a file. */
   readonly surface?: ToolSurface;
-  /** Writes the file anew; default: whether `UPDATE_TOOL_SURFACE` is set. */
+  /** Overwrites the file; default: whether `UPDATE_TOOL_SURFACE` is set. */
   readonly update?: boolean;
-  /** Changes of these kinds are let through; default: none. */
+  /** Kinds of changes that are allowed; default: none. */
   readonly allow?: readonly ChangeKind[];
 }
 
@@ -71,7 +71,7 @@ const REGISTRY = withMethods(['toProviderDefs'], 'the ToolRegistry');
 const CHARACTERS_PER_TOKEN = 4;
 
 /**
- * What models are offered of a registry: names, descriptions, schemas, and how large they are.
+ * What models receive from a registry: names, descriptions, schemas, and their size.
  *
  * @example
  * ```ts
@@ -96,8 +96,8 @@ function tokensOf(text: string): number {
 }
 
 /**
- * What has changed between two surfaces, and what that does to who calls: a call that was right is right no longer
- * (`breaking`), all of them still are (`non-breaking`), only the words differ (`wording`).
+ * The changes between two surfaces, with their effect on callers: valid calls become invalid (`breaking`), all stay
+ * valid (`non-breaking`), or only texts differ (`wording`).
  *
  * @example
  * ```ts
@@ -133,10 +133,10 @@ function toolChanges(old: SurfaceTool | undefined, now: SurfaceTool | undefined)
 }
 
 /**
- * Throws where models are offered something else than what is stored, with all changes by what they do. It belongs
- * to no test runner: whatever shows a thrown error shows them.
+ * Throws if the tools of a registry differ from the stored surface; the error lists all changes by their kind. Works
+ * with every test runner.
  *
- * @throws InvalidOptionsError for options that are none; Error with the changes.
+ * @throws InvalidOptionsError for invalid options; Error with the changes.
  *
  * @example
  * ```ts
@@ -162,7 +162,7 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && !['', '0', 'false'].includes(value);
 }
 
-/** Nothing where it is to be written. */
+/** `undefined` if the file must be written. */
 function readSurface(file: string, update: boolean): ToolSurface | undefined {
   const { existsSync, readFileSync } = nodeFiles();
   if (update) return undefined;

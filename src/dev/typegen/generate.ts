@@ -5,18 +5,18 @@ import { isModuleFile } from './analysis/describe-method.js';
 import type { CompilerView, ProjectOptions, SourceText, SyntaxNode } from './compiler/compiler-view.js';
 import { ImportEnding, printFile } from './printing/print-file.js';
 
-/** What a generation is about. */
+/** Input of a generation. */
 interface Generation {
   readonly view: CompilerView;
   /** The folder of tsconfig.json, absolute, with `/`. */
   readonly folder: string;
-  /** Where the file goes, absolute, with `/`; without it: `src/toolwright.gen.ts`, or beside tsconfig.json. */
+  /** The file to write, absolute, with `/`; default: `src/toolwright.gen.ts`, or a file beside tsconfig.json. */
   readonly outFile?: string;
-  /** Default: the one that the project’s options want. */
+  /** Default: as the project's options require. */
   readonly ending?: ImportEnding;
 }
 
-/** The file, or what keeps it from being written; and what the author should know either way. */
+/** The generated file, or the faults that prevent it; with warnings for the author. */
 export interface Generated {
   readonly outFile: string;
   readonly text: string;
@@ -26,7 +26,7 @@ export interface Generated {
   readonly warnings: readonly Finding[];
 }
 
-/** Reads the types of a project's toolsets and prints the file that registers what they say. */
+/** Reads the types of a project's toolsets and prints the file that registers them. */
 export function generate({ view, folder, outFile, ending }: Generation): Generated {
   const scan: ProjectScan = { view, faults: [], warnings: [], dataClasses: new Map() };
   const drafts = describeClasses(scan);
@@ -45,7 +45,7 @@ export function generate({ view, folder, outFile, ending }: Generation): Generat
   };
 }
 
-/** In `src`, where all that the project has of its own tools, or else of sources, is there. */
+/** In `src`, if it contains all files with tools, or else all sources. */
 function defaultOutFile(folder: string, toolFiles: readonly string[], files: readonly string[]): string {
   const source = posix.join(folder, 'src');
   const isWithin = (file: string) => file.startsWith(`${folder}/`);
@@ -55,8 +55,8 @@ function defaultOutFile(folder: string, toolFiles: readonly string[], files: rea
 }
 
 /**
- * The generated file imports the files of its classes. Where one of them imports it too, it may be the first to
- * run, and then there is no class yet that it could describe.
+ * Reports import cycles. The generated file imports the files of its classes. If one of them imports the generated
+ * file, it may run first, when the class does not exist yet.
  */
 function reportCycles(drafts: readonly ClassDraft[], outFile: string, scan: ProjectScan): void {
   const names = new Map<string | undefined, string>();
@@ -74,7 +74,7 @@ function ownName({ name, origin }: ClassDraft['reference']): string {
 
 interface DescribedFile {
   readonly file: SourceText;
-  /** Of its first class. */
+  /** The name of its first class. */
   readonly name: string;
   readonly outFile: string;
 }
@@ -98,7 +98,7 @@ interface Loading {
   readonly specifier: string;
 }
 
-/** The file need not be there yet; only the compiler knows where a mapped path leads, once it is. */
+/** Works even if the file does not exist; a mapped path can be resolved only if it does. */
 function leadsTo(outFile: string, { file, node, specifier }: Loading, view: CompilerView): boolean {
   const wanted = withoutEnding(outFile);
   if (/^\.\.?\//.test(specifier))
@@ -109,7 +109,7 @@ function leadsTo(outFile: string, { file, node, specifier }: Loading, view: Comp
   return symbol !== undefined && view.declaringFiles(symbol).includes(outFile);
 }
 
-/** Statements that load another module; types alone load none. */
+/** Statements that load another module; type-only imports do not. */
 function loadedModules(file: SourceText, view: CompilerView): readonly SyntaxNode[] {
   const { ImportDeclaration, ExportDeclaration } = view.syntaxKinds;
   const found: SyntaxNode[] = [];
@@ -121,7 +121,7 @@ function loadedModules(file: SourceText, view: CompilerView): readonly SyntaxNod
   return found;
 }
 
-/** Compilers say it in different ways, and the text in one. */
+/** Reads the text, because compilers represent it in different ways. */
 function isOfTypes(node: SyntaxNode, { text }: SourceText): boolean {
   return /^(?:import|export)\s+type\s*(?!from\s*['"])[\w$*{]/.test(text.slice(startOf(node, text)));
 }
@@ -131,8 +131,8 @@ function withoutEnding(path: string): string {
 }
 
 /**
- * The ending that a project’s options want. Where both are understood it is none: not every bundler and not
- * Jest finds `tools.ts` behind `./tools.js`, and only Node, for its own modules, insists on an ending.
+ * The ending that a project's options require. If both work, there is none: some bundlers and Jest do not find
+ * `tools.ts` for `./tools.js`, and only Node's own modules need an ending.
  */
 function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
   if (options.allowImportingTsExtensions || options.rewriteRelativeImportExtensions) return '.ts';
@@ -141,7 +141,7 @@ function importEnding(options: ProjectOptions, outFile: string): ImportEnding {
 
 const NODE_RESOLUTIONS: readonly unknown[] = [3, 99];
 
-/** Whether Node reads what the compiler writes, and not a bundler. */
+/** Whether Node runs the compiler's output without a bundler. */
 function isRunByNode({
   module = 99,
   moduleResolution,

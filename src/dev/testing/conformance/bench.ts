@@ -17,10 +17,10 @@ import {
   Sliceable,
 } from './provider-backend.js';
 
-/** The two ways to ask a provider. */
+/** The two methods of a provider. */
 export type Method = 'chat' | 'stream';
 
-/** A tool that models of the cases call. */
+/** A tool for the models of the cases. */
 export const LOOK_UP = offer('look_up', 'Look up the weather of a city', {
   city: { type: 'string', description: 'Name of the city' },
   days: { type: 'integer', description: 'Number of days' },
@@ -44,10 +44,10 @@ const USAGE: ModelReply['usage'] = {
   reasoningTokens: 200,
 };
 
-/** What a case says of a reply; the rest is as in most replies. */
+/** The parts of a reply that matter to a case. */
 export type ReplyDraft = Partial<ModelReply>;
 
-/** A reply with what a case does not say of it. */
+/** Completes a reply with default values. */
 function completed({ calls = [], ...draft }: ReplyDraft): ModelReply {
   return {
     text: '',
@@ -59,15 +59,15 @@ function completed({ calls = [], ...draft }: ReplyDraft): ModelReply {
   };
 }
 
-/** Cuts texts into pieces of so many characters. */
+/** Cuts texts into pieces of a given length. */
 export function inPieces(size: number): ModelReply['deltas'] {
   return (text) => text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
 }
 
-/** What a case asks with beside what each case has. */
+/** The parts of a request that matter to a case. */
 type RequestDraft = Partial<LLMRequest>;
 
-/** A provider under test, and the model behind it. */
+/** A provider under test, with the model behind it. */
 export class Bench {
   readonly #backend: ProviderBackend;
   readonly method: Method;
@@ -77,13 +77,13 @@ export class Bench {
     this.method = method;
   }
 
-  /** The one key of what its replies carry; `undefined` where it carries nothing. */
+  /** The key of the provider items in its replies; `undefined` if it has none. */
   get itemKey(): string | undefined {
     const { provider, model } = this.#backend;
     return provider.itemKey?.(model);
   }
 
-  /** What the model was sent last. */
+  /** The last request to the model. */
   get lastSent(): unknown {
     const { sent } = this.#backend;
     if (sent === undefined)
@@ -91,14 +91,14 @@ export class Bench {
     return sent.at(-1);
   }
 
-  /** Says what the model replies, and asks for it. */
+  /** Scripts a reply and requests it. */
   async reply(draft: ReplyDraft, request?: RequestDraft, route?: Route): Promise<LLMResponse> {
     return this.ask(this.script(draft, request, route).request);
   }
 
   /**
-   * Says what the model replies from now on. Gives the request that asks for it, and tells when the reply has come to
-   * where it stays.
+   * Scripts all further replies. Returns the request for them, and a promise that resolves when a reply has reached its
+   * stop.
    */
   script(draft: ReplyDraft, request: RequestDraft = {}, route: Route = {}) {
     const { turn, reached } = routedTurn(completed(draft), route);
@@ -106,13 +106,13 @@ export class Bench {
     return { reached, request: this.#requestOf({ ...request, ...prompt }) };
   }
 
-  /** Says with what the server fails, and asks. */
+  /** Scripts a failure of the server and sends a request. */
   async fail(failure: ModelFailure): Promise<LLMResponse> {
     this.#backend.script({ kind: 'failure', failure });
     return this.ask(this.#requestOf({}));
   }
 
-  /** The reply to a request; of a stream its last part, the parts before which have to be the same reply. */
+  /** The reply to a request. For a stream, its last part; all earlier parts must add up to the same reply. */
   async ask(request: LLMRequest): Promise<LLMResponse> {
     if (this.method === 'chat') return this.#backend.provider.chat(request);
     const parts: LLMStreamPart[] = [];
@@ -133,7 +133,7 @@ export class Bench {
   }
 }
 
-/** The response that a stream ends with, which all parts before it have to be. */
+/** The response at the end of a stream; checks that all earlier parts add up to it. */
 function responseIn(parts: readonly LLMStreamPart[]): LLMResponse {
   const last = parts.at(-1);
   expectThat(
@@ -157,7 +157,7 @@ function toldIn(parts: readonly LLMStreamPart[], type: 'text-delta' | 'reasoning
   return parts.map((part) => (part.type === type ? part.text : '')).join('');
 }
 
-/** The input of a call is told from its start to its end, and is what the call has then. */
+/** Checks that the input of each call is streamed from start to end, and equals the call's arguments. */
 function expectInputs(parts: readonly LLMStreamPart[], calls: readonly ToolCall[]): void {
   const inputs = new Map<string, { text: string; isEnded: boolean }>();
   for (const part of parts) {
@@ -187,14 +187,14 @@ function expectInputs(parts: readonly LLMStreamPart[], calls: readonly ToolCall[
 
 function readJson(text: string): unknown {
   try {
-    // Of a call without arguments some models say nothing.
+    // Some models send no arguments for a call without parameters.
     return JSON.parse(text || '{}');
   } catch {
     return text;
   }
 }
 
-/** What providers may lack, by the name to declare it with; the guide on testing says what each means. */
+/** Names of capabilities that providers may lack; the guide on testing explains them. */
 export const CAPABILITIES = [
   'streaming',
   'call-input',
@@ -221,14 +221,14 @@ export const CAPABILITIES = [
   'json-format',
 ] as const;
 
-/** Something that not all providers have. */
+/** A capability that some providers lack. */
 export type ProviderCapability = (typeof CAPABILITIES)[number];
 
-/** One case before it is written for a provider. */
+/** A case before it is bound to a provider. */
 export interface CaseDraft {
-  /** What the provider does, as the end of a sentence that begins with its name. */
+  /** What the provider does, as the end of a sentence that starts with its name. */
   readonly title: string;
-  /** What the contract says. */
+  /** The rule of the contract. */
   readonly rule: string;
   readonly needs?: readonly ProviderCapability[];
   /** Default: both. */
@@ -236,13 +236,13 @@ export interface CaseDraft {
   run(bench: Bench): Promise<void>;
 }
 
-/** A turn, and when the reply has come to where it stays. */
+/** A scripted turn, and a promise that resolves when its reply has reached its stop. */
 interface RoutedTurn {
   readonly turn: ModelTurn;
   readonly reached: Promise<void>;
 }
 
-/** A turn whose reply travels by a route. */
+/** A turn whose reply is sent along a route. */
 function routedTurn(reply: ModelReply, route: Route): RoutedTurn {
   const reached = Promise.withResolvers<void>();
   async function* transmit<Units extends Sliceable<Units>>(units: Units): AsyncGenerator<Units> {

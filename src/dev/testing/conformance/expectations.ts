@@ -1,20 +1,20 @@
 import { canonicalJson, isRecord } from '../../../core/kernel/json.js';
 
-/** What a provider does wrong, as a sentence without its full stop. */
+/** A violation of the contract, as a sentence without a full stop. */
 export class BrokenRule extends Error {}
 
-/** Throws where something is not as it has to be. */
+/** Throws if a condition is not met. */
 export function expectThat(isRight: boolean, problem: string): void {
   if (!isRight) throw new BrokenRule(problem);
 }
 
-/** Throws where a value is not the wanted one, as JSON. */
+/** Throws if a value differs from the expected one, compared as JSON. */
 export function expectSame(what: string, given: unknown, wanted: unknown): void {
   if (canonicalJson(given) !== canonicalJson(wanted))
     throw new BrokenRule(`${what} is ${shown(given)}, and should be ${shown(wanted)}`);
 }
 
-/** What a request is rejected with, where it must not be answered. */
+/** The error of a request; throws if it is answered. */
 export async function errorOf(reply: Promise<unknown>, problem: string): Promise<unknown> {
   try {
     await reply;
@@ -31,7 +31,7 @@ function shown(value: unknown): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
-/** What an error says of a failed request; the errors of the AI SDK say `isRetryable`. */
+/** The facts about a failed request in its error; errors of the AI SDK have `isRetryable`. */
 export function failureIn(error: unknown): {
   readonly [Fact in 'status' | 'retryable' | 'retryAfterMs']: unknown;
 } {

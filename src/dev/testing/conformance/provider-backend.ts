@@ -6,110 +6,110 @@ import { errorMessage } from '../../../core/kernel/error-message.js';
 import { nodeHttp } from '../../../core/kernel/node-module.js';
 import { FILLED_TEXT, FUNCTION, optionTable, RECORD, required } from '../../../core/kernel/options.js';
 
-/** A call that a model is to make; `arguments` is the text that it writes, not always JSON. */
+/** A call of the scripted model; `arguments` is its raw text, which need not be JSON. */
 export interface ModelCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
-/** What a model is to think. */
+/** Reasoning of the scripted model. */
 export interface ModelReasoning {
-  /** What people may read of it. */
+  /** The readable part. */
   readonly text: string;
-  /** What only its maker understands and wants back as it is: a signature, encrypted reasoning. */
+  /** Data that only the model's maker can read, to be sent back unchanged: a signature, encrypted reasoning. */
   readonly sealed: string;
 }
 
-/** What a model is to reply. */
+/** A reply of the scripted model. */
 export interface ModelReply {
   readonly text: string;
   readonly reasoning?: ModelReasoning;
   readonly calls: readonly ModelCall[];
   readonly finishReason: Exclude<FinishReason, 'other'>;
   readonly usage: Required<Omit<Usage, 'raw'>>;
-  /** The pieces in which a stream is to bring the text, the reasoning, or the arguments of a call. */
+  /** Cuts the text, the reasoning, or a call's arguments into the pieces of a stream. */
   deltas(text: string): readonly string[];
 }
 
-/** What a server is to refuse a request with. */
+/** A failure of the scripted server. */
 export interface ModelFailure {
   readonly status: number;
   readonly message: string;
-  /** Seconds of its header `retry-after`. */
+  /** Seconds for the header `retry-after`. */
   readonly retryAfter?: number;
 }
 
-/** What can be sent in pieces: bytes, a text, the parts of a stream. */
+/** Something that can be sent in pieces: bytes, a text, the parts of a stream. */
 export interface Sliceable<Self> {
   readonly length: number;
   slice(from: number, to: number): Self;
 }
 
-/** What a model does with a request. */
+/** How a model answers a request. */
 export type ModelTurn =
   | {
       readonly kind: 'reply';
       readonly reply: ModelReply;
       /**
-       * Gives what to send of the reply, piece by piece. It may wait for ever, as a model does that is silent, and it
-       * may throw, as a connection does that is lost.
+       * Yields the pieces of the reply to send. It may wait forever, like a silent model, or throw, like a lost
+       * connection.
        */
       transmit<Units extends Sliceable<Units>>(units: Units): AsyncIterable<Units>;
     }
   | { readonly kind: 'failure'; readonly failure: ModelFailure };
 
-/** The words to ask with, for a model that cannot be told what to say. */
+/** A prompt for a model that cannot be scripted. */
 export type ModelPrompt = Pick<LLMRequest, 'messages'>;
 
-/** A provider, and behind it a model that says what it is told: a server on loopback, or an object. */
+/** A provider with a scripted model behind it: a server on loopback, or an object. */
 export interface ProviderBackend {
-  /** Without retries of its own. */
+  /** Must not retry by itself. */
   readonly provider: LLMProvider;
   readonly model: string;
   /** `options` of each request; default: none. */
   readonly options?: LLMRequest['options'];
-  /** What the model was sent, a value for each request: the body as JSON, the prompt. */
+  /** What the model received, one value per request: the body as JSON, or the prompt. */
   readonly sent?: readonly unknown[];
-  /** Says what the model does with all requests from now on. */
+  /** Scripts the model's answer to all further requests. */
   script(turn: ModelTurn): ModelPrompt | undefined;
   close?(): Promise<void> | void;
 }
 
-/** How a reply travels. */
+/** How a reply is sent. */
 export interface Route {
-  /** The places at which it is cut into pieces; default: none. */
+  /** Where the reply is cut into pieces; default: nowhere. */
   readonly cuts?: (length: number) => readonly number[];
-  /** Where it stays, and what happens there. */
+  /** Where sending stops, and what happens there. */
   readonly stop?: {
     readonly at: (length: number) => number;
-    /** Throws where the connection is lost; settles when the rest may follow. */
+    /** Rejects if the connection is lost; resolves when the rest may be sent. */
     readonly wait: () => Promise<void>;
   };
 }
 
-/** A request as the server got it. */
+/** A request as the server received it. */
 export interface HttpBackendRequest {
   /** With its query: `/v1/chat/completions`. */
   readonly path: string;
-  /** The body, which has to be JSON. */
+  /** The body, which must be JSON. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 /** A reply as the server sends it. */
 export interface HttpBackendBody {
-  /** Default: `application/json`; of a stream of events `text/event-stream`. */
+  /** Default: `application/json`; for a stream `text/event-stream`. */
   readonly type?: string;
   readonly text: string;
 }
 
 /** Options of {@link httpBackend}. */
 export interface HttpBackendOptions {
-  /** Makes the provider, without retries of its own, for a server at this address: `http://127.0.0.1:43817`. */
+  /** Creates the provider for a server at this URL (`http://127.0.0.1:43817`); it must not retry by itself. */
   readonly create: (url: string) => LLMProvider;
-  /** Says a reply in the words of the wire; whether it is to be a stream, the request says. */
+  /** Encodes a reply for the wire; the request determines whether it is streamed. */
   readonly encode: (reply: ModelReply, request: HttpBackendRequest) => HttpBackendBody;
-  /** Says a failure; default: `{ error: { message } }`. */
+  /** Encodes a failure; default: `{ error: { message } }`. */
   readonly encodeFailure?: (failure: ModelFailure) => string;
   /** Default: `test-model`. */
   readonly model?: string;
@@ -126,8 +126,8 @@ const OPTIONS = optionTable<HttpBackendOptions>('httpBackend', {
 });
 
 /**
- * A server on loopback for {@link providerConformance}, and the provider that asks it. It does what is asked of the
- * connection by itself (bytes cut anywhere, connections lost, silence, refusals); how the wire says a reply is yours.
+ * A server on loopback for {@link providerConformance}, with its provider. The server simulates the network: bytes cut
+ * anywhere, lost connections, silence, refusals. You encode the replies.
  *
  * @throws InvalidOptionsError for wrong options.
  *
@@ -155,7 +155,7 @@ export async function httpBackend(options: HttpBackendOptions): Promise<Provider
       response.destroy();
     }
   });
-  // On a busy machine an idle connection could be closed in the moment in which it is used again.
+  // On a busy machine, an idle connection could be closed at the moment of its reuse.
   server.keepAliveTimeout = 0;
   await listening(server);
   const { port } = server.address() as AddressInfo;
@@ -212,12 +212,14 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpBackendReques
   return { path: incoming.url ?? '', body: JSON.parse(text || '{}') as HttpBackendRequest['body'] };
 }
 
-/** Settles when the bytes have arrived: those that follow would come with them, and what waits is lost with the connection. */
+/**
+ * Resolves when the bytes have arrived, so that later bytes arrive separately and a lost connection loses none of them.
+ */
 async function write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     response.write(bytes, (error) => (error ? reject(error) : resolve()));
   });
-  // Into the socket, and out of it: server and client share one loop.
+  // Into the socket and out of it: server and client share an event loop.
   for (let turns = 0; turns < 2; turns += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 

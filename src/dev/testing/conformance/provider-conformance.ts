@@ -26,32 +26,32 @@ import { ABORT_CASES, STREAM_CASES } from './stream-cases.js';
 
 /** Options of {@link providerConformance}. */
 export interface ProviderConformanceOptions {
-  /** How titles name the provider: `MyProvider`. */
+  /** The provider's name in titles: `MyProvider`. */
   readonly name: string;
-  /** Makes the provider and what stands behind it, for each case anew: {@link httpBackend}, or an object of your own. */
+  /** Creates the provider and its backend for each case: {@link httpBackend}, or your own object. */
   readonly backend: () => ProviderBackend | Promise<ProviderBackend>;
-  /** What the provider does not have; cases that need it are left out. Default: it has everything. */
+  /** Capabilities that the provider lacks; their cases are left out. Default: none. */
   readonly without?: readonly ProviderCapability[];
-  /** Milliseconds after which a case is given up; default: a minute. */
+  /** Time limit of a case in milliseconds; default: a minute. */
   readonly timeoutMs?: number;
 }
 
-/** One case of the suite, for any test runner. */
+/** A case of the suite, for any test runner. */
 export interface ConformanceCase {
   /** `MyProvider.chat gives a text as the model said it`. */
   readonly title: string;
-  /** Rejects with what the provider does wrong, and the rule of the contract that it breaks. */
+  /** Rejects with the violation, and the rule of the contract. */
   run(): Promise<void>;
 }
 
 /** A case that was left out. */
 export interface OmittedCase {
   readonly title: string;
-  /** What of it was declared absent. */
+  /** The missing capabilities that it needs. */
   readonly without: readonly ProviderCapability[];
 }
 
-/** The cases of a provider. */
+/** The cases for a provider. */
 export interface ProviderConformance extends ReadonlyArray<ConformanceCase> {
   readonly leftOut: readonly OmittedCase[];
 }
@@ -66,10 +66,10 @@ const OPTIONS = optionTable<ProviderConformanceOptions>('providerConformance', {
 const METHODS: readonly Method[] = ['chat', 'stream'];
 
 /**
- * What the contract of `LLMProvider` asks of a provider, as cases for any test runner. Each has a provider and a model
- * of its own; the model says what the case tells it to.
+ * The contract of `LLMProvider` as cases for any test runner. Each case has a provider of its own with a scripted
+ * model.
  *
- * @throws InvalidOptionsError for wrong options, and where `without` names what there is not.
+ * @throws InvalidOptionsError for wrong options, and for unknown names in `without`.
  *
  * @example
  * ```ts
@@ -128,7 +128,7 @@ function problemOf(error: unknown): string {
   return isOurs ? errorMessage(error) : `it throws “${errorMessage(error)}”`;
 }
 
-/** With what a careless decoder or encoder would change. */
+/** Contains characters that a faulty decoder or encoder would change. */
 const TEXT = 'Grüße, 世界 👩‍👩‍👧!\n\t"quoted" \\n \\ \u2028 </s> <tool_call> data: [DONE] ';
 
 const { name } = LOOK_UP.function;
@@ -137,7 +137,7 @@ const ROME = { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' };
 
 const THOUGHT = { text: 'Oslo first.\nThen “Rome” 🤔', sealed: 'c2VhbGVk+/==' };
 
-/** As the contract has them, where the texts are JSON objects. */
+/** Compares calls in the form of the contract; the texts must be JSON objects. */
 function expectCalls(
   given: readonly { readonly name: string; readonly arguments: unknown }[],
   calls: readonly ModelCall[],
@@ -156,7 +156,7 @@ function expectDistinct(ids: readonly string[]): void {
   expectThat(new Set(ids).size === ids.length, `two calls have one id: ${ids.join(', ')}`);
 }
 
-/** What a reply is made of. */
+/** Cases about the contents of replies. */
 const REPLY_CASES: readonly CaseDraft[] = [
   {
     title: 'gives a text as the model said it',
@@ -291,11 +291,11 @@ const REPLY_CASES: readonly CaseDraft[] = [
   },
 ];
 
-/** Statuses that may be others the next time, and those that say something of the request. */
+/** Statuses of temporary failures, and below, of faulty requests. */
 const PASSING = [408, 429, 500, 502, 503, 504] as const;
 const LASTING = [400, 401, 403, 404, 413, 422] as const;
 
-/** What goes wrong at a server. */
+/** Cases about failures of a server. */
 const FAILURE_CASES: readonly CaseDraft[] = [
   {
     title: 'throws errors that say whether to try again',

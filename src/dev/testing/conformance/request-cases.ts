@@ -17,13 +17,13 @@ const CALLS = [
   { id: 'call_a1', name, arguments: '{"city":"Oslo","days":3}' },
   { id: 'call_b2', name, arguments: '{"city":"Rome","days":5}' },
 ];
-/** Base64 and texts with what a careless copy would change. */
+/** Base64 and texts that a faulty copy would change. */
 const SEALED = ['gAAAAAB+/x==\u2028"\\ é🔏', 'second+/=='] as const;
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const PDF = 'JVBERi0xLjQKJeLjz9MKMSAwIG9iago8PD4+CmVuZG9iagp0cmFpbGVyCjw8Pj4KJSVFT0YK';
 
-/** How a reply and the answers to its calls go on. */
+/** Sends the next request, after a reply and the results of its calls. */
 async function askNext(
   bench: Bench,
   history: readonly Message[],
@@ -32,7 +32,7 @@ async function askNext(
   return bench.reply({ text: 'Done' }, { messages: [QUESTION, ...history], ...more });
 }
 
-/** The texts stand in what the model was sent, and in this order. */
+/** Checks that the model received the texts in this order. */
 function expectSent(bench: Bench, ...texts: readonly string[]): void {
   let last = -1;
   for (const text of texts) {
@@ -56,7 +56,7 @@ async function expectAttached(bench: Bench, part: ContentPart & { readonly data:
   expectThat(placeIn(bench.lastSent, part.data) >= 0, `the model is not sent the ${part.type} of the result`);
 }
 
-/** What a model is sent of a conversation. */
+/** Cases about the messages that a model receives. */
 const SENT_CASES: readonly CaseDraft[] = [
   {
     title: 'offers the tools of the request, and none of earlier ones',
@@ -188,7 +188,7 @@ const SENT_CASES: readonly CaseDraft[] = [
   },
 ];
 
-/** What a reply carries is plain JSON under the one key of its provider. */
+/** Checks that provider items are plain JSON under the provider's key. */
 function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMResponse): void {
   const kept = [providerItems, ...toolCalls.map((call) => call.providerItems)].filter(
     (items) => items !== undefined,
@@ -200,7 +200,7 @@ function expectKept({ itemKey }: Bench, { providerItems, toolCalls }: LLMRespons
   }
 }
 
-/** What the model is sent with each of some settings; no two of them may be the same. */
+/** Checks that the model receives different requests for different settings. */
 async function expectTold(bench: Bench, settings: readonly Partial<LLMRequest>[]): Promise<void> {
   const seen = new Map<string, Partial<LLMRequest>>();
   for (const setting of settings) {
@@ -227,7 +227,7 @@ const FORMAT: ResponseFormat = {
   },
 };
 
-/** What a request says of the reply that is wanted. */
+/** Cases about the settings of a request. */
 const SETTING_CASES: readonly CaseDraft[] = [
   {
     title: 'tells which tools the model may call',
@@ -270,7 +270,7 @@ const SETTING_CASES: readonly CaseDraft[] = [
   },
 ];
 
-/** A reply as histories keep it, through JSON as stores do, with an answer to each of its calls. */
+/** A reply as histories store it, serialized as by stores, with a result for each of its calls. */
 function historyAfter(
   response: LLMResponse,
   answer: (call: ToolCall) => Pick<Extract<Message, { role: 'tool' }>, 'content' | 'parts'> = ({ name }) => ({
@@ -295,13 +295,13 @@ function historyAfter(
   return JSON.parse(JSON.stringify([message, ...answers])) as readonly Message[];
 }
 
-/** Where a text stands in what a model was sent, counted in the keys and texts of it; -1 where it does not. */
+/** The position of a text in what a model received, counted in its keys and strings; -1 if it is absent. */
 function placeIn(sent: unknown, text: string): number {
   return textsIn(sent).findIndex((candidate) => candidate.includes(text));
 }
 
 /**
- * The smallest part of what a model was sent that has a text and one of some others, as text; `undefined` where there
+ * The smallest part of what a model received that contains a text and one of the others, as text; `undefined` if there
  * is none.
  */
 function smallestWith(sent: unknown, text: string, others: readonly string[]): string | undefined {
@@ -321,5 +321,5 @@ function textsIn(value: unknown): readonly string[] {
   return isRecord(value) ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]) : [];
 }
 
-/** What a model is sent. */
+/** Cases about what a model receives. */
 export const REQUEST_CASES = [...SENT_CASES, ...SETTING_CASES];

@@ -5,7 +5,7 @@ import { errorOf, expectSame, expectThat, failureIn } from './expectations.js';
 import type { Route } from './provider-backend.js';
 
 const { name } = LOOK_UP.function;
-/** Every character is more than a byte, or means something to a wire. */
+/** Every character has several bytes, or a meaning in a wire format. */
 const TEXT = 'Öß 世\n\n"data: 🙂"';
 const CALLS = [
   { id: 'call_a1', name, arguments: '{"city":"Å\\n\\"{世}","days":31}' },
@@ -13,7 +13,7 @@ const CALLS = [
 ];
 const REPLY: ReplyDraft = { text: TEXT, calls: CALLS };
 
-/** How a reply is sent is nothing that a reader of it could see. */
+/** Checks the reply: how it was sent must not matter. */
 function expectWhole({ content, toolCalls, finishReason }: LLMResponse): void {
   expectSame('content', content, TEXT);
   const wanted = CALLS.map(({ arguments: args }) => ({ name, arguments: JSON.parse(args) as unknown }));
@@ -25,7 +25,7 @@ function expectWhole({ content, toolCalls, finishReason }: LLMResponse): void {
   expectSame('finishReason', finishReason, 'tool_calls');
 }
 
-/** Ways to cut something into pieces: at every place, at every second and so on, and at a few by chance. */
+/** Ways to cut something into pieces: everywhere, at every second place and so on, and at a few random places. */
 function waysToCut(): ((length: number) => readonly number[])[] {
   const every = [1, 2, 3, 7, 64].map(
     (size) => (length: number) =>
@@ -39,7 +39,7 @@ function waysToCut(): ((length: number) => readonly number[])[] {
   return [...every, ...some];
 }
 
-/** Places at which something breaks off: at its ends, and between by chance. */
+/** Places at which something breaks off: at both ends, and at random places between. */
 function placesToBreak(): ((length: number) => number)[] {
   const random = randomFrom(11);
   const between = Array.from({ length: 25 }, () => random());
@@ -51,7 +51,7 @@ function placesToBreak(): ((length: number) => number)[] {
   ];
 }
 
-/** How replies come in pieces, and that only whole ones count. */
+/** Cases about streamed replies, of which only complete ones count. */
 export const STREAM_CASES: readonly CaseDraft[] = [
   {
     title: 'puts texts and arguments together, split at any character',
@@ -115,29 +115,29 @@ async function expectBroken(bench: Bench, at: (length: number) => number): Promi
     expectSame('`retryable` of the error for a lost connection', retryable, true);
     return;
   }
-  // What is lost behind the end of a reply is no loss.
+  // A connection that is lost after the end of a reply does not matter.
   expectWhole(response);
 }
 
 const LONG_TEXT = 'A long answer, which comes word by word until somebody stops it. ';
 
-/** A reply that comes to some place and then waits for ever. */
+/** A route that stops at a place forever. */
 function silentFrom(at: (length: number) => number): Route {
   return { stop: { at, wait: () => new Promise(() => {}) } };
 }
 
-/** What comes as a whole is not there yet in its middle, and is for whoever reads it as it comes. */
+/** A reply that arrives at once has no middle; the stop must be before it for all methods. */
 const before = (): number => 0;
 const middle = (length: number): number => Math.floor(length / 2);
 const behindMiddle = (length: number): number => Math.ceil(length / 2);
 
-/** What an aborted request ends with. */
+/** Checks that a request was rejected because of its abort. */
 async function expectAborted(reply: Promise<unknown>): Promise<void> {
   const error = await errorOf(reply, 'an aborted request ends without an error');
   expectThat(failureIn(error).retryable !== true, 'an aborted request throws an error that is `retryable`');
 }
 
-/** Requests that are given up, and requests that overlap. */
+/** Cases about aborted and concurrent requests. */
 export const ABORT_CASES: readonly CaseDraft[] = [
   {
     title: 'makes no request that was aborted before',
@@ -206,7 +206,7 @@ async function expectAbortedAt(bench: Bench, at: (length: number) => number): Pr
   const { request, reached } = bench.script({ text: LONG_TEXT }, {}, silentFrom(at));
   const controller = new AbortController();
   const reply = bench.ask({ ...request, signal: controller.signal });
-  // Where it fails before, that is told in its place.
+  // If the request fails earlier, its error is reported.
   await Promise.race([reached, reply]);
   controller.abort();
   await expectAborted(reply);
@@ -222,7 +222,7 @@ async function readUntilAborted(
   }
 }
 
-/** A connection that is lost, in the words of `fetch`. */
+/** A lost connection, as `fetch` reports it. */
 function lostConnection(): Error {
   const cause = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
   return new TypeError('terminated', { cause });

@@ -11,36 +11,36 @@ import { checkOptions } from '../../../core/errors/author-fault.js';
 import { FUNCTION, MILLISECONDS, optionTable, required } from '../../../core/kernel/options.js';
 import { expectThat } from '../conformance/expectations.js';
 
-/** A worker in a process of its own. */
+/** A worker in a separate process. */
 export interface WorkerProcess {
-  /** Ends it at once, as SIGKILL does; resolves when it has ended. */
+  /** Kills it as SIGKILL does; resolves when it has ended. */
   kill(): Promise<void>;
 }
 
-/** The engine to be held against the contract. */
+/** The engine under test. */
 export interface JobEngineBackend {
   /**
-   * Connects to a queue that is empty the first time its name is given. Two calls with one name are two connections
-   * to it, as of two processes; an engine of one process gives the same object.
+   * Connects to a queue, which is empty when its name is first used. Two calls with the same name are two connections,
+   * as from two processes; an engine within one process returns the same object.
    */
   open(queue: string): JobEngine | Promise<JobEngine>;
   /**
-   * Starts a process that calls `holdJobs` with a connection to the queue; without it, the cases are left out
-   * in which a worker dies.
+   * Starts a process that calls `holdJobs` with a connection to the queue. Without it, the cases about crashed workers
+   * are left out.
    */
   startWorker?(queue: string): Promise<WorkerProcess>;
-  /** How long a case waits for what has to happen, in milliseconds; default 60,000. */
+  /** Milliseconds that a case waits for an expected event; default 60,000. */
   readonly patienceMs?: number;
 }
 
-/** One case before it is made for an engine. */
+/** A case before it is bound to an engine. */
 interface EngineCase {
   readonly title: string;
   readonly needsProcess?: true;
   run(bench: EngineBench): Promise<void>;
 }
 
-/** What a handler was given, and when. */
+/** A job that a handler received, and when. */
 interface Handled {
   readonly job: Job;
   readonly attempt: JobAttempt;
@@ -49,11 +49,11 @@ interface Handled {
 
 const PATIENCE_MS = 60_000;
 
-/** What a case works with: a queue of its own, and connections to it. */
+/** The environment of a case: its own queue, and connections to it. */
 class EngineBench {
   readonly backend: JobEngineBackend;
   readonly queue = `conformance-${crypto.randomUUID()}`;
-  /** Everything that handlers of {@link work} were given. */
+  /** Everything that handlers of {@link work} received. */
   readonly handled: Handled[] = [];
   readonly #engines = new Set<JobEngine>();
   #ids = 0;
@@ -62,7 +62,7 @@ class EngineBench {
     this.backend = backend;
   }
 
-  /** Another connection to the queue of the case. */
+  /** Opens another connection to the case's queue. */
   async open(): Promise<JobEngine> {
     const engine = await this.backend.open(this.queue);
     this.#engines.add(engine);
@@ -83,7 +83,7 @@ class EngineBench {
     };
   }
 
-  /** Works, and notes what was given before it is handled. */
+  /** Starts a worker that records each job before it is handled. */
   async work(
     engine: JobEngine,
     handle: JobHandler,
@@ -98,7 +98,7 @@ class EngineBench {
     });
   }
 
-  /** Does nothing but wait for what is promised, and no longer than the backend says. */
+  /** Waits for a promise, at most as long as the backend allows. */
   async within<Value>(promise: Promise<Value>, what: string): Promise<Value> {
     const late = Promise.withResolvers<never>();
     const { patienceMs = PATIENCE_MS } = this.backend;
@@ -118,7 +118,7 @@ class EngineBench {
   }
 }
 
-/** Resolves when it has been told a number of times. */
+/** Resolves after it has been notified a number of times. */
 class Countdown {
   readonly done: Promise<void>;
   readonly #resolve: () => void;
@@ -137,7 +137,7 @@ class Countdown {
   }
 }
 
-/** Throws what differs from what the contract says. */
+/** Throws if a value differs from what the contract requires. */
 function expectEqual(actual: unknown, expected: unknown, rule: string): void {
   deepStrictEqual(
     actual,
@@ -146,7 +146,7 @@ function expectEqual(actual: unknown, expected: unknown, rule: string): void {
   );
 }
 
-/** What becomes of jobs that fail. */
+/** Cases about failing jobs. */
 const ATTEMPT_CASES: readonly EngineCase[] = [
   {
     title: 'tries a job again that failed, after the pause of `backoff`, and counts its attempts',
@@ -332,15 +332,15 @@ const BACKEND = optionTable<JobEngineBackend>('jobEngineConformance', {
   patienceMs: MILLISECONDS,
 });
 
-/** One case, for any test runner. */
+/** A case for any test runner. */
 export interface JobEngineCase {
   readonly title: string;
-  /** Resolves where the engine does what the contract says, and rejects with what it does instead. */
+  /** Resolves if the engine fulfils the contract; rejects with what it does instead. */
   run(): Promise<void>;
 }
 
 /**
- * What every `JobEngine` has to do, as cases for any test runner.
+ * The contract of `JobEngine` as cases for any test runner.
  *
  * @example
  * ```ts
@@ -366,7 +366,7 @@ async function runCase(backend: JobEngineBackend, draft: EngineCase): Promise<vo
 }
 
 /**
- * What a worker process of {@link JobEngineBackend} does: takes jobs, tells that it has them, and never ends them.
+ * The work of a worker process of {@link JobEngineBackend}: takes jobs, reports that it has them, and never ends them.
  *
  * @example
  * ```ts
@@ -387,7 +387,7 @@ export async function holdJobs(engine: JobEngine): Promise<void> {
 
 const idsOf = ({ handled }: EngineBench): string[] => handled.map(({ job }) => job.id);
 
-/** Which jobs are run, by whom, in which order, and when. */
+/** Cases about which jobs run, on which worker, in which order, and when. */
 const DELIVERY_CASES: readonly EngineCase[] = [
   {
     title: 'gives a job to a worker on another connection as it was enqueued',
@@ -417,7 +417,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
         all.tell();
       });
       await bench.within(first.done, 'a job is run');
-      // A worker that is closed has told the engine of the end of its job.
+      // `close` resolves after the worker has reported the end of its job.
       await worker.close();
       await bench.work(other, async () => all.tell());
       await other.enqueue(job);
@@ -444,7 +444,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       const [sender, one, other] = [await bench.open(), await bench.open(), await bench.open()];
       const jobs = Array.from({ length: 40 }, () => bench.job());
       const all = new Countdown(jobs.length);
-      // A worker that is starved loses its lease, and the job begins again: that is a later attempt.
+      // On a slow machine, a worker may lose its lease, and the job starts again: ignore later attempts.
       const handle: JobHandler = async (_job, { attempt }) => {
         if (attempt === 1) all.tell();
       };
@@ -514,7 +514,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
       await bench.within(all.done, 'all jobs are run');
       expectEqual(idsOf(bench), ['now', 'later'], 'the order of jobs');
       const waited = (bench.handled[1]?.at ?? 0) - since;
-      // Clocks count whole milliseconds.
+      // Clocks have a resolution of a millisecond.
       expectThat(waited > 690, `a delay of 700 ms was ${waited} ms`);
     },
   },
@@ -596,7 +596,7 @@ const DELIVERY_CASES: readonly EngineCase[] = [
   },
 ];
 
-/** Jobs that wait in queues of their own. */
+/** Cases about separate queues. */
 const QUEUE_CASES: readonly EngineCase[] = [
   {
     title: 'gives jobs of a `queue` to workers of that queue, and to no others',
@@ -658,7 +658,7 @@ const QUEUE_CASES: readonly EngineCase[] = [
   },
 ];
 
-/** Jobs that are cancelled, wherever they are. */
+/** Cases about cancelled jobs in every state. */
 const CANCEL_CASES: readonly EngineCase[] = [
   {
     title: 'takes a job out that waits, when it is cancelled on another connection',
@@ -672,7 +672,7 @@ const CANCEL_CASES: readonly EngineCase[] = [
       expectEqual(await sender.cancel(waiting.id), false, 'a job that was cancelled is cancelled again');
       const done = new Countdown(1);
       await bench.work(sender, async () => done.tell());
-      // Later than the one that was cancelled would have been.
+      // Later than the cancelled job would have run.
       await other.enqueue(bench.job({ id: 'last' }), { delay: 600 });
       await bench.within(done.done, 'a job is run');
       expectEqual(

@@ -10,21 +10,21 @@ import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { LEASE_MS, openedCases } from './store-bench.js';
 
-/** A ledger under test, with nothing in it. */
+/** An empty ledger under test. */
 export interface OpenedLedger {
   readonly ledger: BudgetLedger;
-  /** The same through another connection; without it, what two do at once is done with `ledger` alone. */
+  /** The same ledger through another connection. Without it, concurrent operations use `ledger` only. */
   readonly other?: BudgetLedger;
-  /** Lets so many milliseconds go by for it. */
+  /** Advances the ledger's time by this many milliseconds. */
   advance(ms: number): void | Promise<void>;
   close?(): void | Promise<void>;
 }
 
 /** Options of {@link budgetLedgerConformance}. */
 export interface BudgetLedgerConformanceOptions {
-  /** How titles name the ledger: `MyRunStore.budgets`. */
+  /** The ledger's name in titles: `MyRunStore.budgets`. */
   readonly name: string;
-  /** Opens a ledger with nothing in it, for each case anew. */
+  /** Opens an empty ledger for each case. */
   readonly open: () => OpenedLedger | Promise<OpenedLedger>;
 }
 
@@ -56,7 +56,7 @@ class LedgerBench {
     return outcome.status === 'reserved' ? 'reserved' : `${outcome.key} ${outcome.part} ${outcome.left}`;
   }
 
-  /** Tokens that are spent and reserved. */
+  /** Spent and reserved tokens. */
   async held(account: BudgetAccount = tenant): Promise<readonly number[]> {
     const { spent, reserved } = await this.other.balance(account);
     return [spent.tokens, reserved.tokens];
@@ -207,8 +207,8 @@ const CASES: readonly LedgerCase[] = [
 ];
 
 /**
- * What the contract of `BudgetLedger` asks of whoever keeps budgets, as cases for any test runner: limits, the rest
- * that is given back, what dead processes had reserved, windows, and what two do at the same moment.
+ * The contract of `BudgetLedger` as cases for any test runner: limits, refunds, reservations of crashed processes,
+ * windows, and concurrent operations.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *

@@ -20,7 +20,7 @@ import {
 
 const ODD_TEXT = "\u0000 \"'\\ \u2028 👩‍🚀 \ud800 '); DROP TABLE toolwright_runs; --";
 
-/** A time that the store told, beside another one: not before it, and not much later. */
+/** Checks a time from the store: not before another time, and not much later. */
 function expectSoonAfter(what: string, given: number | undefined, before: number): void {
   expectThat(
     given !== undefined && given >= before && given < before + MINUTE,
@@ -28,7 +28,7 @@ function expectSoonAfter(what: string, given: number | undefined, before: number
   );
 }
 
-/** What every `CheckpointStore` does beside that. */
+/** Cases about the states of runs. */
 const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'begin keeps a run, held by who began it',
@@ -245,7 +245,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'expiredRuns gives the suspended runs that wait for an answer too late, turns apart from others',
     async run(bench) {
       const { store } = bench;
-      // A store need not look for them.
+      // The method is optional.
       if (store.expiredRuns === undefined) return;
       const expired = async (of: 'turns' | 'others' = 'others', limit = 10) =>
         store.expiredRuns?.({ of, limit });
@@ -263,7 +263,7 @@ const STATE_CASES: readonly OpenedCase<CheckpointBench>[] = [
       await bench.save({ ...waiting('turn', LEASE_MS), turnOf: 'c' });
       for (const runId of ['held', 'over', 'on']) {
         await bench.begin(runId, runId);
-        // A moment after the first: of two that expire at the same time, either may come first.
+        // A millisecond later, because runs that expire at the same time have no order.
         await store.release(heldBy(runId, runId), waiting(runId, LEASE_MS + 1));
         await bench.claim(runId, runId);
       }
@@ -300,7 +300,7 @@ function ids(runs: readonly RunSummary[]): readonly string[] {
   return runs.map(({ runId }) => runId);
 }
 
-/** Finding runs, and forgetting them. */
+/** Cases about finding and removing runs. */
 const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'list gives runs by status in pages, the latest change first',
@@ -373,7 +373,7 @@ const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
     title: 'retention removes runs that ended long ago, and none that waits, is under way or is held',
     async run(bench) {
       const { retention } = bench.store as Partial<StoreWithRetention>;
-      // A store of one's own need not have it.
+      // The method is optional.
       if (retention === undefined) return;
       const remove = (ages: RetentionAges) => retention.call(bench.store, ages);
       for (const runId of ['running', 'ended', 'suspended', 'late', 'held']) await bench.begin('a', runId);
@@ -410,5 +410,5 @@ const LIST_CASES: readonly OpenedCase<CheckpointBench>[] = [
   })),
 ];
 
-/** What every `CheckpointStore` does: keeping runs, finding and forgetting them. */
+/** Cases of `CheckpointStore`: storing, finding and removing runs. */
 export const CHECKPOINT_CASES = [...STATE_CASES, ...LIST_CASES];

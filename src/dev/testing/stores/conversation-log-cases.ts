@@ -42,7 +42,7 @@ const ODD_NAMES = [
   '👩‍🚀',
 ];
 
-/** What enters conversations. */
+/** Cases about entries of conversations. */
 const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
   {
     title: 'enter keeps an entry once for each key, and numbers entries in order of arrival',
@@ -149,9 +149,9 @@ const ENTRY_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
 
 /** Options of {@link conversationLogConformance}. */
 export interface ConversationLogConformanceOptions {
-  /** How titles name the log: `MyRunStore.conversations`. */
+  /** The log's name in titles: `MyRunStore.conversations`. */
   readonly name: string;
-  /** Opens a log with nothing in it, for each case anew. */
+  /** Opens an empty log for each case. */
   readonly open: () => OpenedConversationLog | Promise<OpenedConversationLog>;
 }
 
@@ -171,7 +171,7 @@ function typesOf(events: readonly LoggedEvent[]): readonly unknown[] {
   return events.map(({ number, event }) => `${number} ${String(event.type)}`);
 }
 
-/** Does something until somebody has heard of it: who watches over a network may not have begun yet. */
+/** Repeats an action until a watcher has noticed it: over a network, watching may start with a delay. */
 async function repeatUntil(isHeard: () => boolean, act: (round: number) => unknown): Promise<void> {
   for (let round = 0; !isHeard(); round += 1) {
     await act(round);
@@ -179,7 +179,7 @@ async function repeatUntil(isHeard: () => boolean, act: (round: number) => unkno
   }
 }
 
-/** What their holders do with them, and who reads. */
+/** Cases about holders and readers. */
 const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
   {
     title: 'hold gives a conversation to one at a time, until the lease ends',
@@ -389,8 +389,8 @@ const HOLDER_CASES: readonly OpenedCase<OpenedConversationLog>[] = [
 ];
 
 /**
- * What the contract of `ConversationLog` asks of whoever keeps conversations, as cases for any test runner: entries
- * and their keys, holders and leases, writes that come too late, events, and what two do at the same moment.
+ * The contract of `ConversationLog` as cases for any test runner: entries and their keys, holders and leases, late
+ * writes, events, and concurrent operations.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *
@@ -418,7 +418,7 @@ export function conversationLogConformance(
   return openedCases(options, [...ENTRY_CASES, ...HOLDER_CASES]);
 }
 
-/** Begins the first turn with what entered first. */
+/** Starts the first turn with the first entry. */
 async function beginTurn(log: ConversationLog, claim: string): Promise<OpenTurn> {
   const [entry] = (await readConversation(log)).inbox;
   const turn = { number: 1, entry: entry as InboxEntry, runId: 'c1.1' };

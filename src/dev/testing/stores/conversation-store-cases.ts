@@ -5,19 +5,19 @@ import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
 
-/** A store of an assistant’s conversations under test: none so far. */
+/** An empty store for an assistant's conversations. */
 export interface OpenedConversationStore {
   readonly store: ConversationStore;
-  /** The same through another connection; without it, what two do at once is done with `store` alone. */
+  /** The same store through another connection. Without it, concurrent operations use `store` only. */
   readonly other?: ConversationStore;
   close?(): void | Promise<void>;
 }
 
 /** Options of {@link conversationStoreConformance}. */
 export interface ConversationStoreConformanceOptions {
-  /** How titles name the store: `MyConversationStore`. */
+  /** The store's name in titles: `MyConversationStore`. */
   readonly name: string;
-  /** Opens a store with nothing in it, for each case anew. */
+  /** Opens an empty store for each case. */
   readonly open: () => OpenedConversationStore | Promise<OpenedConversationStore>;
 }
 
@@ -26,10 +26,10 @@ const OPTIONS = optionTable<ConversationStoreConformanceOptions>('conversationSt
   open: required({ ...FUNCTION, fix: '() => ({ store: new MyConversationStore() })' }),
 });
 
-/** An assistant takes no others. */
+/** Unusual ids that an assistant accepts. */
 const ODD_NAMES = ['c', 'C', 'c.', 'c-', 'c_', 'c~', 'constructor', '1', '01', 'a:b', 'a@b', 'x'.repeat(128)];
 
-/** A turn that says its own id. */
+/** A turn with a text that contains its id. */
 function turn(id: string, after?: string): ConversationTurn {
   const messages = [
     { role: 'user', content: `say ${id}` },
@@ -42,7 +42,6 @@ async function messagesOf(store: ConversationStore, id = 'c1') {
   return (await store.load(id))?.messages;
 }
 
-/** What every `ConversationStore` does. */
 const CASES: readonly OpenedCase<OpenedConversationStore>[] = [
   {
     title: 'load gives nothing for a conversation that was never kept',
@@ -135,9 +134,8 @@ const CASES: readonly OpenedCase<OpenedConversationStore>[] = [
 ];
 
 /**
- * What the contract of `ConversationStore` asks of whoever keeps the conversations of an assistant, as cases for any
- * test runner: turns in order, one of those that come at once, and texts as they are. When conversations are forgotten
- * is the store’s own affair.
+ * The contract of `ConversationStore` as cases for any test runner: the order of turns, one winner among concurrent
+ * turns, and unchanged texts. When conversations expire is up to the store.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *

@@ -8,23 +8,23 @@ import { expectSame } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 import { expectRefused, LEASE_MS, MINUTE, ODD_TEXT, type OpenedCase, openedCases } from './store-bench.js';
 
-/** Started work under test: none so far. */
+/** An empty job store under test. */
 export interface OpenedJobStore {
   readonly jobs: JobStore;
-  /** The same through another connection; without it, what two do at once is done with `jobs` alone. */
+  /** The same store through another connection. Without it, concurrent operations use `jobs` only. */
   readonly other?: JobStore;
-  /** Conversations of the same store, where it keeps any: a result may enter them. */
+  /** Conversations of the same store, if it has any: results may enter them. */
   readonly conversations?: ConversationLog;
-  /** Lets so many milliseconds go by: puts the clock forward, or all times that are kept back. */
+  /** Advances the time by this many milliseconds: sets the clock forward, or all stored times back. */
   advance(ms: number): void | Promise<void>;
   close?(): void | Promise<void>;
 }
 
 /** Options of {@link jobStoreConformance}. */
 export interface JobStoreConformanceOptions {
-  /** How titles name the store: `MyRunStore.jobs`. */
+  /** The store's name in titles: `MyRunStore.jobs`. */
   readonly name: string;
-  /** Opens a store with nothing in it, for each case anew. */
+  /** Opens an empty store for each case. */
   readonly open: () => OpenedJobStore | Promise<OpenedJobStore>;
 }
 
@@ -57,7 +57,7 @@ function idsOf(jobs: readonly StoredJob[]): readonly string[] {
   return jobs.map(({ job }) => job.id);
 }
 
-/** What stands of a job, without its times. */
+/** A stored job without its times. */
 async function standing(jobs: JobStore, id: string): Promise<unknown> {
   const { status, attempt, result } = (await jobs.job(id)) ?? {};
   return { status, attempt, result };
@@ -68,7 +68,6 @@ function entryOf(text: string, { key = 'completion a', conversationId = 'c1' } =
   return { conversationId, key, content, onlyKnown: true };
 }
 
-/** What every `JobStore` does. */
 const CASES: readonly OpenedCase<OpenedJobStore>[] = [
   {
     title: 'addJob keeps a job once, and job gives it as it was added',
@@ -213,8 +212,8 @@ const CASES: readonly OpenedCase<OpenedJobStore>[] = [
 ];
 
 /**
- * What the contract of `JobStore` asks of whoever keeps started work, as cases for any test runner: the outbox,
- * attempts, results that are recorded once and enter a conversation with it, pages and forgetting.
+ * The contract of `JobStore` as cases for any test runner: the outbox, attempts, results that are stored once and enter
+ * a conversation together with it, pages and removal.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *

@@ -51,7 +51,7 @@ const ODD_NAMES = [
   '\\',
 ];
 
-/** What every `RunStore` does. */
+/** Cases of `RunStore`. */
 const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
   {
     title: 'load gives nothing for a run that was never kept, and no claim of it holds',
@@ -250,13 +250,13 @@ const CLAIM_CASES: readonly OpenedCase<StoreBench>[] = [
 
 /** Options of {@link runStoreConformance}. */
 export interface RunStoreConformanceOptions {
-  /** How titles name the store: `MyRunStore`. */
+  /** The store's name in titles: `MyRunStore`. */
   readonly name: string;
-  /** Opens a store with nothing in it, for each case anew. */
+  /** Opens an empty store for each case. */
   readonly open: () => OpenedStore | Promise<OpenedStore>;
-  /** Whether it keeps runs under way, too: a `CheckpointStore`. Default: true. */
+  /** Whether it also stores running runs: a `CheckpointStore`. Default: true. */
   readonly checkpoints?: boolean;
-  /** Whether it keeps large results, too: a `StoreWithResults`. Default: false. */
+  /** Whether it also stores large results: a `StoreWithResults`. Default: false. */
   readonly results?: boolean;
 }
 
@@ -268,8 +268,8 @@ const OPTIONS = optionTable<RunStoreConformanceOptions>('runStoreConformance', {
 });
 
 /**
- * What the contracts of `RunStore` and `CheckpointStore` ask of a store, as cases for any test runner: claims and
- * leases, writes that come too late, what two do at the same moment, pages and forgetting.
+ * The contracts of `RunStore` and `CheckpointStore` as cases for any test runner: claims and leases, late writes,
+ * concurrent operations, pages and removal.
  *
  * @throws InvalidOptionsError (521) for wrong options.
  *
@@ -309,7 +309,7 @@ function checkpointCases(): readonly OpenedCase<OpenedStore>[] {
     title,
     run: (opened: OpenedStore) => run(new CheckpointBench(opened as OpenedStore<CheckpointStore>)),
   }));
-  // A store need not keep any of these.
+  // These parts of a store are optional.
   const standing = APPROVAL_CASES.map(({ title, run }) => ({
     title,
     run: async ({ store }: OpenedStore) => {
@@ -340,7 +340,7 @@ function sample(id: string, more: Partial<StandingApproval> = {}): StandingAppro
   return { id, tool: 'pay', pattern, scope: 'user', owner: { user: 'é' }, createdAt: 5, ...more };
 }
 
-/** What every `ApprovalStore` does. */
+/** Cases of `ApprovalStore`. */
 const APPROVAL_CASES: readonly ApprovalCase[] = [
   {
     title: 'approvals.findApproval gives the first of the ids that stands, as it was kept',
@@ -396,7 +396,7 @@ type Opened = OpenedStore<RunStore & StoreWithResults>;
 const OWNER = '{"user":"u1"}';
 const ODD = `${ODD_TEXT} ${'long '.repeat(20_000)}`;
 
-/** What a store of large results has to do. */
+/** Cases about large results. */
 const RESULT_CASES: readonly OpenedCase<Opened>[] = [
   {
     title: 'results.readResult gives a result as it was kept, also through another connection',
@@ -461,7 +461,7 @@ function runIdsOf(taken: readonly TakenRun[]): readonly string[] {
   return taken.flatMap((outcome) => (outcome.status === 'claimed' ? [outcome.run.runId] : [])).sort();
 }
 
-/** The texts of those appends that were told that they took place. */
+/** The texts of the appends that were reported as successful. */
 async function appendInTurn(store: CheckpointStore, runId: string): Promise<readonly string[]> {
   const told: string[] = [];
   for (let index = 0; index < 5; index += 1) {
@@ -471,7 +471,7 @@ async function appendInTurn(store: CheckpointStore, runId: string): Promise<read
   return told;
 }
 
-/** What happens at the same moment over two connections. */
+/** Cases about concurrent operations over two connections. */
 const CONCURRENT_CASES: readonly OpenedCase<CheckpointBench>[] = [
   {
     title: 'begin keeps one of two runs that begin with one id at once',

@@ -9,7 +9,7 @@ const OWNER = { user: 'é', tenant: ODD_TEXT, roles: ['x'.repeat(5_000)] };
 const SAME_OWNER = { tenant: ODD_TEXT, roles: ['x'.repeat(5_000)], user: 'é' };
 const HOUR = 60 * MINUTE;
 
-/** Due after so many milliseconds by the store's clock. */
+/** A schedule that is due after some milliseconds on the store's clock. */
 async function sample(
   { store: { schedules } }: Opened,
   id: string,
@@ -31,7 +31,7 @@ async function add(
 
 const idsOf = (schedules: readonly Schedule[]): readonly string[] => schedules.map(({ id }) => id);
 
-/** What every `ScheduleStore` does. */
+/** Cases of `ScheduleStore`. */
 export const SCHEDULE_CASES: readonly OpenedCase<Opened>[] = [
   {
     title:

@@ -22,24 +22,24 @@ import type {
 import { expectSame, expectThat } from '../conformance/expectations.js';
 import type { ConformanceCase } from '../conformance/provider-conformance.js';
 
-/** A store under test, with nothing in it. */
+/** An empty store under test. */
 export interface OpenedStore<Store extends RunStore = RunStore> {
   readonly store: Store;
-  /** The same runs through another connection; without it, what two do at once is done with `store` alone. */
+  /** The same store through another connection. Without it, concurrent operations use `store` only. */
   readonly other?: Store;
   /**
-   * Lets so many milliseconds go by for the store: puts its clock forward, or all times that it keeps back. A case
-   * counts on a minute for itself.
+   * Advances the store's time by this many milliseconds: sets its clock forward, or all stored times back. A case may
+   * itself take up to a minute.
    */
   advance(ms: number): void | Promise<void>;
   close?(): void | Promise<void>;
 }
 
-/** Long beside what a case takes, so that the clock of the store may be a real one. */
+/** Long compared with a case, so that the store may use a real clock. */
 export const LEASE_MS = 3_600_000;
 export const MINUTE = 60_000;
 
-/** The store of one case, and what its claimers do with it. */
+/** The store of a case, with helpers for its claims. */
 export class StoreBench<Store extends RunStore = RunStore> {
   readonly store: Store;
   readonly other: Store;
@@ -55,7 +55,7 @@ export class StoreBench<Store extends RunStore = RunStore> {
     return store.claim(leaseOf(who, runId));
   }
 
-  /** A store may throw at once or reject later. */
+  /** Async, because a store may throw or reject. */
   async save(state: RunState): Promise<void> {
     await this.store.save(state);
   }
@@ -64,7 +64,7 @@ export class StoreBench<Store extends RunStore = RunStore> {
     return (await this.store.load('r'))?.revision;
   }
 
-  /** What a claim that may be lost is told by every method. */
+  /** The results of all methods for a claim that may be lost. */
   async attempts({ runId, claim }: RunClaim): Promise<readonly boolean[]> {
     return [
       await this.store.renew({ runId, claim, leaseMs: LEASE_MS }),
@@ -75,7 +75,7 @@ export class StoreBench<Store extends RunStore = RunStore> {
   }
 }
 
-/** The same for a store of runs under way. */
+/** Helpers for a store of running runs. */
 export class CheckpointBench extends StoreBench<CheckpointStore> {
   async begin(who: string, runId = 'r', store: CheckpointStore = this.store): Promise<void> {
     await store.begin(leaseOf(who, runId), sampleCheckpoint(runId));
@@ -102,7 +102,7 @@ export class CheckpointBench extends StoreBench<CheckpointStore> {
     ];
   }
 
-  /** The texts of what a run has done, by which its entries are told apart. */
+  /** The texts of a run's entries, which identify them. */
   async done(runId = 'r'): Promise<readonly string[]> {
     return textsOf((await this.store.read(runId))?.entries ?? []);
   }
@@ -116,7 +116,7 @@ export function heldBy(who: string, runId = 'r'): RunClaim {
   return { runId, claim: who };
 }
 
-/** A state as a store gets one: of a run that waits for nothing in particular. */
+/** A state for a store, of a run that waits. */
 export function sampleState(runId: string, revision: number, texts: readonly string[] = []): RunState {
   return {
     version: 3,
@@ -132,13 +132,13 @@ export function sampleState(runId: string, revision: number, texts: readonly str
   };
 }
 
-/** A run under way as a store gets one. */
+/** A checkpoint of a running run for a store. */
 export function sampleCheckpoint(runId: string, texts: readonly string[] = [], revision = 0): RunCheckpoint {
   const { open: _open, pending: _pending, ...progress } = sampleState(runId, revision, texts);
   return { ...progress, status: 'running' };
 }
 
-/** A step of one call, whose text tells it from others. */
+/** An entry for a step with one call, identified by its text. */
 export function sampleStep(text: string): RunEntry {
   const call = { status: 'begun', id: 'call_1', name: 'work', arguments: { text } } as const;
   return {
@@ -150,7 +150,7 @@ export function sampleStep(text: string): RunEntry {
   };
 }
 
-/** The end of a run. */
+/** The entry for the end of a run. */
 export function sampleEnd(content: string): RunEntry {
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   return { type: 'end', messages: [], status: 'completed', content, iterations: 1, usage };
@@ -163,15 +163,15 @@ export function textsOf(entries: readonly RunEntry[]): readonly string[] {
   });
 }
 
-/** Something that JSON cannot say, in place of a number. */
+/** A value that JSON cannot represent, typed as a number. */
 export const NO_JSON = 1n as unknown as number;
 
-/** Of an outcome only what kind it is. */
+/** Compares only the status of an outcome. */
 export function expectStatus(what: string, { status }: { readonly status: string }, wanted: string): void {
   expectSame(what, status, wanted);
 }
 
-/** Waits for a refusal of this name (`RunClaimed`), or of any where none is given. */
+/** Expects an error of this name (`RunClaimed`), or any error if no name is given. */
 export async function expectRefused(what: string, work: () => unknown, name?: string): Promise<void> {
   const error = await (async () => work())().then(
     () => undefined,
@@ -181,12 +181,12 @@ export async function expectRefused(what: string, work: () => unknown, name?: st
   if (name !== undefined) expectSame(`what ${what} is refused with`, (error as Error).name, name);
 }
 
-/** Conversations under test: none so far. */
+/** An empty conversation log under test. */
 export interface OpenedConversationLog {
   readonly log: ConversationLog;
-  /** The same through another connection; without it, what two do at once is done with `log` alone. */
+  /** The same log through another connection. Without it, concurrent operations use `log` only. */
   readonly other?: ConversationLog;
-  /** Lets so many milliseconds go by: puts the clock forward, or all times that are kept back. */
+  /** Advances the time by this many milliseconds: sets the clock forward, or all stored times back. */
   advance(ms: number): void | Promise<void>;
   close?(): void | Promise<void>;
 }
@@ -206,7 +206,7 @@ export function enter(log: ConversationLog, key: string, content = PROMPT) {
   return log.enter({ conversationId: ID, key, content });
 }
 
-/** A conversation that has to be there. */
+/** Reads a conversation that must exist. */
 export async function readConversation(log: ConversationLog, id = ID): Promise<KeptConversation> {
   const kept = await log.read(id);
   if (kept === undefined) throw new Error(`the conversation ${JSON.stringify(id)} is not there`);
@@ -217,28 +217,28 @@ export function keysOf({ inbox }: KeptConversation): readonly string[] {
   return inbox.map(({ key }) => key);
 }
 
-/** What databases take for something else: quotes, a NUL, half a character, other planes. */
+/** Text that databases may misinterpret: quotes, a NUL, a lone surrogate, characters of other planes. */
 export const ODD_TEXT = `'";-- \u0000 \ud83d \u{1f600} \u2028 %s $1 \\`;
 
-/** What `open` of a suite gives, as far as it has to be ended. */
+/** The result of a suite's `open`, which may need closing. */
 interface Closable {
   close?(): void | Promise<void>;
 }
 
-/** A case before it has something to try. */
+/** A case before it is bound to an opened subject. */
 export interface OpenedCase<Opened> {
-  /** The method that it is about, and what that does. */
+  /** The method that it tests, and what the method does. */
   readonly title: string;
   run(opened: Opened): Promise<void>;
 }
 
-/** What a suite is about, and how it is opened for each case anew. */
+/** The subject of a suite, and how it is opened for each case. */
 interface Suite<Opened> {
   readonly name: string;
   readonly open: () => Opened | Promise<Opened>;
 }
 
-/** Cases for any test runner, each with something of its own that is closed behind it. */
+/** Cases for any test runner; each opens its own subject and closes it afterwards. */
 export function openedCases<Opened extends Closable>(
   { name, open }: Suite<Opened>,
   drafts: readonly OpenedCase<Opened>[],

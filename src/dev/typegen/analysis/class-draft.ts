@@ -1,10 +1,10 @@
 import type { CompilerView, SymbolHandle, SyntaxNode } from '../compiler/compiler-view.js';
 import type { CodeReference, WrittenSchema } from '../types/type-walk.js';
 
-/** What the generated file says of one class. */
+/** The content of the generated file for a class. */
 export interface ClassDraft {
   readonly reference: CodeReference;
-  /** Classes that the constructor asks for; nothing at the place of what is no class. */
+  /** Classes of constructor parameters; `undefined` for a parameter that is not a class. */
   readonly dependencies?: readonly (CodeReference | undefined)[];
   readonly tools?: readonly MethodDraft[];
   readonly properties?: readonly PropertyDraft[];
@@ -27,9 +27,9 @@ export interface MethodDraft {
   readonly definitions: ReadonlyMap<string, WrittenSchema>;
 }
 
-/** One parameter of a tool method. */
+/** A parameter of a tool method. */
 export interface ParameterDraft {
-  /** Nothing where it is destructured. */
+  /** Absent if it is destructured. */
   readonly name?: string;
   readonly inject?: 'context' | 'signal';
   readonly optional: boolean;
@@ -37,35 +37,35 @@ export interface ParameterDraft {
   readonly schema?: WrittenSchema;
 }
 
-/** Something to tell the author, and where. */
+/** A message for the author, with its place. */
 export interface Finding {
   /** Absolute. */
   readonly file: string;
   readonly line: number;
   /** `OrderTools.findOrders, parameter page`. */
   readonly where: string;
-  /** Within the type: `page.filters[]`. */
+  /** Path within the type: `page.filters[]`. */
   readonly path?: string;
   readonly problem: string;
   readonly fix: string;
 }
 
-/** What all parts of one run over a project share. */
+/** Shared by all parts of one run over a project. */
 export interface ProjectScan {
   readonly view: CompilerView;
   readonly faults: Finding[];
   readonly warnings: Finding[];
-  /** DTO classes that a type led to and that are described on their own, in the order of appearance. */
+  /** DTO classes that types refer to and that get descriptions of their own, in order of appearance. */
   readonly dataClasses: Map<SyntaxNode, SymbolHandle>;
 }
 
-/** Where a node stands, for people. */
+/** The place of a node, for people. */
 export function lineOf(node: SyntaxNode, view: CompilerView): Pick<Finding, 'file' | 'line'> {
   const { path, text } = view.fileOf(node);
   return { file: path, line: text.slice(0, startOf(node, text)).split('\n').length };
 }
 
-/** Where a node begins in its file, behind the comments and spaces before it. */
+/** Where a node starts in its file, after comments and spaces. */
 export function startOf({ pos }: SyntaxNode, text: string): number {
   return pos + (/^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/.exec(text.slice(pos))?.[0].length ?? 0);
 }

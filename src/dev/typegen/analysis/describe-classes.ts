@@ -14,7 +14,7 @@ import {
   reportWalk,
 } from './describe-method.js';
 
-/** Everything that the generated file says: toolsets, then the DTO classes and the services they lead to. */
+/** The whole content of the generated file: toolsets, and the DTO classes and services that they refer to. */
 export function describeClasses(scan: ProjectScan): readonly ClassDraft[] {
   reportGenericToolsets(scan);
   const toolsets = findToolsets(scan.view).flatMap((found) => describeToolset(found, scan) ?? []);
@@ -74,7 +74,7 @@ function describeToolset(
   };
 }
 
-/** The tool methods of a class and its bases; the last declaration of a name is the one that counts. */
+/** The tool methods of a class and its base classes; the last declaration of a name counts. */
 function toolMethods(
   node: SyntaxNode,
   { view }: ProjectScan,
@@ -94,7 +94,7 @@ function toolMethods(
   return [...methods].map(([name, method]) => ({ name, node: method }));
 }
 
-/** Describing one DTO class may lead to more of them. */
+/** In a loop, because a DTO class may refer to further ones. */
 function describeDataClasses(scan: ProjectScan): readonly Described[] {
   const described: Described[] = [];
   for (const [node, symbol] of scan.dataClasses) described.push(describeData(node, symbol, scan));
@@ -113,7 +113,7 @@ function describeData(node: SyntaxNode, symbol: SymbolHandle, scan: ProjectScan)
   return { node, draft: { reference, properties, definitions: walk.definitions } };
 }
 
-/** Services are injected with services of their own. */
+/** Describes services, including the services that are injected into them. */
 function describeServices(
   starts: readonly SyntaxNode[],
   known: Set<SyntaxNode>,
@@ -133,15 +133,15 @@ function describeServices(
   return described;
 }
 
-/** What a constructor asks for, and the classes of the project among it. */
+/** The parameters of a constructor, and which of them are classes of the project. */
 interface ConstructorDraft {
   readonly dependencies: readonly (CodeReference | undefined)[];
   readonly classes: readonly SyntaxNode[];
 }
 
 /**
- * The classes that a class's constructor asks for, so that they can be injected where no metadata is
- * emitted. What is no class (an interface, a token) stays with `@inject`.
+ * The classes of a constructor's parameters, so that they can be injected without emitted metadata. Parameters that are
+ * not classes (interfaces, tokens) need `@inject`.
  */
 function describeConstructor(node: SyntaxNode, scan: ProjectScan): ConstructorDraft {
   const creation = constructorOf(ancestorsOf(node, scan.view), scan.view);
@@ -158,7 +158,7 @@ interface Dependency {
 }
 
 function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency | undefined {
-  // `@inject` and its kind say themselves what is wanted.
+  // Decorators such as `@inject` define the injected value themselves.
   if (allDecorators(parameter, view).length > 0) return undefined;
   const [type, second] = definedParts({ view }, view.typeAt(parameter));
   const symbol = type && second === undefined ? view.symbolOf(type) : undefined;
@@ -167,19 +167,19 @@ function dependencyOf(parameter: SyntaxNode, { view }: ProjectScan): Dependency 
   if (node === undefined) return undefined;
   const reference = classReference(node, view);
   if (reference === undefined) return undefined;
-  // What a package's own classes are injected with, its declarations do not show: `@inject` is lost there.
+  // Declarations of a package lack `@inject`, so its classes' own dependencies are unknown.
   return view.fileOf(node).isDeclaration ? { reference } : { reference, node };
 }
 
-/** A class whose tools are to be described. */
+/** A class with tools to describe. */
 interface FoundToolset {
   readonly file: SourceText;
   readonly node: SyntaxNode;
 }
 
 /**
- * The classes that have tools, their own or inherited ones, in the order of files and lines. Abstract and
- * generic classes have tools only through the classes that extend them.
+ * Classes with own or inherited tools, sorted by file and line. Tools of abstract and generic classes belong to the
+ * classes that extend them.
  */
 function findToolsets(view: CompilerView): readonly FoundToolset[] {
   return view.projectFiles().flatMap((file) =>
@@ -189,7 +189,7 @@ function findToolsets(view: CompilerView): readonly FoundToolset[] {
   );
 }
 
-/** Generic classes that say of themselves that they are toolsets: nothing says what their type parameters are. */
+/** Generic classes with `@Toolset`: their type parameters are unknown. */
 function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
   return view
     .projectFiles()
@@ -203,7 +203,7 @@ function genericToolsets(view: CompilerView): readonly SyntaxNode[] {
     );
 }
 
-/** Every class declared at the top of a file or in a namespace; nobody expects those within functions. */
+/** Classes at the top level of a file or namespace; classes within functions are ignored. */
 function classesIn(root: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const found: SyntaxNode[] = [];
   root.forEachChild((node) => {

@@ -38,9 +38,8 @@ const AS_DATA =
   'an interface of its data, @Param({ schema: … }), or a DTO class with decorators on its properties';
 
 /**
- * How a class among the arguments is referred to. Instances are made of DTO classes: classes whose
- * properties have decorators, and classes that are nothing but data. A class with methods and without
- * decorated properties is no data: what would make it whole is not known.
+ * How a class in arguments is described. Instances are created of DTO classes: classes with decorated properties, or
+ * with data only. A class with methods and without decorated properties cannot be created from data.
  */
 function referToClass(symbol: SymbolHandle, scan: ProjectScan): ClassReference {
   const { view } = scan;
@@ -80,7 +79,7 @@ function isDecoratedProperty(member: SyntaxNode, { view }: ProjectScan): boolean
   return member.kind === view.syntaxKinds.PropertyDeclaration && allDecorators(member, view).length > 0;
 }
 
-/** A new instance is made without arguments; a body that would work with them would fail or go wrong. */
+/** Instances are created without arguments, so a constructor that uses arguments would fail. */
 function needsArguments(classes: readonly SyntaxNode[], { view }: ProjectScan): string | undefined {
   const abstract = classes.at(-1)?.modifiers?.some(({ kind }) => kind === view.syntaxKinds.AbstractKeyword);
   if (abstract) return 'cannot be called, because it is abstract';
@@ -91,7 +90,7 @@ function needsArguments(classes: readonly SyntaxNode[], { view }: ProjectScan): 
   return wants && (creation?.body?.statements ?? []).length > 0 ? 'works with arguments' : undefined;
 }
 
-/** The constructor that runs: the class's own, or the nearest of its bases. */
+/** The constructor that runs: the class's own, or that of the nearest base class. */
 export function constructorOf(
   classes: readonly SyntaxNode[],
   view: ProjectScan['view'],
@@ -101,7 +100,7 @@ export function constructorOf(
     .findLast(({ kind, body }) => kind === view.syntaxKinds.Constructor && body !== undefined);
 }
 
-/** The symbol of a class declaration; that of `export default class` has no name to ask for. */
+/** The symbol of a class declaration; `export default class` may have no name to look up. */
 export function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle | undefined {
   if (node.name !== undefined) return view.symbolAt(node.name);
   const module = view.symbolAt(view.fileOf(node).node);
@@ -109,9 +108,9 @@ export function classSymbol(node: SyntaxNode, view: CompilerView): SymbolHandle 
 }
 
 /**
- * The reference to a class by which another file can import it; nothing where it is not exported. A class of
- * another package or library is imported as the project does it, and not from its source: it would be there
- * twice. Only what a library does not show has to be.
+ * An importable reference to a class; `undefined` if it is not exported. A class of another package or library is
+ * imported as the project imports it: importing its source would load it twice. The source is used only as a last
+ * resort.
  */
 export function classReference(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   const file = view.fileOf(node);
@@ -134,7 +133,7 @@ function exportedClass(node: SyntaxNode, view: CompilerView): CodeReference | un
   return new CodeReference(exported.name, { file: file.path, localName: node.name?.text });
 }
 
-/** A class that a package exports, by the first import of the project's own files that leads to it. */
+/** A class that a package exports, from the first import in the project that leads to it. */
 function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | undefined {
   for (const { specifier, module } of importedPackages(view)) {
     const exported = view
@@ -146,7 +145,7 @@ function packageExport(node: SyntaxNode, view: CompilerView): CodeReference | un
   return undefined;
 }
 
-/** Each look behind an alias is a question to the compiler; most names can be told apart without it. */
+/** Avoids resolving most aliases, because each is a request to the compiler. */
 function mayBe({ name }: SymbolHandle, node: SyntaxNode): boolean {
   return name === node.name?.text || name === 'default';
 }
@@ -167,7 +166,7 @@ function importedPackages(view: CompilerView): readonly ImportedPackage[] {
 function findPackages(view: CompilerView): readonly ImportedPackage[] {
   const specifiers = new Map<string, SyntaxNode>();
   for (const { node, text } of view.projectFiles()) {
-    // What was generated before must not decide what is generated now.
+    // Earlier generated files must not influence the result.
     if (text.startsWith(GENERATED_MARK)) continue;
     for (const { moduleSpecifier } of node.statements ?? []) {
       const name = moduleSpecifier?.text;
@@ -181,7 +180,7 @@ function findPackages(view: CompilerView): readonly ImportedPackage[] {
   });
 }
 
-/** A new walk over the types of one method or class. */
+/** Starts a walk over the types of a method or class. */
 export function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): TypeWalk {
   const walk: TypeWalk = {
     view: scan.view,
@@ -198,14 +197,14 @@ export function openWalk(scan: ProjectScan, direction: TypeWalk['direction']): T
   return walk;
 }
 
-/** Where the types of a walk are written. */
+/** The place of a walk's types. */
 interface WalkPlace {
   readonly node: SyntaxNode;
   readonly where: string;
   readonly fix: string;
 }
 
-/** Hands what a walk has found so far to the scan, with its place, and empties it. */
+/** Moves the findings of a walk to the scan, with their place. */
 export function reportWalk(walk: TypeWalk, scan: ProjectScan, place: WalkPlace): void {
   scan.faults.push(...walk.faults.splice(0).map((item) => findingOf(item, scan, place)));
   scan.warnings.push(...walk.warnings.splice(0).map((item) => findingOf(item, scan, place)));
@@ -215,7 +214,7 @@ function findingOf({ path, problem, fix }: TypeProblem, scan: ProjectScan, place
   return { ...lineOf(place.node, scan.view), where: place.where, path, problem, fix: fix ?? place.fix };
 }
 
-/** Whether a class has methods: then it is more than data. */
+/** The methods of a class; with methods, it is more than data. */
 function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>): readonly string[] {
   const { MethodDeclaration, StaticKeyword } = view.syntaxKinds;
   return (declaration.members ?? [])
@@ -224,26 +223,26 @@ function methodNames(declaration: SyntaxNode, { view }: Pick<TypeWalk, 'view'>):
     .map(({ name }) => name?.text ?? 'a method');
 }
 
-/** A decorator of this package, whatever it is called where it stands. */
+/** A decorator of this package, under whatever name it is used. */
 interface KnownDecorator {
   readonly role: DecoratorRole;
-  /** The argument of the call, where there is one. */
+  /** The argument of the decorator call. */
   readonly argument?: SyntaxNode;
 }
 
-/** The decorators that say something of a tool. */
+/** The decorators that declare something about a tool. */
 type DecoratorRole = 'tool' | 'served' | 'toolset' | 'param' | 'args' | 'context';
 
-/** Methods that are described as tools are, except for their results. */
+/** Methods that are described like tools, except for their results. */
 const SERVED: ReadonlySet<string> = new Set(['prompt', 'resource', 'completion']);
 
-/** The file of the package that declares each of them. */
+/** The file of the package that declares each decorator. */
 const DECLARING_FILE =
   /\/decorators\/(tool|prompt|resource|completion|toolset|param|args|context)(?:\.d)?\.ts$/;
 
 /**
- * The decorators of this package at a class, method, parameter or property. They are known by what they
- * resolve to, not by their names: they may be aliased, re-exported, or stand in a namespace or a constant.
+ * The decorators of this package on a class, method, parameter or property. They are recognized by their declaration,
+ * not by name: they may be aliased, re-exported, or be in a namespace or a constant.
  */
 export function knownDecorators(node: SyntaxNode, view: CompilerView): readonly KnownDecorator[] {
   return allDecorators(node, view).flatMap((decorator) => {
@@ -255,7 +254,7 @@ export function knownDecorators(node: SyntaxNode, view: CompilerView): readonly 
   });
 }
 
-/** All decorators, whosever they are. */
+/** All decorators, including those of other packages. */
 export function allDecorators(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   return (node.modifiers ?? []).filter(({ kind }) => kind === view.syntaxKinds.Decorator);
 }
@@ -284,7 +283,7 @@ function roleByFiles(files: readonly string[]): DecoratorRole | undefined {
   return undefined;
 }
 
-/** The value of one option of a decorator's object argument; nothing where it is not written there. */
+/** The value of an option in a decorator's object argument; `undefined` if it is not a literal there. */
 function optionOf(
   argument: SyntaxNode | undefined,
   name: string,
@@ -295,10 +294,10 @@ function optionOf(
   return property && (property.initializer ?? property.name);
 }
 
-/** The options of `@Param` that say the type: then nobody asks what TypeScript says. */
+/** Options of `@Param` that define the type, so that the TypeScript type is not needed. */
 const TYPE_OPTIONS = ['schema', 'type', 'items', 'enum', 'additionalProperties'];
 
-/** What the decorators of a parameter or property say of its type, on the way in or out. */
+/** What the decorators of a parameter or property define about its type, for input or output. */
 function decorationOf(
   node: SyntaxNode,
   view: CompilerView,
@@ -314,8 +313,8 @@ function decorationOf(
 }
 
 /**
- * Whether a serialiser (NestJS's `ClassSerializerInterceptor`) leaves a property out. Without one it is written,
- * and a schema that does not name it allows it.
+ * Whether a serializer (NestJS's `ClassSerializerInterceptor`) leaves a property out. It is then missing in the schema,
+ * which still allows it if there is no serializer.
  */
 function isWithheld(node: SyntaxNode, view: CompilerView): boolean {
   if (isExcluded(node, view, 'toPlainOnly')) return true;
@@ -323,7 +322,7 @@ function isWithheld(node: SyntaxNode, view: CompilerView): boolean {
   return !isExposed && node.parent !== undefined && isExcluded(node.parent, view, 'toPlainOnly');
 }
 
-/** class-transformer's `@Exclude()`, unless it is about the other way only. */
+/** Whether class-transformer's `@Exclude()` applies in this direction. */
 function isExcluded(node: SyntaxNode, view: CompilerView, way: 'toClassOnly' | 'toPlainOnly'): boolean {
   const other = way === 'toClassOnly' ? 'toPlainOnly' : 'toClassOnly';
   return transforming(node, view, 'Exclude').some(({ expression }) => {
@@ -332,7 +331,7 @@ function isExcluded(node: SyntaxNode, view: CompilerView, way: 'toClassOnly' | '
   });
 }
 
-/** The decorators of class-transformer's of one name. */
+/** Decorators of class-transformer with a given name. */
 function transforming(
   node: SyntaxNode,
   view: CompilerView,
@@ -347,7 +346,7 @@ function transforming(
 
 const names = new Map<string, string | undefined>();
 
-/** Whether a file belongs to this package: installed, linked, or the repository itself. */
+/** Whether a file belongs to this package: installed, linked, or in the repository itself. */
 function isOwnFile(path: string): boolean {
   return nearestPackage(dirname(path)) === 'toolwright';
 }
@@ -374,7 +373,7 @@ function manifestIn(folder: string): Manifest | undefined {
   }
 }
 
-/** A class declaration and those of its bases, the base-most first. */
+/** A class declaration and those of its base classes, the base first. */
 export function ancestorsOf(node: SyntaxNode, view: CompilerView): readonly SyntaxNode[] {
   const chain: SyntaxNode[] = [];
   let current: SyntaxNode | undefined = node;
@@ -393,7 +392,7 @@ function baseOf(node: SyntaxNode, view: CompilerView): SyntaxNode | undefined {
   return declarations.find(({ kind }) => kind === view.syntaxKinds.ClassDeclaration);
 }
 
-/** Whether Node takes a TypeScript file for an ES module, once it is compiled. */
+/** Whether Node loads the compiled form of a TypeScript file as an ES module. */
 export function isModuleFile(path: string): boolean {
   const [, kind = ''] = /\.([cm]?)ts$/.exec(path) ?? [];
   return kind === '' ? nearestManifest(dirname(path)).type === 'module' : kind === 'm';
@@ -405,19 +404,19 @@ function nearestManifest(folder: string): Manifest {
   return found ?? (parent === folder ? {} : nearestManifest(parent));
 }
 
-/** A tool method as it is found in a class or one of its bases. */
+/** A tool method of a class or of one of its base classes. */
 interface FoundMethod {
   readonly node: SyntaxNode;
   readonly name: string;
-  /** The class that has the tool: it may be a subclass that says what the base's type parameters are. */
+  /** The class that has the tool; a subclass may define the type parameters of the base. */
   readonly owner: { readonly name: string; readonly type: TypeHandle };
-  /** It stands in a base of that class, whose type parameters may be other types here. */
+  /** Declared in a base class, whose type parameters may be other types here. */
   readonly isInherited: boolean;
 }
 
 const FIX = 'a type that JSON has, or @Param({ schema: … })';
 
-/** Describes one tool method: its words, its parameters, its result. */
+/** Describes a tool method: its texts, parameters and result. */
 export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDraft {
   const { node, name, owner } = found;
   const { view } = scan;
@@ -459,7 +458,7 @@ export function describeMethod(found: FoundMethod, scan: ProjectScan): MethodDra
   };
 }
 
-/** A destructured parameter has no name that could be offered; one that takes all arguments needs none. */
+/** Reports destructured parameters, which have no name for the model; a parameter for all arguments needs no name. */
 function reportNameless(
   of: {
     readonly where: string;
@@ -486,7 +485,7 @@ function isProjectClass(schema: WrittenSchema | undefined): boolean {
   return schema?.instanceOf instanceof CodeReference && Object.keys(schema.instanceOf.origin).length > 0;
 }
 
-/** Also where a decorator of another package fills the parameter in its own way. */
+/** Also true if another package's decorator fills the parameter. */
 function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolean {
   const known = knownDecorators(node, view);
   return (
@@ -495,7 +494,7 @@ function isNamedByDecorator(node: SyntaxNode, view: ProjectScan['view']): boolea
   );
 }
 
-/** `@param` of a name that no parameter has: usually one that was renamed. */
+/** Reports a `@param` without a parameter of that name, usually after a renaming. */
 function reportUnknownParams(
   of: {
     readonly node: SyntaxNode;
@@ -506,7 +505,7 @@ function reportUnknownParams(
   scan: ProjectScan,
 ): void {
   const names = new Set(of.typed.map(({ node }) => node.name?.text));
-  // A destructured parameter may be called anything.
+  // A destructured parameter may have any name in the comment.
   if (names.has(undefined)) return;
   for (const param of of.comment?.params.keys() ?? []) {
     if (names.has(param.split(/[.[]/)[0])) continue;
@@ -527,7 +526,7 @@ function descriptionOf(comment: DocComment | undefined): string | undefined {
   return text.length === 0 ? undefined : text.join('\n\n');
 }
 
-/** The parameters with the types that they have in the class that owns the tool. */
+/** The parameters, with their types in the class that owns the tool. */
 function typedParameters(
   found: FoundMethod,
   { view }: ProjectScan,
@@ -541,7 +540,7 @@ function typedParameters(
   });
 }
 
-/** The one signature of a method, with the type arguments of the class that owns it; none of an overloaded one. */
+/** The signature of a method, with the type arguments of the class that owns it; `undefined` if it is overloaded. */
 function signatureOf(
   { node, name, owner }: FoundMethod,
   view: ProjectScan['view'],
@@ -562,7 +561,7 @@ function outputOf(
   const walk = openWalk(scan, 'out');
   const returns = comment?.tags.find((tag) => tag.name === 'returns' || tag.name === 'return');
   const schema = describeResult({ type, node: found.node.type, words: returns?.text }, walk);
-  // What cannot be said of a result is left unsaid: the tool works without it.
+  // If the result's type cannot be described, the tool works without it.
   walk.warnings.push(...walk.faults.splice(0));
   const hasFault = walk.warnings.length > 0;
   reportWalk(walk, scan, {
@@ -573,7 +572,7 @@ function outputOf(
   return hasFault ? undefined : schema;
 }
 
-/** The annotation says it, if the class is not generic; otherwise the compiler is asked. */
+/** The type of the annotation; for generic classes, that of the compiler. */
 function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle | undefined {
   const { node, isInherited } = found;
   if (!isInherited && node.type !== undefined) return view.typeFromNode(node.type);
@@ -581,18 +580,18 @@ function resultType(found: FoundMethod, view: ProjectScan['view']): TypeHandle |
   return signature && view.returnType(signature);
 }
 
-/** What a method returns, as it is declared. */
+/** The declared result of a method. */
 interface DeclaredResult {
   readonly type: TypeHandle;
-  /** The annotation, where there is one. */
+  /** The type annotation, if there is one. */
   readonly node?: SyntaxNode;
-  /** What `@returns` says. */
+  /** The text of `@returns`. */
   readonly words?: string;
 }
 
 /**
- * The schema of what a method's promise or generator leads to. None where there is nothing to say: nothing
- * is returned, anything may be, or the value is a result for the model (`ToolResult`, content parts, an `Error`).
+ * The schema of a method's resolved or generated value. `undefined` if nothing is returned, the type is unknown, or the
+ * value is a result for the model (`ToolResult`, content parts, an `Error`).
  */
 function describeResult({ type, node, words }: DeclaredResult, walk: TypeWalk): WrittenSchema | undefined {
   const settled = settledType({ type, node }, walk);
@@ -609,7 +608,7 @@ interface TypeAndNode {
   readonly node?: SyntaxNode;
 }
 
-/** The position of the type argument that is the value in the end. */
+/** The index of the type argument that is the final value. */
 const WRAPPERS: ReadonlyMap<string, number> = new Map([
   ['Promise', 0],
   ['PromiseLike', 0],
@@ -641,19 +640,18 @@ function saysNothingOfOutput(type: TypeHandle, walk: TypeWalk): boolean {
   return names.has('stack') && names.has('message') && names.has('name');
 }
 
-/** One parameter as the compiler sees it. */
+/** A parameter with its type from the compiler. */
 interface TypedParameter {
   readonly node: SyntaxNode;
   readonly type: TypeHandle;
-  /** What `@param` says of it. */
+  /** The text of `@param`. */
   readonly comment?: DocComment;
-  /** What it says of parts of it. */
+  /** The texts about its parts. */
   readonly parts: PartComments;
-  /** `@Tool({ parameters })` says it all. */
+  /** `@Tool({ parameters })` defines the whole schema. */
   readonly isExplicit: boolean;
 }
 
-/** Describes one parameter. */
 function describeParameter(parameter: TypedParameter, walk: TypeWalk): ParameterDraft {
   const { node, type } = parameter;
   const { view } = walk;
@@ -665,7 +663,7 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Parameter
   const fallback = node.initializer && literalDefault(node.initializer, view);
   const draft = { name, rest, optional: isOptional(parameter, walk) };
   if (parameter.isExplicit || isFilledParameter(node, view)) return draft;
-  // A decorator of somebody else may fill the parameter in its own way, so that nothing is wrong with its type.
+  // A decorator of another package may fill the parameter, so its type is not checked.
   const isForeign = allDecorators(node, view).length > decorators.length;
   const decoration = isForeign ? 'typed' : decorationOf(node, view, 'in');
   const typed = writeDecorated({ type, node: node.type, path: name ?? '' }, walk, decoration);
@@ -680,7 +678,7 @@ function describeParameter(parameter: TypedParameter, walk: TypeWalk): Parameter
   };
 }
 
-/** A comment before the parameter itself is nearer than the method's `@param`. */
+/** A comment before the parameter itself takes precedence over the method's `@param`. */
 function withComments(written: Written, { node, comment }: TypedParameter, walk: TypeWalk): Written {
   const own = commentOf(walk.view, node);
   const path = node.name?.text ?? '';
@@ -698,7 +696,7 @@ function isOptional({ node, type }: TypedParameter, walk: TypeWalk): boolean {
   );
 }
 
-/** Injected parameters are no part of the schema. */
+/** How a parameter is injected; such parameters are not part of the schema. */
 function injectionOf(
   type: TypeHandle,
   decorators: readonly KnownDecorator[],
@@ -720,7 +718,7 @@ function isContext(type: TypeHandle, view: ProjectScan['view']): boolean {
   return view.baseTypes(type).some((base) => isContext(base, view));
 }
 
-/** Whether a decorator that NestJS's `createParamDecorator` made fills a parameter: then it is no argument. */
+/** Whether a decorator made with NestJS's `createParamDecorator` fills a parameter, which is then not an argument. */
 function isFilledParameter(node: SyntaxNode, view: CompilerView): boolean {
   return allDecorators(node, view).some(({ expression }) => {
     const callee = expression?.kind === view.syntaxKinds.CallExpression ? expression?.expression : undefined;
@@ -730,16 +728,16 @@ function isFilledParameter(node: SyntaxNode, view: CompilerView): boolean {
   });
 }
 
-/** What `@param page.size …` says, by the path within the parameter: `size`. */
+/** Texts of `@param page.size …`, by the path within the parameter: `size`. */
 type PartComments = ReadonlyMap<string, DocComment>;
 
-/** The comments about parts of one parameter. */
+/** The comments about parts of a parameter. */
 function partComments(name: string, comment: DocComment | undefined): PartComments {
   const parts = [...(comment?.params ?? [])].filter(([path]) => path.startsWith(`${name}.`));
   return new Map(parts.map(([path, said]) => [path.slice(name.length + 1), said]));
 }
 
-/** The schema with its properties described; a path that leads nowhere says nothing. */
+/** Adds descriptions to the schema's properties; unknown paths are ignored. */
 function describeParts(schema: WrittenSchema, comments: PartComments): WrittenSchema {
   let described = schema;
   for (const [path, comment] of comments) described = describePart(described, path.split('.'), comment);
@@ -758,7 +756,7 @@ function describePart(
   });
 }
 
-/** The schema of a destructured parameter with the defaults that stand in the pattern: `{ limit = 10 }`. */
+/** Adds the defaults of a destructuring pattern to a parameter's schema: `{ limit = 10 }`. */
 function destructured(
   schema: WrittenSchema,
   pattern: SyntaxNode | undefined,
@@ -780,11 +778,11 @@ function destructured(
 
 interface DescribedPart {
   readonly schema: WrittenSchema;
-  /** It may be left out, whatever its type says. */
+  /** It may be omitted, whatever its type is. */
   readonly optional: boolean;
 }
 
-/** The schema with one of its properties described; one that it does not have says nothing. */
+/** Describes one property of a schema; an unknown property is ignored. */
 function withPart(
   schema: WrittenSchema,
   name: string,

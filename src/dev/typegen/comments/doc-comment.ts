@@ -6,10 +6,10 @@ interface DocTag {
   readonly text: string;
 }
 
-/** What a TSDoc comment says. */
+/** The content of a TSDoc comment. */
 export interface DocComment {
   readonly summary: string;
-  /** In their order; the tags in `{@…}` of the summary among them. */
+  /** In order; includes the tags in `{@…}` of the summary. */
   readonly tags: readonly DocTag[];
   /** `@param` by its name, which may be a path: `page.size`. */
   readonly params: ReadonlyMap<string, DocComment>;
@@ -19,8 +19,8 @@ const LAST_COMMENT = /\/\*\*(?!\/)((?:(?!\*\/)[\s\S])*)\*\/(?:\s|\/\/[^\n]*|\/\*
 const TRIVIA = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/;
 
 /**
- * The TSDoc comment that stands before a position, where spaces and comments begin at `from`. It is read
- * from the text and not asked of the compiler, because compilers word what they give differently.
+ * The TSDoc comment before a position, if spaces and comments start at `from`. It is read from the text, because
+ * compilers return comments in different forms.
  */
 export function docCommentAt(text: string, from: number): DocComment | undefined {
   const trivia = TRIVIA.exec(text.slice(from))?.[0] ?? '';
@@ -28,7 +28,7 @@ export function docCommentAt(text: string, from: number): DocComment | undefined
   return body === undefined ? undefined : parseDocComment(body);
 }
 
-/** Reads what stands between the comment's marks. A comment of one line may have its tags after the words. */
+/** Parses the text of a comment. In a comment of one line, tags may follow the text. */
 export function parseDocComment(body: string): DocComment {
   const lines = body.split('\n').map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
   const [summary = '', ...blocks] = splitBlocks(lines.length === 1 ? splitLine(lines[0] ?? '') : lines);
@@ -77,29 +77,29 @@ const OTHER_TAGS = [
   ...['integer', 'int', 'asType', 'default', 'defaultValue', 'example', 'param', 'return', 'returns'],
 ];
 
-/** What can be said of a value only: in the comment of a method it is the parameter's before it. */
+/** Tags about values only: in the comment of a method, they belong to the parameter before them. */
 export const VALUE_TAGS: ReadonlySet<string> = new Set(
   [...READERS.keys(), 'integer', 'int', 'asType', 'default', 'defaultValue'].filter(
     (name) => name !== 'deprecated',
   ),
 );
 
-/** Before a tag that means something here; `@` stands for other things too. */
+/** Before a known tag; `@` has other meanings, too. */
 const BEFORE_TAG = new RegExp(`\\s(?=@(?:${[...READERS.keys(), ...OTHER_TAGS].join('|')})(?:\\s|$))`);
 
 function splitLine(line: string): readonly string[] {
   return line.split(BEFORE_TAG);
 }
 
-/** `@param {string} [name=1] - text`, of which only the name and the text are wanted. */
+/** `@param {string} [name=1] - text`, of which only the name and the text are used. */
 const PARAM = /^(?:\{[^}]*\}\s*)?\[?([\w$.[\]]+?)(?:=[^\]]*)?\]?(?:\s+-)?(?:\s+([\s\S]*))?$/;
 
 const PARAM_TAGS: ReadonlySet<string> = new Set(['param', 'arg', 'argument']);
 
-/** What says nothing of a parameter, also right behind its words. */
+/** Tags that never belong to a parameter, even after its text. */
 const OF_METHOD: ReadonlySet<string> = new Set(['returns', 'return', 'remarks']);
 
-/** The tags of a block: those behind the words of a `@param` begin none of their own. */
+/** The tags of a block; those after the text of a `@param` belong to that parameter. */
 function tagsOf(block: string, isOneLine: boolean): readonly (DocTag & { readonly isBehind: boolean })[] {
   const parts = PARAM_TAGS.has(readTag(block).name) ? splitLine(block) : [block];
   return parts.map((part, index) => ({ ...readTag(part), isBehind: isOneLine || index > 0 }));
@@ -110,10 +110,10 @@ function readTag(block: string): DocTag {
   return { name, text: text.trim() };
 }
 
-/** Tags whose text is for people. */
+/** Tags with text for people. */
 const WORDED: ReadonlySet<string> = new Set(['returns', 'return', 'deprecated']);
 
-/** A block begins where a line begins with a tag, but not within a fence of code. */
+/** Splits lines at those that start with a tag, except within fenced code. */
 function splitBlocks(lines: readonly string[]): readonly string[] {
   const blocks: string[][] = [[]];
   let isFenced = false;
@@ -129,7 +129,7 @@ function splitBlocks(lines: readonly string[]): readonly string[] {
   return blocks.map((block) => block.join('\n'));
 }
 
-/** Text without its inline tags, which are tags of their own; links keep their words. */
+/** Text without its inline tags, which are returned separately; links keep their text. */
 function readText(text: string): DocComment {
   const tags: DocTag[] = [];
   const plain = text
@@ -143,7 +143,7 @@ function readText(text: string): DocComment {
   return { summary: unwrap(plain), tags, params: new Map() };
 }
 
-/** Lines that were broken for the width of an editor are one line again; lists, tables and code stay. */
+/** Joins lines that were wrapped; lists, tables and code are unchanged. */
 function unwrap(text: string): string {
   const lines: string[] = [];
   let isFenced = false;
@@ -164,23 +164,23 @@ function unwrap(text: string): string {
 
 const OWN_LINE = /^\s*([-*|>]|\d+\.)\s/;
 
-/** What the tags of a comment say in JSON Schema, and which of them cannot be read. */
+/** The JSON Schema keywords of a comment's tags, and the tags that cannot be read. */
 interface DocKeywords {
   readonly keywords: Readonly<Record<string, unknown>>;
   readonly fallback?: DocDefault;
-  /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no whole numbers. */
+  /** `@integer`, `@asType integer`, `@type integer`: TypeScript has no integer type. */
   readonly isInteger: boolean;
   /** Sentences without a full stop: `its @minimum is no number: "two"`. */
   readonly problems: readonly string[];
 }
 
-/** What `@default` says: as it stands there, and as the value that it may be. */
+/** The value of `@default`: as text, and parsed. */
 export interface DocDefault {
   readonly text: string;
   readonly value: unknown;
 }
 
-/** The constraints and examples that the tags give, by JSON Schema's own names; and the default. */
+/** The constraints, examples and default from the tags, with the names of JSON Schema. */
 export function docKeywords(comment: DocComment | undefined): DocKeywords {
   const keywords: Record<string, unknown> = {};
   const examples: unknown[] = [];
@@ -209,7 +209,7 @@ function examplesOf({ name, text }: DocTag): readonly unknown[] {
   return name === 'examples' && Array.isArray(value) ? value : [value];
 }
 
-/** A value as JSON, or as the words that it is: `@default 20`, `@example cus_123`. */
+/** A value as JSON, or as plain text: `@default 20`, `@example cus_123`. */
 function jsonOrText(text: string): unknown {
   const plain = unfenced(text);
   try {
@@ -223,12 +223,12 @@ function unfenced(text: string): string {
   return unquote(text.replace(/^```\w*\n([\s\S]*?)\n?```$/, '$1'));
 }
 
-/** Without the backticks that keep a text as it is. */
+/** Removes the backticks around a text. */
 function unquote(text: string): string {
   return text.trim().replace(/^`([\s\S]*)`$/, '$1');
 }
 
-/** JSON Schema reads patterns as Unicode; one that cannot be read so would fail at the first call. */
+/** Patterns must be valid with the Unicode flag of JSON Schema; others would fail at the first call. */
 function pattern(text: string): string | undefined {
   const source = unquote(text).replace(/^\/([\s\S]*)\/u?$/, '$1');
   return source === '' || regularExpression(source) === undefined ? undefined : source;

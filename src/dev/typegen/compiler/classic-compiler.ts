@@ -19,7 +19,7 @@ import {
   tupleRole,
 } from './compiler-view.js';
 
-/** The compiler behind the classic API: TypeScript 5.9 and 6.0. */
+/** A compiler with the classic API: TypeScript 5.9 and 6.0. */
 export function classicCompiler(api: ClassicApi): Compiler {
   let program: ClassicProgram | undefined;
   return {
@@ -37,7 +37,7 @@ export function classicCompiler(api: ClassicApi): Compiler {
         rootNames: config?.fileNames ?? [],
         options: compilerOptions,
         projectReferences: config?.projectReferences,
-        // As editors and TypeScript 7 do it: referred projects need not be built.
+        // As in editors and TypeScript 7: referenced projects need not be built.
         host: { ...api.createCompilerHost(compilerOptions), useSourceOfProjectReferenceRedirect: () => true },
         oldProgram: program,
       });
@@ -84,7 +84,7 @@ function viewOf({ api, program, problems, roots, options }: Opened): CompilerVie
 
 function checkerPart(api: ClassicApi, checker: ReturnType<ClassicProgram['getTypeChecker']>): CheckerPart {
   return {
-    // It answers in this process: there is nothing to save.
+    // Nothing to prepare: the checker runs in this process.
     prepare: () => {},
     symbolAt: (node) => checker.getSymbolAtLocation(node),
     typeAt: (node) => checker.getTypeAtLocation(node),
@@ -138,7 +138,7 @@ function describe(api: ClassicApi, { messageText, file, start = 0 }: ClassicDiag
   return `${file.fileName}:${file.text.slice(0, start).split('\n').length}: ${text}`;
 }
 
-/** The part of the classic compiler API (`typescript` 5.9 and 6.0) that is used; its own types are not at hand under 7. */
+/** The used part of the classic compiler API (`typescript` 5.9 and 6.0), whose types TypeScript 7 does not have. */
 export interface ClassicApi {
   readonly version: string;
   readonly SyntaxKind: Readonly<Record<string, number>>;
@@ -168,7 +168,7 @@ interface ClassicConfig {
   readonly errors: readonly ClassicDiagnostic[];
 }
 
-/** A complaint of the compiler. */
+/** A diagnostic of the compiler. */
 interface ClassicDiagnostic {
   readonly messageText: unknown;
   readonly start?: number;

@@ -7,18 +7,18 @@ export interface SourceText {
   readonly path: string;
   readonly text: string;
   readonly node: SyntaxNode;
-  /** Declarations only: of a package, or of the language itself. */
+  /** A declaration file: of a package, or of the language itself. */
   readonly isDeclaration: boolean;
 }
 
-/** A type; compared by `id`, because one compiler makes a new object for each look at it. */
+/** A type; compare it by `id`, because a compiler may create a new object for each request. */
 export interface TypeHandle {
   readonly id: number;
   readonly flags: number;
   readonly objectFlags?: number;
 }
 
-/** A symbol; the same symbol is the same object. */
+/** A symbol; the same symbol is always the same object. */
 export interface SymbolHandle {
   readonly name: string;
   readonly flags: number;
@@ -33,18 +33,18 @@ export interface IndexFacts {
   readonly value: TypeHandle;
 }
 
-/** One element of a tuple type. */
+/** An element of a tuple type. */
 interface TupleElement {
   readonly type: TypeHandle;
   readonly role: 'required' | 'optional' | 'rest' | 'variadic';
 }
 
-/** The numbers behind the names that the analyser uses. They differ between compilers. */
+/** The numbers of named flags and kinds. They differ between compilers. */
 export type Numbers = Readonly<Record<string, number>>;
 
-/** What its type checker is asked. */
+/** Requests to the type checker. */
 export interface CheckerPart {
-  /** Says that types and names below a node will be asked for, so that it can be done at once. */
+  /** Announces requests for types and names below a node, so that they can be sent together. */
   prepare(node: SyntaxNode): void;
   symbolAt(node: SyntaxNode): SymbolHandle | undefined;
   typeAt(node: SyntaxNode): TypeHandle;
@@ -53,13 +53,13 @@ export interface CheckerPart {
   declaredType(symbol: SymbolHandle): TypeHandle;
   unalias(symbol: SymbolHandle): SymbolHandle;
   declarations(symbol: SymbolHandle): readonly SyntaxNode[];
-  /** Files of the declarations, absolute; cheaper than the declarations themselves. */
+  /** Absolute paths of the declarations' files; cheaper than the declarations themselves. */
   declaringFiles(symbol: SymbolHandle): readonly string[];
   exportsOf(symbol: SymbolHandle): readonly SymbolHandle[];
 
   symbolOf(type: TypeHandle): SymbolHandle | undefined;
   aliasOf(type: TypeHandle): SymbolHandle | undefined;
-  /** Of a union or an intersection. */
+  /** The parts of a union or an intersection. */
   constituents(type: TypeHandle): readonly TypeHandle[];
   literalOf(type: TypeHandle): string | number | boolean | bigint | undefined;
   templateOf(type: TypeHandle): { readonly texts: readonly string[]; readonly types: readonly TypeHandle[] };
@@ -73,11 +73,11 @@ export interface CheckerPart {
   callSignatures(type: TypeHandle): readonly SignatureHandle[];
   parametersOf(signature: SignatureHandle): readonly SymbolHandle[];
   returnType(signature: SignatureHandle): TypeHandle;
-  /** For people: it may differ between compilers and is never part of what is generated. */
+  /** For people: it may differ between compilers and is never generated. */
   textOf(type: TypeHandle): string;
 }
 
-/** What the checkers of both compilers are asked in the same way. */
+/** Requests that both compilers answer in the same way. */
 export interface CommonChecker<Type extends TypeHandle, Named extends SymbolHandle> {
   getDeclaredTypeOfSymbol(symbol: SymbolHandle): Type;
   getAliasedSymbol(symbol: SymbolHandle): Named;
@@ -91,36 +91,33 @@ export interface CommonChecker<Type extends TypeHandle, Named extends SymbolHand
 }
 
 /**
- * What the analyser asks a compiler: the small common part of the classic API (TypeScript 5.9, 6.0) and of
- * the API of TypeScript 7. Flags and syntax kinds are looked up by name.
+ * What the analysis needs from a compiler: the common part of the classic API (TypeScript 5.9, 6.0) and the API of
+ * TypeScript 7. Flags and syntax kinds are looked up by name.
  */
 export interface CompilerView extends CheckerPart {
   readonly version: string;
   readonly options: ProjectOptions;
-  /** That of tsconfig.json, absolute, with `/`. */
+  /** The folder of tsconfig.json, absolute, with `/`. */
   readonly folder: string;
   readonly syntaxKinds: Numbers;
   readonly typeFlags: Numbers;
   readonly objectFlags: Numbers;
   readonly symbolFlags: Numbers;
-  /** The project's own files and those of mapped libraries, by their paths; no declarations, no packages. */
+  /** The files of the project and of mapped libraries, by path; no declarations and no packages. */
   projectFiles(): readonly SourceText[];
-  /** What the compiler could not read at all: a missing or broken tsconfig.json, syntax errors. */
+  /** What the compiler could not read: a missing or broken tsconfig.json, syntax errors. */
   problems(): readonly string[];
   fileOf(node: SyntaxNode): SourceText;
 }
 
-/**
- * A node of the compiler's syntax tree, as far as the analyser reads it. Both compilers' trees have these
- * fields; which of them a node has depends on its kind.
- */
+/** The used part of a syntax tree node. Both compilers have these fields; which of them are set depends on the kind. */
 export interface SyntaxNode {
   readonly kind: number;
-  /** With the comments and spaces before it. */
+  /** Includes the comments and spaces before it. */
   readonly pos: number;
   readonly parent?: SyntaxNode;
   readonly name?: SyntaxNode;
-  /** Of a destructured property that has another name within the method. */
+  /** For a destructured property with another name within the method. */
   readonly propertyName?: SyntaxNode;
   readonly text?: string;
   readonly modifiers?: readonly SyntaxNode[];
@@ -150,30 +147,30 @@ export interface SyntaxNode {
   forEachChild<Result>(visit: (node: SyntaxNode) => Result | undefined): Result | undefined;
 }
 
-/** A source file, which is a node too; the same of both compilers. */
+/** A source file, which is a node, too; the same in both compilers. */
 export interface SourceFile extends SyntaxNode {
   readonly fileName: string;
   readonly text: string;
   readonly isDeclarationFile: boolean;
 }
 
-/** The file as the analyser reads it. */
+/** Converts a file for the analysis. */
 export function sourceText(file: SourceFile): SourceText {
   return { path: file.fileName, text: file.text, node: file, isDeclaration: file.isDeclarationFile };
 }
 
-/** The file that a node stands in. */
+/** The file of a node. */
 export function fileOf(node: SyntaxNode): SourceFile {
   let current = node;
   while (current.parent !== undefined) current = current.parent;
   return current as SourceFile;
 }
 
-/** The compiler options that a generated file depends on, as every compiler has them once tsconfig.json is read. */
+/** The compiler options that affect a generated file, in the form of a parsed tsconfig.json. */
 export interface ProjectOptions {
-  /** The numbers are the same in all versions: 1 is CommonJS, 5 to 99 ES modules, 100 to 199 Node’s, 200 Preserve. */
+  /** The same numbers in all versions: 1 is CommonJS, 5 to 99 ES modules, 100 to 199 Node's, 200 Preserve. */
   readonly module?: number;
-  /** 3 and 99 are Node’s, 100 is a bundler’s. */
+  /** 3 and 99 are Node's, 100 is that of bundlers. */
   readonly moduleResolution?: number;
   readonly allowImportingTsExtensions?: boolean;
   readonly rewriteRelativeImportExtensions?: boolean;
@@ -182,23 +179,23 @@ export interface ProjectOptions {
   readonly noEmit?: boolean;
   readonly emitDeclarationOnly?: boolean;
   readonly paths?: Readonly<Record<string, readonly string[]>>;
-  /** Absolute: what `paths` are relative to where there is no `baseUrl`. */
+  /** Absolute: the base of `paths` without a `baseUrl`. */
   readonly pathsBasePath?: string;
   /** Absolute; TypeScript 7 has none. */
   readonly baseUrl?: string;
 }
 
-/** A compiler of the user's project; it keeps what it knows between two looks at the same project. */
+/** The TypeScript compiler of a project; it caches data between two openings of the same project. */
 export interface Compiler {
   readonly version: string;
-  /** Reads the project as it is on disk now; the view before it is no longer valid. */
+  /** Reads the current project from disk; the previous view becomes invalid. */
   open(project: string): CompilerView;
   close(): void;
 }
 
 /**
- * The folders of the libraries that `paths` of tsconfig.json maps to their sources. What maps every name is no
- * library, and the framework is none of the project's.
+ * Folders of libraries whose sources `paths` in tsconfig.json refers to. Mappings of every name, and the framework
+ * itself, do not count.
  */
 export function mappedFolders({ paths = {}, baseUrl, pathsBasePath }: ProjectOptions): readonly string[] {
   const base = baseUrl ?? pathsBasePath ?? '/';
@@ -216,7 +213,7 @@ function folderOf(target: string): string {
   return isFolder ? target : posix.dirname(target);
 }
 
-/** What is asked about one node, symbol, type or signature; the answer never changes while the view is open. */
+/** Requests about one node, symbol, type or signature; their answers never change while the view is open. */
 const QUESTIONS = [
   'fileOf',
   'symbolAt',
@@ -244,7 +241,7 @@ const QUESTIONS = [
   'returnType',
 ] as const satisfies readonly (keyof CompilerView)[];
 
-/** The same view, which asks nothing twice: every question to TypeScript 7 is a message to another process. */
+/** A view with a cache, because every request to TypeScript 7 is a message to another process. */
 export function cachedView(view: CompilerView): CompilerView {
   const remembered = QUESTIONS.map((name) => [name, remember(view[name] as Question)] as const);
   let files: ReturnType<CompilerView['projectFiles']> | undefined;
@@ -265,7 +262,7 @@ function remember(ask: Question): Question {
   };
 }
 
-/** A project as its tsconfig.json describes it. */
+/** A project as described by its tsconfig.json. */
 export interface ProjectRoots {
   /** tsconfig.json, absolute, with `/`. */
   readonly project: string;
@@ -276,8 +273,8 @@ export interface ProjectRoots {
 }
 
 /**
- * Whether a source is the project's own: listed by tsconfig.json, or imported from somewhere in its folder or in
- * that of a mapped library. Sources of other packages of a workspace are theirs to generate for.
+ * Whether a source belongs to the project: listed by tsconfig.json, or imported from its folder or that of a mapped
+ * library. Other packages of a workspace generate for their own sources.
  */
 export function isOwnSource(path: string, { project, roots, mapped }: ProjectRoots): boolean {
   if (/\.d\.[cm]?ts$/.test(path) || path.includes('/node_modules/')) return false;
@@ -285,7 +282,7 @@ export function isOwnSource(path: string, { project, roots, mapped }: ProjectRoo
   return [posix.dirname(project), ...mapped].some((folder) => path.startsWith(`${folder}/`));
 }
 
-/** What an element of a tuple is, from the compiler's flags. */
+/** The role of a tuple element, from the compiler's flags. */
 export function tupleRole(flags: number, names: Numbers): TupleElement['role'] {
   if (flags & (names.Rest ?? 0)) return 'rest';
   if (flags & (names.Variadic ?? 0)) return 'variadic';

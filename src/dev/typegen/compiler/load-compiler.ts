@@ -12,20 +12,17 @@ import {
   nativeCompiler,
 } from './native-compiler.js';
 
-/** A compiler, or why there is none; `problem` is a sentence for the user. */
+/** A compiler, or why there is none, as a sentence for the user. */
 type LoadedCompiler =
   | { readonly ok: true; readonly compiler: Compiler }
   | { readonly ok: false; readonly problem: string };
 
 const CLASSIC_VERSIONS: readonly string[] = ['5.9', '6.0'];
 
-/** For people: the versions that work. */
+/** The supported versions, for people. */
 const WORKING = `${[...CLASSIC_VERSIONS, ...NATIVE_DIALECTS.keys()].join(', ').replace(/, (?=[^,]+$)/, ' and ')} work`;
 
-/**
- * The TypeScript that the project itself has: the one that its author sees the errors of. The folder is
- * that of the tsconfig.json.
- */
+/** Loads the project's own TypeScript, whose errors its author sees. The folder is that of tsconfig.json. */
 export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   const require = createRequire(pathToFileURL(join(folder, 'tsconfig.json')));
   let manifest: string;
@@ -39,7 +36,7 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
   }
   const { version } = require(manifest) as { readonly version: string };
   const minor = version.split('.', 2).join('.');
-  // ts-jest makes CommonJS of this file, in which `import()` would require a URL.
+  // ts-jest compiles this file to CommonJS, in which `import()` would be a `require` of a URL.
   if (CLASSIC_VERSIONS.includes(minor))
     return { ok: true, compiler: classicCompiler(require('typescript') as ClassicApi) };
   const dialect = NATIVE_DIALECTS.get(minor);
@@ -49,7 +46,7 @@ export async function loadCompiler(folder: string): Promise<LoadedCompiler> {
     : { ok: true, compiler: nativeCompiler({ version, ...parts }) };
 }
 
-/** Nothing where the package has another API than its version promises. */
+/** `undefined` if the package's API differs from that of its version. */
 async function loadParts(
   require: NodeJS.Require,
   dialect: NativeDialect,

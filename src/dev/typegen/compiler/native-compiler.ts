@@ -20,7 +20,7 @@ import {
   tupleRole,
 } from './compiler-view.js';
 
-/** What the native compiler is made of: two modules of one package, and how this version is asked. */
+/** The parts of the native compiler: two modules of a package, and the dialect of its version. */
 export interface NativeParts {
   readonly version: string;
   readonly dialect: NativeDialect;
@@ -28,7 +28,7 @@ export interface NativeParts {
   readonly syntax: NativeSyntax;
 }
 
-/** The compiler of TypeScript 7, which runs as a process of its own and answers over a pipe. */
+/** A compiler for TypeScript 7, which runs in a separate process and answers over a pipe. */
 export function nativeCompiler(parts: NativeParts): Compiler {
   const { version, dialect, module } = parts;
   let api: NativeApi | undefined;
@@ -55,7 +55,7 @@ function viewOf(parts: NativeParts, project: NativeProject, roots: ProjectRoots)
   const { module, syntax, version } = parts;
   const { program } = project;
   const names = program.getSourceFileNames();
-  // Handles carry paths in the form in which files are compared: in small letters where case does not count.
+  // Handles contain normalized paths: in lower case if the file system ignores case.
   const nameOf = new Map(
     names.flatMap((name) => [[name.toLowerCase(), name] as const, [name, name] as const]),
   );
@@ -138,23 +138,23 @@ function targetOf(type: NativeType): NativeType {
 
 function describe({ fileName, pos, text }: NativeDiagnostic, file: SourceFile | undefined): string {
   if (fileName === undefined) return text;
-  // A broken tsconfig.json is no file of the program.
+  // A broken tsconfig.json is not a file of the program.
   if (file === undefined) return `${fileName}: ${text}`;
   return `${fileName}:${file.text.slice(0, pos).split('\n').length}: ${text}`;
 }
 
-/** The questions that are asked most, and what makes fewer messages of them. */
+/** Frequent requests, with variants that need fewer messages. */
 interface BatchedQuestions
   extends Pick<CompilerView, 'prepare' | 'symbolAt' | 'typeAt' | 'typeFromNode' | 'typeOfSymbol'> {
-  /** The same symbols; their types have been asked for. */
+  /** Requests the types of the symbols, and returns the symbols. */
   withTypes(symbols: readonly NativeSymbol[]): readonly NativeSymbol[];
 }
 
-/** Each question to TypeScript 7 is a message to another process, so that many are asked together. */
+/** Combines requests, because each request to TypeScript 7 is a message to another process. */
 function batchedQuestions(checker: NativeChecker, kinds: Numbers): BatchedQuestions {
   const types = new WeakMap<object, NativeType | undefined>();
   const symbols = new WeakMap<object, NativeSymbol | undefined>();
-  // A node without a type is one that cannot have any: the classic API says `any` there.
+  // A node that cannot have a type: the classic API returns `any` for it.
   const orAny = (type: NativeType | undefined) => type ?? checker.getAnyType();
   return {
     prepare(node) {
@@ -176,15 +176,15 @@ function batchedQuestions(checker: NativeChecker, kinds: Numbers): BatchedQuesti
   };
 }
 
-/** The nodes below another about which the analyser will ask. */
+/** The nodes below a node that the analysis will ask about. */
 interface AskedNodes {
-  /** Parameters and written types: what type is it? */
+  /** Parameters and written types, for their types. */
   readonly typed: readonly SyntaxNode[];
-  /** Names of types and of decorators: what do they name? */
+  /** Names of types and decorators, for their symbols. */
   readonly named: readonly SyntaxNode[];
 }
 
-/** Collects them without going into bodies: of a method only its head is of interest. */
+/** Collects the nodes, without function bodies. */
 function askedNodes(root: SyntaxNode, kinds: Numbers): AskedNodes {
   const typeKinds = new Set([
     kinds.Parameter,
@@ -209,14 +209,14 @@ function askedNodes(root: SyntaxNode, kinds: Numbers): AskedNodes {
   return { typed, named };
 }
 
-/** `@Tool(…)` and `@toolwright.Tool(…)` are asked about by their last name. */
+/** The last name of `@Tool(…)` and `@toolwright.Tool(…)`. */
 function calledName({ expression }: SyntaxNode, kinds: Numbers): readonly SyntaxNode[] {
   const callee = expression?.kind === kinds.CallExpression ? expression?.expression : expression;
   const name = callee?.kind === kinds.PropertyAccessExpression ? callee?.name : callee;
   return name === undefined ? [] : [name];
 }
 
-/** The part of TypeScript 7's API that is used. */
+/** The used part of TypeScript 7's API. */
 export interface NativeModule {
   readonly API: new (options: { readonly cwd: string }) => NativeApi;
   readonly TypeFlags: Readonly<Record<string, number>>;
@@ -226,12 +226,12 @@ export interface NativeModule {
   readonly SignatureKind: { readonly Call: number };
 }
 
-/** The syntax half of the same API. */
+/** The syntax part of the same API. */
 export interface NativeSyntax {
   readonly SyntaxKind: Readonly<Record<string, number>>;
 }
 
-/** A running compiler, of which each version is asked in its own way. */
+/** A running compiler; each version is called in its own way. */
 interface NativeApi {
   close(): void;
 }
@@ -241,7 +241,7 @@ interface NativeSnapshot {
   dispose(): void;
 }
 
-/** A project, once it is open. */
+/** An open project. */
 interface NativeProject {
   readonly program: NativeProgram;
   readonly checker: NativeChecker;
@@ -249,22 +249,22 @@ interface NativeProject {
   readonly options: ProjectOptions;
 }
 
-/** What is open: at most one project at a time. */
+/** The open project; at most one at a time. */
 interface OpenedProject {
   readonly path: string;
   readonly snapshot: NativeSnapshot;
-  /** Nothing where the compiler finds none at the path. */
+  /** `undefined` if the compiler finds no project at the path. */
   readonly project?: NativeProject;
 }
 
-/** What differs between the versions of TypeScript 7. */
+/** Differences between versions of TypeScript 7. */
 export interface NativeDialect {
-  /** The names under which the package offers its API. */
+  /** The module specifiers of the package's API. */
   readonly api: string;
   readonly syntax: string;
-  /** Whether the API has what is used here: that of a nightly build may be an earlier one. */
+  /** Whether the API has what is used here; a nightly build may have an older API. */
   understands(module: Partial<NativeModule>): boolean;
-  /** Opens a project as it is on disk now; what was open before is given up. */
+  /** Opens the current project from disk; the previous one is closed. */
   open(api: NativeApi, path: string, before: OpenedProject | undefined): OpenedProject;
 }
 
@@ -278,7 +278,7 @@ const DIALECT_7_0: NativeDialect = {
     const snapshot = compiler.updateSnapshot({
       openProjects: [path],
       ...(before !== undefined && before.path !== path ? { closeProjects: [before.path] } : {}),
-      // Which files it has, and what it extends, is looked up again only where the project itself has changed.
+      // The list of files and the extended configurations are read again only if tsconfig.json has changed.
       fileChanges: { changed: [path] },
     });
     for (const stale of [before?.snapshot, emptied]) stale?.dispose();
@@ -296,7 +296,7 @@ const DIALECT_7_1: NativeDialect = {
   syntax: 'typescript/ast',
   understands: ({ API }) => 'createSnapshot' in Object(API?.prototype),
   open(api, path, before) {
-    // A snapshot that was updated from the one before would have the options that the project extended then.
+    // Updating the previous snapshot would keep old options of an extended tsconfig.json.
     const snapshot = (api as Api71).createSnapshot({
       openProjects: [path],
       fileNotifications: { invalidateAll: true },
@@ -366,14 +366,14 @@ interface NativeProgram {
   getConfigFileParsingDiagnostics(): readonly NativeDiagnostic[];
 }
 
-/** A complaint of the compiler. */
+/** A diagnostic of the compiler. */
 interface NativeDiagnostic {
   readonly fileName?: string;
   readonly pos: number;
   readonly text: string;
 }
 
-/** A declaration that is not read yet. */
+/** A declaration that has not been read yet. */
 interface NativeNodeHandle {
   readonly path: string;
   resolve(): SyntaxNode | undefined;
@@ -389,7 +389,7 @@ interface NativeType extends TypeHandle {
   readonly value?: string | number | boolean | bigint;
   readonly texts?: readonly string[];
   readonly elementFlags?: readonly number[];
-  /** The handle of the generic type, where there is one. */
+  /** The handle of the generic type, if there is one. */
   readonly target?: number;
   getSymbol(): NativeSymbol | undefined;
   getAliasSymbol(): NativeSymbol | undefined;

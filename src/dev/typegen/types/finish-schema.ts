@@ -13,7 +13,7 @@ import {
   type WrittenSchema,
 } from './type-walk.js';
 
-/** A schema with what a comment says of it; the comment nearer to the value wins. */
+/** Adds a comment to a schema; the comment nearer to the value takes precedence. */
 export function describeSchema({ schema, notes }: Written, comment: DocComment | undefined): Written {
   if (comment === undefined) return { schema, notes };
   const { isInteger, keywords, fallback } = docKeywords(comment);
@@ -31,7 +31,7 @@ export function describeSchema({ schema, notes }: Written, comment: DocComment |
   };
 }
 
-/** Of a number, of one beside other values, and of those in a list or a record. */
+/** Makes numbers integers: a number itself, one among other types, and those in a list or record. */
 function wholeNumbers(schema: WrittenSchema): WrittenSchema {
   const { type, anyOf, items, additionalProperties: values } = schema;
   const whole = (item: unknown) => (item === 'number' ? 'integer' : item);
@@ -45,7 +45,7 @@ function wholeNumbers(schema: WrittenSchema): WrittenSchema {
   };
 }
 
-/** The finished schema: notes about single values stand at the end of the description. */
+/** The finished schema: notes about single values are appended to the description. */
 export function settleSchema({ schema, notes = [] }: Written): WrittenSchema {
   if (notes.length === 0) return schema;
   const { description, ...others } = schema;
@@ -59,8 +59,8 @@ export function writeSchema(place: TypePlace, walk: TypeWalk): WrittenSchema {
 }
 
 /**
- * What `@default` says of a value: one that it can have, or words that are for people. A wrong one would be
- * filled in wherever the model leaves the value out.
+ * The value of `@default`, if it is valid for the schema; other text is for people. An invalid default would be used
+ * whenever the model omits the value.
  */
 function docDefault(
   { text, value }: DocDefault,
@@ -94,21 +94,21 @@ export function commentOf(view: CompilerView, node: SyntaxNode): DocComment | un
   return docCommentAt(view.fileOf(node).text, isVariable ? (node.parent?.parent?.pos ?? node.pos) : node.pos);
 }
 
-/** Whatever one of the schemas lets through. Types that differ for TypeScript may be the same in JSON. */
+/** Accepts what any of the schemas accepts. Different TypeScript types may be the same in JSON. */
 export function anyOf(schemas: readonly WrittenSchema[]): WrittenSchema {
   const [only, ...others] = new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values();
   if (only === undefined || others.length === 0) return only ?? {};
-  // A branch without constraints lets everything through.
+  // A branch without constraints accepts everything.
   const isOpen = schemas.some((schema) => Object.keys(schema).length === 0);
   return isOpen ? {} : { anyOf: [only, ...others] };
 }
 
-/** The schema, or `null`; a constant beside `null` is a list of two. */
+/** The schema or `null`; a constant becomes an `enum` with `null`. */
 export function orNull({ const: only, ...others }: WrittenSchema): WrittenSchema {
   return nullableSchema(only === undefined ? others : { ...others, enum: [only] });
 }
 
-/** `JSON.stringify` writes `null` where a list has a hole. */
+/** `JSON.stringify` writes `null` for holes in a list. */
 export function writeItem(place: TypePlace, walk: TypeWalk): WrittenSchema {
   const schema = writeSchema(place, walk);
   const hasHoles = walk.direction === 'out' && admitsUndefined(walk, place.type);

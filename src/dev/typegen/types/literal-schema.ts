@@ -5,7 +5,7 @@ import { CodeReference, hasFlag, type TypeWalk, type Written, type WrittenSchema
 
 const BIGINT = new CodeReference('BigInt');
 
-/** One value, or one of several; without any, any big integer. Big integers are digits in JSON. */
+/** One or several literal values; without any, all big integers. In JSON, big integers are strings of digits. */
 export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): Written {
   const values = types.map((type) => walk.view.literalOf(type));
   const notes = enumNotes(types, walk);
@@ -20,7 +20,7 @@ export function literalSchema(types: readonly TypeHandle[], walk: TypeWalk): Wri
   return { schema: description ? { ...schema, description } : schema, notes };
 }
 
-/** What an enum says of itself, where all its members are meant. */
+/** The comment of an enum, if all its members are included. */
 function enumWords(types: readonly TypeHandle[], walk: TypeWalk): string | undefined {
   const [member, ...others] = types.map((type) => enumMember(type, walk));
   const declaration = member?.parent;
@@ -36,14 +36,14 @@ function bigIntSchema(values: readonly unknown[], walk: TypeWalk): WrittenSchema
   return { type: 'string', ...(digits.length === 1 ? { const: digits[0] } : { enum: digits }), ...revived };
 }
 
-/** The value of a default, boxed because `null` is a value too. */
+/** A default value in an object, because `null` is a possible value. */
 interface DefaultValue {
   readonly value: unknown;
 }
 
 /**
- * The value of an initialiser as JSON carries it: literals, arrays and objects of them, members of enums and
- * constants of a literal type. Nothing for an expression whose value is known at run time only.
+ * The value of an initializer, if it is known and can be JSON: literals, arrays and objects of them, enum members, and
+ * constants with a literal type. `undefined` for other expressions.
  */
 export function literalDefault(node: SyntaxNode, view: CompilerView): DefaultValue | undefined {
   const { syntaxKinds: kinds } = view;
@@ -120,7 +120,7 @@ function constantDefault(node: SyntaxNode, view: CompilerView): DefaultValue | u
   return { value: typeof value === 'bigint' ? value.toString() : value };
 }
 
-/** What the members of an enum say about themselves: "- `open`: not yet paid". */
+/** Notes from the comments of enum members: "- `open`: not yet paid". */
 function enumNotes(types: readonly TypeHandle[], walk: TypeWalk): readonly string[] {
   return types.flatMap((type) => {
     const member = enumMember(type, walk);
@@ -129,7 +129,7 @@ function enumNotes(types: readonly TypeHandle[], walk: TypeWalk): readonly strin
   });
 }
 
-/** What `String(value)` writes for numbers; TypeScript compares with that. */
+/** The output of `String(value)` for numbers, which TypeScript compares with. */
 const NUMBER = '(?:-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:e[+-][0-9]+)?|-?Infinity|NaN)';
 const BIGINT_TEXT = '-?(?:0|[1-9][0-9]*)';
 const ANY = '[\\s\\S]*';
@@ -139,7 +139,7 @@ export function templatePattern(type: TypeHandle, walk: TypeWalk): string {
   return `^${bodyOf(type, walk)}$`;
 }
 
-/** The pattern of the keys of an object: names, and whatever fits one of the template literal types. */
+/** The pattern of an object's keys: names, and matches of template literal types. */
 export function keyPattern(
   templates: readonly TypeHandle[],
   names: readonly string[],
@@ -181,9 +181,8 @@ export interface DeclaredPart {
 }
 
 /**
- * The parts of a union in the author's order, read from the source: compilers keep unions in orders of
- * their own, each in another. What the source does not show (`keyof T`, `Exclude<…>`) comes in the order of
- * an enum's members, or by value.
+ * The parts of a union in the author's order, read from the source, because each compiler sorts unions differently.
+ * Parts that are not in the source (`keyof T`, `Exclude<…>`) are sorted by an enum's members, or by value.
  */
 export function declaredOrder(
   parts: readonly TypeHandle[],
@@ -225,7 +224,7 @@ function sortKey(type: TypeHandle, walk: TypeWalk): SortKey {
   if (literal !== undefined) return [3, String(literal)];
   const symbol = walk.view.symbolOf(type);
   const [declaration] = symbol ? walk.view.declarations(symbol) : [];
-  // A generic type stands here once for each of its arguments, which only their text tells apart.
+  // A generic type occurs once per type argument; only the text distinguishes them.
   if (declaration === undefined) return [4, walk.view.textOf(type)];
   return [5, orderedPath(walk.view.fileOf(declaration)), declaration.pos, walk.view.textOf(type)];
 }
@@ -243,8 +242,8 @@ function compareKeys(a: SortKey, b: SortKey): number {
 const LANGUAGE_FILE = /(?:^|\/)(lib\.[\w.]+\.d\.ts)$/;
 
 /**
- * What a file is ordered by: the same on every machine, wherever the project, its packages and the compiler
- * are installed. The language comes first, then packages, then the project.
+ * A sort key for a file that is the same on every machine, wherever the project, its packages and the compiler are
+ * installed. The language comes first, then packages, then the project.
  */
 export function orderedPath({ path, isDeclaration }: Pick<SourceText, 'path' | 'isDeclaration'>): string {
   const language = LANGUAGE_FILE.exec(path)?.[1];
@@ -253,7 +252,7 @@ export function orderedPath({ path, isDeclaration }: Pick<SourceText, 'path' | '
   return inPackages.length > 0 ? `1 ${inPackages.at(-1)}` : `2 ${inProject}`;
 }
 
-/** The declaration of the alias that a type node names; nothing for generic aliases, whose node is another type. */
+/** The declaration of the alias in a type node; `undefined` for generic aliases, whose node is another type. */
 export function aliasDeclaration(view: CompilerView, node: SyntaxNode): SyntaxNode | undefined {
   if (node.kind === view.syntaxKinds.ParenthesizedType) return node.type && aliasDeclaration(view, node.type);
   if (node.kind !== view.syntaxKinds.TypeReference || node.typeName === undefined) return undefined;
@@ -263,13 +262,13 @@ export function aliasDeclaration(view: CompilerView, node: SyntaxNode): SyntaxNo
   return declaration?.kind === view.syntaxKinds.TypeAliasDeclaration ? declaration : undefined;
 }
 
-/** The declaration of an enum's member, whose parent is the enum. */
+/** The declaration of an enum member; its parent is the enum. */
 function enumMember(type: TypeHandle, walk: Pick<TypeWalk, 'view'>): SyntaxNode | undefined {
   if (!hasFlag(walk, type, 'EnumLiteral')) return undefined;
   const symbol = walk.view.symbolOf(type);
   const [declaration] = symbol ? walk.view.declarations(symbol) : [];
   if (declaration?.kind === walk.view.syntaxKinds.EnumMember) return declaration;
-  // The type of an enum with one member is the enum's own.
+  // An enum with one member has the type of the enum itself.
   const [member, second] = declaration?.members ?? [];
   return second === undefined ? member : undefined;
 }

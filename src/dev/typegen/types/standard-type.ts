@@ -13,7 +13,7 @@ import {
   type WrittenSchema,
 } from './type-walk.js';
 
-/** Text in JSON, an instance in the tool. */
+/** A string in JSON, and an instance in the tool. */
 function textual(name: string, keywords: WrittenSchema): StandardWriter {
   const instanceOf = new CodeReference(name);
   return () => ({ schema: { type: 'string', ...keywords, instanceOf } });
@@ -26,7 +26,7 @@ const NUMBER_ARRAYS = [
 ];
 const BIGINT_ARRAYS = ['BigInt64Array', 'BigUint64Array'];
 
-/** Binary data of which results have a form, and parameters none. */
+/** Binary data, which is supported in results but not in parameters. */
 const BUFFERS = [...BYTES, ...NUMBER_ARRAYS, ...BIGINT_ARRAYS];
 
 const BASE64 = { contentEncoding: 'base64' };
@@ -42,7 +42,7 @@ const writeSet: StandardWriter = ({ type, path }, walk) => {
 
 const NUMBERS = ['Number', 'NumberLiteral'];
 
-/** What a name in JSON cannot be. */
+/** Types that cannot be keys in JSON. */
 const NO_KEYS = [
   ...['Object', 'NonPrimitive', 'ESSymbol', 'UniqueESSymbol'],
   ...['Boolean', 'BooleanLiteral', 'BigInt', 'BigIntLiteral'],
@@ -65,7 +65,7 @@ const writeMap: StandardWriter = ({ type, node, path }, walk) => {
   return { schema: { type: 'object', ...propertyNames, additionalProperties: values, instanceOf: MAP } };
 };
 
-/** What keys of literal and template literal types can be; nothing where there is any other among them. */
+/** The allowed keys of literal and template literal types; empty if there are other types among them. */
 function knownKeys(keys: readonly TypeHandle[], walk: TypeWalk): WrittenSchema {
   const templates = keys.filter((key) => hasFlag(walk, key, 'TemplateLiteral'));
   const texts = keys.flatMap((key) => {
@@ -85,7 +85,7 @@ const scalar =
   (type: string): StandardWriter =>
   () => ({ schema: { type } });
 
-/** What parameters are written as. */
+/** Schemas of parameters. */
 const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
   ['Date', textual('Date', { format: 'date-time' })],
   ['URL', textual('URL', { format: 'uri' })],
@@ -115,7 +115,7 @@ const WRITERS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWri
   ),
 ]);
 
-/** The types that belong to the language or to Node, which have forms of their own; nothing for all others. */
+/** The schema of a type of the language or of Node with a form of its own; `undefined` for other types. */
 export function standardType(place: TypePlace, walk: TypeWalk): Written | undefined {
   const writers = walk.direction === 'in' ? WRITERS : RESULT_FORMS;
   const symbol = walk.view.symbolOf(place.type);
@@ -126,7 +126,7 @@ export function standardType(place: TypePlace, walk: TypeWalk): Written | undefi
   return mapped === undefined ? undefined : writers.get(mapped)?.(place, walk);
 }
 
-/** `DeepPartial<Date>` as most people write it maps the methods of the `Date`; what is meant is a `Date`. */
+/** Recognizes a mapped `Date` and the like: a typical `DeepPartial<Date>` maps the methods, but means a `Date`. */
 function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefined {
   const { view } = walk;
   if (((type.objectFlags ?? 0) & (view.objectFlags.Mapped ?? 0)) === 0) return undefined;
@@ -138,7 +138,7 @@ function mappedStandardType(type: TypeHandle, walk: TypeWalk): string | undefine
 
 const MAPPED: ReadonlySet<string> = new Set(['Date', 'URL', 'Uint8Array', 'Buffer']);
 
-/** Whether a symbol is the language's or Node's, and not a namesake in the project. */
+/** Whether a symbol belongs to the language or Node, not to a type of the same name in the project. */
 export function isStandardSymbol(symbol: SymbolHandle, { view }: Pick<TypeWalk, 'view'>): boolean {
   const files = view.declaringFiles(symbol);
   return files.length > 0 && files.every((file) => STANDARD_FILE.test(file));
@@ -146,7 +146,7 @@ export function isStandardSymbol(symbol: SymbolHandle, { view }: Pick<TypeWalk, 
 
 const STANDARD_FILE = /(^|\/)lib\.[\w.]+\.d\.ts$|\/node_modules\/(@types\/node|undici-types|buffer)\//;
 
-/** Writes the schema of a type that belongs to the language or to Node. */
+/** Writes the schema of a type of the language or Node. */
 type StandardWriter = (place: TypePlace, walk: TypeWalk) => Written;
 
 function always(schema: WrittenSchema): StandardWriter {
@@ -156,7 +156,7 @@ function always(schema: WrittenSchema): StandardWriter {
 const TEXT = always({ type: 'string' });
 const ANY_VALUE = always({});
 
-/** As lists are, also with `null` where there is nothing. */
+/** Like lists, with `null` for undefined items. */
 const writeSetResult: StandardWriter = ({ type, path }, walk) => {
   const [item] = walk.view.typeArguments(type);
   const items = item === undefined ? {} : writeItem({ type: item, path: `${path}[]` }, walk);
@@ -165,7 +165,7 @@ const writeSetResult: StandardWriter = ({ type, path }, walk) => {
 
 const TEXTS = ['String', 'StringLiteral', 'StringMapping', 'TemplateLiteral'];
 
-/** An object where keys are names and none can be another one's name; otherwise it depends on the keys. */
+/** An object if all keys are strings or all are numbers, so that no two are equal in JSON; otherwise unknown. */
 const writeMapResult: StandardWriter = ({ type, path }, walk) => {
   const [key, value] = walk.view.typeArguments(type);
   if (key === undefined || value === undefined) return { schema: {} };
@@ -180,7 +180,7 @@ function named(names: readonly string[], writer: StandardWriter) {
   return names.map((name) => [name, writer] as const);
 }
 
-/** What is written of results: bytes are the name of a file, a `Set` is a list, an error is told. */
+/** Schemas of results: binary data is the name of a file, a `Set` is a list, an error has its message. */
 const RESULT_FORMS: ReadonlyMap<string, StandardWriter> = new Map<string, StandardWriter>([
   ['Date', always({ type: 'string', format: 'date-time' })],
   ['URL', always({ type: 'string', format: 'uri' })],

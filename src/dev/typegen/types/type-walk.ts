@@ -1,61 +1,61 @@
 import type { CompilerView, SymbolHandle, SyntaxNode, TypeHandle } from '../compiler/compiler-view.js';
 
-/** Something in a type that cannot be said as a schema. `problem` continues the path: "… is a function". */
+/** A part of a type that has no schema. `problem` continues the path: "… is a function". */
 export interface TypeProblem {
   readonly path: string;
   readonly problem: string;
   readonly fix?: string;
 }
 
-/** A type and where it is written; the node gives the author's own order and the comments of aliases. */
+/** A type with its node, which provides the author's order and the comments of aliases. */
 export interface TypePlace {
   readonly type: TypeHandle;
   readonly node?: SyntaxNode;
-  /** Within the parameter or the result: `page.filters[]`. */
+  /** Path within the parameter or the result: `page.filters[]`. */
   readonly path: string;
 }
 
-/** A type on the way to being written; a second visit shows that it contains itself. */
+/** A type that is being written; a second visit shows that it is recursive. */
 export interface OpenType {
   readonly key: string;
   name?: string;
 }
 
-/** Everything that the parts of one walk share. */
+/** Shared by all parts of a walk. */
 export interface TypeWalk {
   readonly view: CompilerView;
-  /** Arguments come in and are revived; results go out as JSON shows them. */
+  /** Arguments (`in`) are hydrated; results (`out`) are described as JSON. */
   readonly direction: 'in' | 'out';
   readonly open: OpenType[];
-  /** Names of the types that contain themselves, by key. */
+  /** Names of recursive types, by key. */
   readonly names: Map<string, string>;
   readonly definitions: Map<string, WrittenSchema>;
   readonly faults: TypeProblem[];
   readonly warnings: TypeProblem[];
-  /** The schema of a part; here, because the parts and the whole would import each other in a circle. */
+  /** Writes the schema of a part; a member, because direct imports would be circular. */
   write(place: TypePlace): Written;
-  /** What decorators say of a property: its type, or that it is no argument (or no part of a result) at all. */
+  /** What a property's decorators define: its type, or that it is not part of arguments or results. */
   decoration(declaration: SyntaxNode): Decoration | undefined;
-  /** The reference to a class whose instances are made, and its description ordered; or why there is none. */
+  /** The reference to a class whose instances are created; also requests its description. Or why there is none. */
   classReference(symbol: SymbolHandle): ClassReference;
 }
 
-/** `typed`: a decorator says the type, so that nothing is wrong with what TypeScript says. `excluded`: it is no data. */
+/** `typed`: a decorator defines the type, so the TypeScript type is not checked. `excluded`: it is not data. */
 export type Decoration = 'typed' | 'excluded';
 
-/** How a class is referred to. `structural`: it is described as a plain object. */
+/** How a class is described. `structural`: as a plain object. */
 export type ClassReference =
   | { readonly kind: 'reference'; readonly reference: CodeReference }
   | { readonly kind: 'structural' }
   | { readonly kind: 'fault'; readonly problem: string; readonly fix: string };
 
-/** A schema, and notes about its values that belong to whatever description it gets. */
+/** A schema, and notes about its values that will be added to its description. */
 export interface Written {
   readonly schema: WrittenSchema;
   readonly notes?: readonly string[];
 }
 
-/** Whether a type has one of the flags of these names. */
+/** Whether a type has one of the named flags. */
 export function hasFlag(
   { view }: Pick<TypeWalk, 'view'>,
   type: TypeHandle,
@@ -64,40 +64,40 @@ export function hasFlag(
   return names.some((name) => (type.flags & (view.typeFlags[name] ?? 0)) !== 0);
 }
 
-/** The types of a union, the type itself if it is not one; without `undefined`, which JSON does not have. */
+/** The types of a union, or the type itself; without `undefined`, which JSON lacks. */
 export function definedParts(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): readonly TypeHandle[] {
   const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
   const parts = isUnion ? walk.view.constituents(type) : [type];
   return parts.filter((part) => !hasFlag(walk, part, 'Undefined', 'Void'));
 }
 
-/** Whether `undefined` is among the values of a type. */
+/** Whether a type includes `undefined`. */
 export function admitsUndefined(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): boolean {
   if (hasFlag(walk, type, 'Undefined', 'Void')) return true;
   const isUnion = hasFlag(walk, type, 'Union') && !hasFlag(walk, type, 'Boolean');
   return isUnion && definedParts(walk, type).length < walk.view.constituents(type).length;
 }
 
-/** Notes a fault; the schema that stands in for what cannot be written. */
+/** Records a fault; returns a placeholder schema. */
 export function fault(walk: TypeWalk, path: string, what: Omit<TypeProblem, 'path'>): Written {
   walk.faults.push({ path, ...what });
   return { schema: {} };
 }
 
-/** A schema as it will be printed: JSON Schema whose `instanceOf` are references to code. */
+/** A schema to print: JSON Schema in which `instanceOf` contains code references. */
 export type WrittenSchema = Readonly<Record<string, unknown>>;
 
-/** Where a name comes from, if it is not global. */
+/** The origin of a name that is not global. */
 interface NameOrigin {
   /** The absolute path of the file that exports it. */
   readonly file?: string;
-  /** The package that exports it, as an import names it. */
+  /** The package that exports it, as in an import. */
   readonly package?: string;
-  /** What its own file calls it, where that is something else. */
+  /** Its name within its file, if that differs. */
   readonly localName?: string;
 }
 
-/** An exported name of a module, or a global one; printed as it is, with an import where it needs one. */
+/** An exported name of a module, or a global name; printed as code, with an import if it needs one. */
 export class CodeReference {
   constructor(
     /** The exported name; `default` for a default export. */

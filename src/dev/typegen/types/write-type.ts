@@ -33,7 +33,7 @@ import {
   type WrittenSchema,
 } from './type-walk.js';
 
-/** The schema of a type. `undefined` among its values is the caller's business: JSON has none. */
+/** The schema of a type. The caller handles `undefined`, which JSON lacks. */
 export function writeType(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const node = place.node && isTelling(place.node, type, walk) ? place.node : undefined;
@@ -50,13 +50,13 @@ export function writeType(place: TypePlace, walk: TypeWalk): Written {
   return guarded({ key: keyOf(parts), type, path }, walk, () => writeUnion(parts, { ...place, node }, walk));
 }
 
-/** Whether a node says more of a type than the type itself: an order, an alias, the parts of a list. */
+/** Whether a node provides more than its type: an order, an alias, the parts of a list. */
 function isTelling(node: SyntaxNode, type: TypeHandle, walk: TypeWalk): boolean {
   const { UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType } =
     walk.view.syntaxKinds;
   const kinds = [UnionType, TypeReference, ArrayType, TupleType, TypeOperator, ParenthesizedType];
   if (!kinds.includes(node.kind)) return false;
-  // The node of a generic declaration is another type than that of its instance.
+  // The node of a generic declaration has another type than its instance.
   return typeKey(walk, walk.view.typeFromNode(node)) === typeKey(walk, type);
 }
 
@@ -93,7 +93,7 @@ function writeAny({ type, path }: TypePlace, walk: TypeWalk): Written {
   return { schema: {} };
 }
 
-/** `string & { __brand: 'Id' }`, `string[] & { … }`: the brand exists for the compiler only. */
+/** `string & { __brand: 'Id' }`, `string[] & { … }`: the brand exists only for the compiler. */
 function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
   const parts = walk.view.constituents(place.type);
   const value =
@@ -103,7 +103,7 @@ function writeIntersection(place: TypePlace, walk: TypeWalk): Written {
   return writeOne({ ...place, type: value, node: undefined }, walk);
 }
 
-/** What an intersection with a brand is for JSON: a list, or a type of the language that has a form of its own. */
+/** The JSON form of an intersection with a brand: a list, or a language type with a form of its own. */
 function isBranded(type: TypeHandle, walk: TypeWalk): boolean {
   const { view } = walk;
   if (view.isArray(type) || view.isTuple(type)) return true;
@@ -128,7 +128,7 @@ function unsayable({ type, path }: TypePlace, walk: TypeWalk, text: string): Wri
   });
 }
 
-/** A union: literals together as one `enum`, `null` as a second type, everything else as `anyOf`. */
+/** A union: one `enum` for all literals, `null` as a second type, and `anyOf` for the rest. */
 function writeUnion(parts: readonly TypeHandle[], place: TypePlace, walk: TypeWalk): Written {
   const isNull = (type: TypeHandle) => hasFlag(walk, type, 'Null');
   const ordered = declaredOrder(parts, place.node, walk).filter(({ type }) => !isNull(type));
@@ -170,12 +170,12 @@ function typesOf(parts: readonly DeclaredPart[]): readonly TypeHandle[] {
   return parts.map(({ type }) => type);
 }
 
-/** The same for the same type, whether or not `undefined` is added to it. */
+/** The same key for the same type, with or without `undefined`. */
 function typeKey(walk: Pick<TypeWalk, 'view'>, type: TypeHandle): string {
   return keyOf(definedParts(walk, type));
 }
 
-/** The same for the same types in any order. */
+/** The same key for the same types in any order. */
 function keyOf(types: readonly TypeHandle[]): string {
   return types
     .map(({ id }) => id)
@@ -183,14 +183,14 @@ function keyOf(types: readonly TypeHandle[]): string {
     .join('|');
 }
 
-/** An object type: an array, a tuple, a class, something of the language itself, or plain data. */
+/** An object type: an array, a tuple, a class, a type of the language, or plain data. */
 function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const { view } = walk;
   const key = String(type.id);
   if (view.isArray(type) || view.isTuple(type)) {
     const write = () => (view.isArray(type) ? writeArray(place, walk) : writeTuple(place, walk));
-    // Only by its own alias can a list contain itself; otherwise the name is that of what it lists.
+    // A list can only be recursive through its own alias; otherwise the name belongs to its items.
     return view.aliasOf(type) === undefined ? write() : guarded({ key, type, path }, walk, write);
   }
   const standard = standardType(place, walk);
@@ -211,24 +211,24 @@ function writeObjectType(place: TypePlace, walk: TypeWalk): Written {
   );
 }
 
-/** It is written as a list, as an object or by its fields: that depends on the value. */
+/** A result may be serialized as a list, as an object or by its fields, depending on the value. */
 function isIterable(type: TypeHandle, { view }: TypeWalk): boolean {
   const names = view.propertiesOf(type).map(({ name }) => name);
   return names.some((name) => ITERATOR.test(name)) && !names.includes('toJSON');
 }
 
-/** As the compilers name members whose keys are symbols. */
+/** The compilers' names of members with symbol keys. */
 const ITERATOR = /^__@(?:iterator|asyncIterator)(?:@|$)/;
 
-/** A function is nothing in JSON: refused on the way in, left out on the way out. */
+/** JSON has no functions: refused in arguments, omitted in results. */
 function writeFunction({ path }: TypePlace, walk: TypeWalk): Written {
   if (walk.direction === 'out') return { schema: {} satisfies WrittenSchema };
   return fault(walk, path, { problem: 'is a function, which JSON cannot carry' });
 }
 
 /**
- * A class. On the way out it is what `JSON.stringify` shows of it. On the way in instances are made, so that
- * it has to be plain data that a new instance can take.
+ * A class. In results, it is described as `JSON.stringify` writes it. In arguments, instances are created, so it must
+ * be plain data.
  */
 function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   const symbol = walk.view.symbolOf(place.type);
@@ -242,7 +242,7 @@ function writeClassType(place: TypePlace, walk: TypeWalk): Written {
   return describeSchema({ schema: { instanceOf: of.reference } }, comment && { ...comment, tags: [] });
 }
 
-/** Of an instance without fields that JSON shows, its text or an error is written: that depends on the class. */
+/** If an instance has no JSON fields, its class determines whether a text or an error is written. */
 function writeResult(place: TypePlace, walk: TypeWalk): Written {
   const written = writeProperties(place, walk);
   const isEmpty = written.schema.type === 'object' && Object.keys(written.schema).length === 1;
@@ -265,7 +265,7 @@ function itemNode(node: SyntaxNode, walk: TypeWalk): SyntaxNode | undefined {
   return node.kind === syntaxKinds.TypeReference ? node.typeArguments?.[0] : undefined;
 }
 
-/** A tuple. What comes after a rest element may be any of the types from there on: JSON Schema cannot say more. */
+/** A tuple. Elements after a rest element may have any of the following types: JSON Schema cannot be more exact. */
 function writeTuple({ type, node, path }: TypePlace, walk: TypeWalk): Written {
   const elements = walk.view.tupleElements(type);
   const nodes = elementNodes(node, walk);
@@ -298,7 +298,7 @@ function elementNodes(node: SyntaxNode | undefined, walk: TypeWalk): readonly (S
   );
 }
 
-/** The list that an interface or a class extends, however far up. */
+/** The list type that an interface or class extends, at any depth. */
 function listBase(type: TypeHandle, walk: TypeWalk): TypeHandle | undefined {
   const { view } = walk;
   const { Interface = 0, Class = 0 } = view.symbolFlags;
@@ -310,7 +310,7 @@ function listBase(type: TypeHandle, walk: TypeWalk): TypeHandle | undefined {
   return undefined;
 }
 
-/** `interface Page<Row> extends Array<Row>`: a list. What else it has, JSON cannot carry. */
+/** `interface Page<Row> extends Array<Row>`: a list. JSON cannot represent its other members. */
 function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const { view } = walk;
@@ -330,17 +330,17 @@ function writeExtendedList(list: TypeHandle, place: TypePlace, walk: TypeWalk): 
 function writeList(list: TypeHandle, { type, path }: TypePlace, walk: TypeWalk): Written {
   const { view } = walk;
   if (view.isTuple(list)) return writeTuple({ type: list, path }, walk);
-  // The base of a generic interface is generic still; its own index signature says what it holds here.
+  // The base of a generic interface is still generic; the index signature contains the actual item type.
   const item = view.indexesOf(type).find(({ key }) => hasFlag(walk, key, 'Number'))?.value;
   return {
     schema: { type: 'array', ...(item ? { items: writeItem({ type: item, path: `${path}[]` }, walk) } : {}) },
   };
 }
 
-/** Deeper than any type that somebody wrote; instantiations can go on for ever. */
+/** Deeper than hand-written types; type instantiations can be infinite. */
 const MAX_DEPTH = 60;
 
-/** A type that may contain itself. */
+/** A type that may be recursive. */
 interface GuardedType {
   readonly key: string;
   readonly type: TypeHandle;
@@ -348,8 +348,8 @@ interface GuardedType {
 }
 
 /**
- * Writes a type that may contain itself: in place if it does not, otherwise into `$defs` under the name of
- * its alias or declaration. Two types of one name are kept apart by a number, in the order of appearance.
+ * Writes a type that may be recursive: in place if it is not, otherwise into `$defs` under the name of its alias or
+ * declaration. Types of the same name get a number, in order of appearance.
  */
 function guarded(of: GuardedType, walk: TypeWalk, write: () => Written): Written {
   const { key, path } = of;
@@ -389,14 +389,14 @@ function referenceTo(name: string): string {
   return `#/$defs/${name}`;
 }
 
-/** One property of an object type, as data. */
+/** A property of an object type. */
 interface WrittenProperty {
   readonly name: string;
   readonly schema: WrittenSchema;
   readonly optional: boolean;
 }
 
-/** An interface, a type literal, a mapped type, an intersection of them: plain data. */
+/** An interface, type literal, mapped type, or intersection of these: plain data. */
 function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   const { type, path } = place;
   const json = walk.direction === 'out' ? jsonType(type, walk) : undefined;
@@ -416,30 +416,30 @@ function writeProperties(place: TypePlace, walk: TypeWalk): Written {
   return describeSchema({ schema: properties.length === 0 ? { type: 'object' } : schema }, comment);
 }
 
-/** What the declaration of an interface or class says of itself. */
+/** The comment of an interface or class. */
 function typeComment(type: TypeHandle, walk: TypeWalk) {
   const symbol = walk.view.symbolOf(type);
   if (symbol === undefined || symbol.name.startsWith('__')) return undefined;
   const [declaration] = walk.view.declarations(symbol);
   if (declaration === undefined) return undefined;
   const comment = commentOf(walk.view, declaration);
-  // Only its words: tags of a class are about the class.
+  // Only its text: tags of a class are about the class.
   return comment && { ...comment, tags: [] };
 }
 
-/** `JSON.stringify` writes what `toJSON` gives. */
+/** The type that `toJSON` returns, which `JSON.stringify` writes. */
 function jsonType(type: TypeHandle, { view }: TypeWalk): TypeHandle | undefined {
   const method = view.propertiesOf(type).find(({ name }) => name === 'toJSON');
   const [signature] = method ? view.callSignatures(view.typeOfSymbol(method)) : [];
   return signature && view.returnType(signature);
 }
 
-/** The properties that JSON can carry, in the author's order. */
+/** The properties that JSON can represent, in the author's order. */
 function listProperties(type: TypeHandle, path: string, walk: TypeWalk): readonly WrittenProperty[] {
   return orderedProperties(type, walk).flatMap((symbol) => writeProperty(symbol, path, walk) ?? []);
 }
 
-/** Those of a class of which instances are made: its methods are there on each of them. */
+/** The properties of a class whose instances are created; its methods are inherited and not data. */
 export function listDataProperties(type: TypeHandle, walk: TypeWalk): readonly WrittenProperty[] {
   const { view } = walk;
   const isMethod = (symbol: SymbolHandle) =>
@@ -467,7 +467,7 @@ function writeProperty(symbol: SymbolHandle, path: string, walk: TypeWalk): Writ
   return { name: symbol.name, schema, optional: isOptional || hasDefault || admitsUndefined(walk, type) };
 }
 
-/** With what the comment says, and the initialiser of a class's property as default. */
+/** Adds the comment, and the initializer of a class property as default. */
 function withDeclaration(
   written: Written,
   { declaration, path }: { readonly declaration: SyntaxNode | undefined; readonly path: string },
@@ -498,8 +498,8 @@ function isFunction(type: TypeHandle, walk: TypeWalk): boolean {
 }
 
 /**
- * Private and protected members are no data. A getter cannot be set, and JSON shows only that of an object
- * literal: a class has it on its prototype.
+ * Private and protected members are not data. Getters cannot be set, and JSON contains only those of object literals:
+ * in a class, they are on the prototype.
  */
 function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boolean {
   const { PrivateKeyword, ProtectedKeyword, PrivateIdentifier, GetAccessor } = view.syntaxKinds;
@@ -514,7 +514,7 @@ function isHidden(declaration: SyntaxNode, { view, direction }: TypeWalk): boole
   );
 }
 
-/** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. `propertyNames` is about all keys. */
+/** Index signatures: `Record<string, T>`, `[key: \`x-${string}\`]: T`. `propertyNames` applies to all keys. */
 function indexSchema(
   { type, path }: TypePlace,
   names: readonly string[],
@@ -536,15 +536,15 @@ function indexSchema(
   return { propertyNames: { pattern: keyPattern(templates, names, walk) }, additionalProperties };
 }
 
-/** Each compiler keeps them in an order of its own. */
+/** Sorted, because each compiler has its own order. */
 function byPattern(indexes: readonly IndexFacts[], walk: TypeWalk): readonly IndexFacts[] {
   const keyed = indexes.map((index) => ({ index, pattern: templatePattern(index.key, walk) }));
   return keyed.sort((a, b) => (a.pattern < b.pattern ? -1 : 1)).map(({ index }) => index);
 }
 
 /**
- * Whether a type may have members of a kind. A type literal shows its own; others are not looked at here, and
- * the compiler is asked.
+ * Whether a type may have members of a kind. The declaration of a type literal shows it; for other types, the compiler
+ * must be asked.
  */
 function mayHaveMember(
   type: TypeHandle,
@@ -557,10 +557,7 @@ function mayHaveMember(
   return (declaration?.members ?? []).some(({ kind }) => kind === view.syntaxKinds[member]);
 }
 
-/**
- * The schema of a value whose decorator may say its type. Then that comes first, and nothing is wrong with
- * what TypeScript says, whatever it is.
- */
+/** The schema of a value whose decorator may define its type. Then faults of the TypeScript type are ignored. */
 export function writeDecorated(
   place: TypePlace,
   walk: TypeWalk,
@@ -576,9 +573,9 @@ export function writeDecorated(
 }
 
 /**
- * The properties of a type in an order that does not depend on the compiler: those of bases first, then as
- * declared. Mapped types take the order of their keys, which each compiler keeps in its own: there the
- * place of the declaration counts, and the name where there is none.
+ * The properties of a type in an order that does not depend on the compiler: first those of base types, then as
+ * declared. Mapped types, whose order differs between compilers, are sorted by the place of the declaration, or by
+ * name.
  */
 function orderedProperties(type: TypeHandle, walk: TypeWalk): readonly SymbolHandle[] {
   const symbols = new Map(
