@@ -271,14 +271,12 @@ export class AgentTalk {
     this.#parts.environment.error(`toolwright: ${visibleLine(text)}\n`);
   }
 
-  /** Lists the commands. */
   help(): void {
     for (const [name, { about }] of Object.entries(COMMANDS))
       this.#parts.environment.out(`/${name.padEnd(12)} ${about}\n`);
     this.#parts.environment.out(`/${'exit'.padEnd(12)} ends; the session can be continued\n`);
   }
 
-  /** Lists the tools. */
   tools(): void {
     const { registry, environment } = this.#parts;
     for (const summary of registry.getSummaries()) environment.out(`${visibleLine(summary)}\n`);

@@ -24,13 +24,13 @@ interface Place {
   readonly path: string;
 }
 
-/** Compares what two schemas contain: schemas, booleans, or nothing, which every value fits. */
+/** Compares two keyword values: schemas, booleans, or `undefined`, which accepts everything. */
 type CompareWithin = (before: unknown, after: unknown, path: string) => readonly SchemaChange[];
 
 /**
- * How a schema of arguments changed. Without changes, or with `wording` alone, both schemas accept the same
- * arguments; without a `breaking` change, arguments that fitted still fit. Keywords that cannot be compared (`not`,
- * `if`, `contains`, another pattern) are breaking unless they were removed; `oneOf` is compared as `anyOf`.
+ * The changes between two schemas of arguments. Without changes, or with `wording` only, both accept the same
+ * arguments. Without a `breaking` change, arguments that were valid stay valid. Keywords that cannot be compared
+ * (`not`, `if`, `contains`, another pattern) are breaking unless they were removed; `oneOf` is compared as `anyOf`.
  */
 export function schemaChanges(before: JsonSchema, after: JsonSchema): readonly SchemaChange[] {
   return new Comparison(before, after).changes({ before, after, path: '' }, new Set());
@@ -46,7 +46,7 @@ class Comparison {
     this.#roots = { before, after };
   }
 
-  /** The changes at one place. `seen` holds pairs: a recursive schema leads to the same pair again. */
+  /** The changes at one place. `seen` contains compared pairs, because recursive schemas repeat them. */
   changes(written: Place, seen: Set<string>): readonly SchemaChange[] {
     const { path } = written;
     const place = {
@@ -72,13 +72,13 @@ class Comparison {
     return [...changes, ...opaqueChanges(place, within)];
   }
 
-  /** What a reference leads to, together with the keywords beside it. */
+  /** The target of a reference, merged with the keywords beside it. */
   #resolve(schema: JsonSchema, whole: JsonSchema): JsonSchema {
     const { $ref, ...rest } = schema;
     if (typeof $ref !== 'string') return schema;
     const known = this.#resolved.get(schema);
     if (known !== undefined) return known;
-    // A reference that leads back to itself constrains nothing.
+    // A reference to itself constrains nothing.
     this.#resolved.set(schema, {});
     const target = schemaOf(findReference($ref, { root: whole, from: schema }));
     const isBare = Object.keys(rest).every((name) => TEXTS.has(name) || IGNORED.has(name));
@@ -92,7 +92,7 @@ class Comparison {
     return schemas.map((schema) => this.#ids.get(schema)).join();
   }
 
-  /** Whether everything that fits one schema fits the other. */
+  /** Whether one schema accepts everything that the other accepts. */
   #isCovered(before: JsonSchema, after: JsonSchema): boolean {
     const pair = this.#pairOf(before, after);
     if (!this.#covered.has(pair)) {
@@ -102,7 +102,7 @@ class Comparison {
     return this.#covered.get(pair) ?? true;
   }
 
-  /** Every old alternative has to fit a new one. */
+  /** Every old alternative must fit a new one. */
   #alternativeChanges({ before, after, path }: Place, within: CompareWithin): readonly SchemaChange[] {
     if (!hasAlternatives(after)) return [];
     const [old, now] = [alternativesOf(before), alternativesOf(after)];
@@ -119,7 +119,7 @@ class Comparison {
     return [...changes, nonBreaking(path, `alternatives changed from ${old.length} to ${now.length}`)];
   }
 
-  /** Every new part of `allOf` has to follow from an old part, or from the keywords beside the old parts. */
+  /** Every new part of `allOf` must follow from an old part, or from the keywords beside the old parts. */
   #conjunctChanges({ before, after, path }: Place, within: CompareWithin): readonly SchemaChange[] {
     const { allOf, ...siblings } = before;
     const [old, now] = [listOf(allOf).map(schemaOf), listOf(after.allOf).map(schemaOf)];
@@ -188,7 +188,7 @@ const TEXTS = new Set([
 ]);
 const IGNORED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$defs', 'definitions', 'default']);
 
-/** Compares the schemas as written, since a reference may have a description beside it, and what they lead to. */
+/** Compares the schemas as written, because a reference may have a description beside it, and their resolved forms. */
 function wordingChanges(written: Place, { before, after, path }: Place): SchemaChange[] {
   const changes = [...TEXTS]
     .filter(
@@ -220,7 +220,7 @@ function typeOf(value: unknown): string {
   return jsonType(value);
 }
 
-/** All values that fit, if they are listed or their types have few. */
+/** All valid values, if they are listed or their types have few values. */
 function valuesOf(schema: JsonSchema): ReadonlyMap<string, unknown> | undefined {
   const types = declaredTypes(schema);
   const lists: (readonly unknown[])[] = Array.isArray(schema.enum) ? [schema.enum] : [];
@@ -302,7 +302,7 @@ function boundChanges({ before, after, path }: Place): readonly SchemaChange[] {
   });
 }
 
-/** Keywords of which any other value may refuse what the old value accepted. */
+/** Keywords whose change may refuse values that the old value accepted. */
 const RULES = [
   ['pattern', ['string']],
   ['format', ['string', ...NUMBERS]],
@@ -326,7 +326,7 @@ function objectChanges({ before, after, path }: Place, within: CompareWithin): r
   const [old, now] = [recordOf(before.properties), recordOf(after.properties)];
   const [needed, needs] = [new Set(listOf(before.required)), new Set(listOf(after.required))];
   const others = before.additionalProperties;
-  // Alternatives and parts that contain the properties are compared by themselves.
+  // Alternatives and `allOf` parts with properties are compared separately.
   const isElsewhere =
     after.properties === undefined &&
     (after.type === undefined || ['allOf', 'anyOf', 'oneOf'].some((name) => name in after));
@@ -337,7 +337,7 @@ function objectChanges({ before, after, path }: Place, within: CompareWithin): r
   }
   for (const name of Object.keys(now)) {
     if (Object.hasOwn(old, name) || needs.has(name)) continue;
-    // A value that the old schema accepted among other properties has to fit the new property.
+    // The new property must accept every value that the old schema accepted as an additional property.
     const isOpen = others !== undefined && others !== false;
     if (isOpen) changes.push(...within(others, now[name], at(name)).filter(isBreaking));
     changes.push(nonBreaking(at(name), 'optional property added'));
@@ -354,7 +354,7 @@ function objectChanges({ before, after, path }: Place, within: CompareWithin): r
   return [...changes, ...within(others, after.additionalProperties, at('*'))];
 }
 
-/** Items by their place, then all others. */
+/** Items by position, then all others. */
 function itemChanges({ before, after, path }: Place, within: CompareWithin): readonly SchemaChange[] {
   if (!accepts(before, ['array'])) return [];
   const [old, now] = [before, after].map(({ prefixItems, items, additionalItems }) =>
@@ -369,7 +369,7 @@ function itemChanges({ before, after, path }: Place, within: CompareWithin): rea
   return [...places.flat(), ...within(old?.rest, now?.rest, `${path}[]`)];
 }
 
-/** Keywords that only make sense together, and that cannot be compared. */
+/** Groups of keywords that depend on each other and cannot be compared. */
 const OPAQUE: readonly (readonly string[])[] = [
   ['not'],
   ['if', 'then', 'else'],

@@ -278,7 +278,7 @@ interface OwnPool extends PostgresPool {
   cut(): void;
 }
 
-/** One connection of a pool. */
+/** A checked-out connection of a {@link PostgresPool}. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<PostgresRows>;
   /** Receives notifications of channels (`LISTEN`), and the loss of the connection. */
@@ -288,7 +288,6 @@ export interface PostgresClient {
   release(isBroken?: boolean): void;
 }
 
-/** A notification of a channel. */
 interface PostgresNotification {
   readonly channel: string;
   readonly payload?: string | undefined;

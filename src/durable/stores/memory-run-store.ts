@@ -277,7 +277,6 @@ interface HeldReservation {
   leaseEnd: number;
 }
 
-/** The budgets of a store in memory. */
 class MemoryBudgets implements BudgetLedger {
   readonly #accounts = new Map<string, HeldAccount>();
   readonly #reservations = new Map<string, HeldReservation>();
@@ -401,7 +400,6 @@ function placeOf({ runId, handle }: ResultKey): string {
 
 const DEFAULT_LIMIT = 100;
 
-/** The standing approvals of a process. */
 class MemoryApprovals implements ApprovalStore {
   readonly #now: () => number;
   readonly #kept = new Map<string, StandingApproval>();

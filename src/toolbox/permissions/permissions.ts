@@ -29,18 +29,18 @@ import { visibleLine } from '../../core/kernel/visible-text.js';
 import { foldedPath, PROTECTED_NAMES } from '../paths/folder-path.js';
 import { globLiteral, globMatcher, globReaches, PATH_PATTERN, textMatcher } from '../paths/glob.js';
 
-/** The calls that an approval allows: those of one session, or all of one user. */
+/** The scope of an approval: one session, or all sessions of a user. */
 export type YesScope = { readonly session: string } | { readonly user: string };
 
-/** An approval that was given once and holds for what fits its rule. */
+/** An approval that applies to all calls that match its rule. */
 export interface StandingApproval {
-  /** Names it for `revoke`. */
+  /** The id for `revoke`. */
   readonly id: string;
   readonly rule: PermissionRule;
   readonly scope: YesScope;
   /** When it was given, ISO 8601. */
   readonly given: string;
-  /** Until when it holds, ISO 8601; default: forever. */
+  /** When it expires, ISO 8601; default: never. */
   readonly until?: string;
 }
 
@@ -65,7 +65,7 @@ const ENTRY = optionTable<StandingApproval>('an entry', {
   until: FILLED_TEXT,
 });
 
-/** Stores approvals in a file that a person can read and change, or in memory. */
+/** Stores approvals in memory, or in a file that people can read and edit. */
 class StandingApprovals {
   readonly #file: string | undefined;
   #inMemory: readonly StandingApproval[] = [];
@@ -75,9 +75,9 @@ class StandingApprovals {
   }
 
   /**
-   * All that hold now. The file is read each time: its time and size do not reveal two quick changes by other processes.
+   * All valid approvals. The file is read each time, because its time and size may not change between quick writes.
    *
-   * @throws Error if the file cannot be understood.
+   * @throws Error if the file is invalid.
    */
   all(): readonly StandingApproval[] {
     const entries = this.#file === undefined ? this.#inMemory : entriesIn(this.#file);
@@ -93,7 +93,7 @@ class StandingApprovals {
     return entry;
   }
 
-  /** Removes an approval; returns whether it was there. */
+  /** Removes an approval; returns whether it existed. */
   remove(id: string): boolean {
     let wasThere = this.all().some((entry) => entry.id === id);
     if (wasThere)
@@ -104,7 +104,7 @@ class StandingApprovals {
     return wasThere;
   }
 
-  /** Under a lock: another process must not bring back what this one removes. */
+  /** Uses a lock, so that no process restores what another one removes. */
   #change(change: (entries: readonly StandingApproval[]) => readonly StandingApproval[]): void {
     const file = this.#file;
     if (file === undefined) {
@@ -120,7 +120,7 @@ class StandingApprovals {
       if (isStillHeld) renameSync(draft, file);
       return isStillHeld;
     };
-    // A process that was stopped until its lock expired begins again.
+    // If the lock has expired meanwhile, start again.
     while (!withFileLock(file, write));
   }
 }
@@ -130,7 +130,7 @@ function entriesIn(file: string): readonly StandingApproval[] {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    // It is not there yet.
+    // The file does not exist yet.
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw new Error(`${file} cannot be read. Repair it, or remove it.`, { cause });
   }
@@ -258,7 +258,7 @@ interface Subject {
   readonly arguments: JsonObject;
   /** `undefined` for the call as a whole. */
   readonly access?: ResourceAccess;
-  /** The tool has stated that it accesses nothing. */
+  /** The tool declares that it accesses nothing. */
   readonly accessesNothing?: boolean;
 }
 
@@ -415,7 +415,7 @@ function commandMatcher(command: string, isStrict: boolean): (access: ResourceAc
   const isPrefix = given.length > 1 && /^\*{1,2}$/.test(given.at(-1) ?? '');
   const form = isStrict ? (word: string) => word : foldedPath;
   const wanted = (isPrefix ? given.slice(0, -1) : given).map((word) => textMatcher(form(word)));
-  // `/bin/rm` and `./rm` are `rm`, for a rule that denies it.
+  // A rule that denies `rm` also matches `/bin/rm` and `./rm`.
   const byName = !isStrict && given[0]?.includes('/') === false;
   return (access) => {
     if (access.action !== 'run') return 'no';
@@ -527,7 +527,7 @@ const RANK = { allow: 0, ask: 1, deny: 2 };
  * ```
  */
 export class Permissions {
-  /** The mode that holds if no rule decides. */
+  /** The mode, which decides if no rule does. */
   readonly mode: PermissionMode;
   readonly #rules: readonly ReadyRule[];
   readonly #folderRules: readonly ReadyRule[];
@@ -683,7 +683,7 @@ export class Permissions {
     const base = this.#byRuleOrMode(subject, tool, rule);
     // The sandbox prevents everything that would ask.
     if (this.mode === 'auto' && isSandboxed(access)) return base;
-    // The reason why an access is unknown says more than the mode.
+    // For an unknown access, its own reason is more useful than the mode.
     const isUnknown = access?.action === 'unknown' && base.decision === 'ask' && base.by === 'mode';
     if (base.decision !== 'allow' && !isUnknown) return base;
     const because = alwaysAsks(access, rule?.rule.path !== undefined);

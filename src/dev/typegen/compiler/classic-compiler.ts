@@ -160,7 +160,6 @@ export interface ClassicApi {
   flattenDiagnosticMessageText(text: unknown, newLine: string): string;
 }
 
-/** A parsed tsconfig.json. */
 interface ClassicConfig {
   readonly fileNames: readonly string[];
   readonly options: ProjectOptions;
@@ -175,14 +174,12 @@ interface ClassicDiagnostic {
   readonly file?: SourceFile;
 }
 
-/** A program of the classic API. */
 interface ClassicProgram {
   getSourceFiles(): readonly SourceFile[];
   getTypeChecker(): ClassicChecker;
   getSyntacticDiagnostics(): readonly ClassicDiagnostic[];
 }
 
-/** A type of the classic API. */
 interface ClassicType extends TypeHandle {
   readonly symbol?: ClassicSymbol;
   readonly aliasSymbol?: ClassicSymbol;
@@ -193,17 +190,14 @@ interface ClassicType extends TypeHandle {
   readonly intrinsicName?: string;
 }
 
-/** A symbol of the classic API. */
 interface ClassicSymbol extends SymbolHandle {
   readonly declarations?: readonly SyntaxNode[];
 }
 
-/** A signature of the classic API. */
 interface ClassicSignature {
   readonly parameters: readonly ClassicSymbol[];
 }
 
-/** The checker of the classic API. */
 interface ClassicChecker extends CommonChecker<ClassicType, ClassicSymbol> {
   getSymbolAtLocation(node: SyntaxNode): ClassicSymbol | undefined;
   getTypeAtLocation(node: SyntaxNode): ClassicType;

@@ -358,7 +358,6 @@ interface Project71 {
 
 type FileChanges = { readonly invalidateAll: true } | { readonly changed: readonly string[] };
 
-/** The files of a project. */
 interface NativeProgram {
   getSourceFileNames(): readonly string[];
   getSourceFile(path: string): SourceFile | undefined;
@@ -379,12 +378,10 @@ interface NativeNodeHandle {
   resolve(): SyntaxNode | undefined;
 }
 
-/** A symbol of TypeScript 7. */
 interface NativeSymbol extends SymbolHandle {
   readonly declarations: readonly NativeNodeHandle[];
 }
 
-/** A type of TypeScript 7. */
 interface NativeType extends TypeHandle {
   readonly value?: string | number | boolean | bigint;
   readonly texts?: readonly string[];
@@ -397,12 +394,10 @@ interface NativeType extends TypeHandle {
   getTarget(): NativeType;
 }
 
-/** A signature of TypeScript 7. */
 interface NativeSignature {
   getParameters(): readonly NativeSymbol[];
 }
 
-/** The checker of TypeScript 7. */
 interface NativeChecker extends CommonChecker<NativeType, NativeSymbol> {
   getSymbolAtLocation(node: SyntaxNode): NativeSymbol | undefined;
   getSymbolAtLocation(nodes: readonly SyntaxNode[]): readonly (NativeSymbol | undefined)[];

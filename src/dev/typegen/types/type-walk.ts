@@ -36,7 +36,9 @@ export interface TypeWalk {
   write(place: TypePlace): Written;
   /** What a property's decorators define: its type, or that it is not part of arguments or results. */
   decoration(declaration: SyntaxNode): Decoration | undefined;
-  /** The reference to a class whose instances are created; also requests its description. Or why there is none. */
+  /**
+   * The reference to a class whose instances are created, which also requests its description; or a fault.
+   */
   classReference(symbol: SymbolHandle): ClassReference;
 }
 
