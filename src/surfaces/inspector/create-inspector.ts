@@ -29,42 +29,42 @@ import { TrialCalls, TrialChats } from './trials.js';
 import { WatchedCalls } from './watched-calls.js';
 import { WatchedRuns } from './watched-runs.js';
 
-/** Where an inspector listens. */
+/** Where the inspector listens. */
 export interface ListenOptions {
-  /** Default: one that is free. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** Default: `127.0.0.1`. Another one needs `allowedHosts`. */
+  /** Default: `127.0.0.1`. Any other host needs `allowedHosts`. */
   readonly host?: string;
 }
 
-/** A page on the tools of a registry, and what serves it. */
+/** The inspector of a registry. */
 export interface Inspector {
-  /** What the page has to bring; it is a part of the address that `listen` gives. */
+  /** The token of the page; a part of the address that `listen` returns. */
   readonly token: string;
-  /** Answers a request, as the Web's standard has it. */
+  /** Handles a `Request` of the Fetch standard. */
   fetch(request: Request): Promise<Response>;
-  /** The same for Node's `http`, Express and NestJS; from this machine alone, unless `allowedHosts` says otherwise. */
+  /** The same for Node's `http`, Express and NestJS. Without `allowedHosts`, it only serves this machine. */
   readonly node: NodeHandler;
-  /** Serves it on a port of its own; gives the address to open, with the token behind its `#`. */
+  /** Starts a server. The address contains the token after its `#`. */
   listen(options?: ListenOptions): Promise<{ readonly url: string; readonly port: number }>;
-  /** Lets go what is held, and ends watching and serving. */
+  /** Continues held calls, and stops watching and serving. */
   close(): Promise<void>;
 }
 
 const LISTEN = optionTable<ListenOptions>('inspector.listen', { port: WHOLE, host: FILLED_TEXT });
 
-/** Bytes of a request of the page at most. */
+/** The largest body of a request. */
 const MOST_BYTES = 4 * 2 ** 20;
 
 const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /**
- * A page on the tools of a registry: what models are sent of them, a form that calls them through the whole
- * pipeline, the runs over them as they go on and as the store keeps them, what waits for an answer, breakpoints, and
- * replays that become tests. From its making on, the registry is watched. Who has the token can call every tool: it
- * serves this machine alone, and only where `NODE_ENV` is `development` or `test`, unless the options say so.
+ * A page for the tools of a registry: definitions, a form that calls them through the whole pipeline, runs, a chat,
+ * pending approvals, breakpoints, and recordings that become tests. It watches the registry from now on. Whoever has
+ * the token can call every tool, so by default it only serves this machine, and only if `NODE_ENV` is `development`
+ * or `test`.
  *
- * @throws InvalidOptionsError (521), also where there may be none; ToolDeclarationError (502) for a registry that is watched.
+ * @throws InvalidOptionsError (521), also if it is not allowed here; ToolDeclarationError (502) if the registry is watched already.
  *
  * @example
  * ```ts
@@ -152,11 +152,11 @@ async function answer(
   const { path: mount = '' } = parts.options;
   if (pathname === mount && mount !== '')
     return new Response(null, { status: 308, headers: { location: `${mount}/` } });
-  if (!pathname.startsWith(`${mount}/`)) return problem(404, 'nothing is here');
+  if (!pathname.startsWith(`${mount}/`)) return problem(404, 'not found');
   const path = pathname.slice(mount.length + 1);
   if (!path.startsWith('api/')) {
     const isAsked = request.method === 'GET' || request.method === 'HEAD';
-    return (isAsked && (await pageFile(path))) || problem(404, 'nothing is here');
+    return (isAsked && (await pageFile(path))) || problem(404, 'not found');
   }
   const denied = guard.refusalOfCall(request);
   if (denied !== undefined) return denied;
@@ -173,7 +173,7 @@ async function answerCall(request: Request, path: string, parts: PageParts): Pro
   }
   const wanted = `${request.method} ${name}`;
   const call = Object.hasOwn(PAGE_CALLS, wanted) ? PAGE_CALLS[wanted] : undefined;
-  if (call === undefined) return problem(404, 'nothing is here');
+  if (call === undefined) return problem(404, 'not found');
   try {
     const id = rest.map(decodeURIComponent).join('/');
     const body = request.method === 'POST' ? await bodyOf(request) : {};
@@ -192,27 +192,27 @@ async function bodyOf(request: Request): Promise<Readonly<Record<string, unknown
     const body: unknown = JSON.parse(Buffer.from(bytes).toString() || '{}');
     if (isRecord(body)) return body;
   } catch {
-    // Told below, as anything else that is no object.
+    // Reported below, like any other value that is not an object.
   }
-  throw new PageFault('the body is to be a JSON object');
+  throw new PageFault('the body must be a JSON object');
 }
 
 function problem(status: number, message: string): Response {
   return Response.json({ error: message }, { status, headers: SAFE_HEADERS });
 }
 
-/** Names of this machine, which no page of elsewhere has. */
+/** Host names of this machine. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 /**
- * Refuses requests under a foreign name (a page whose host name was pointed at this machine: DNS rebinding) and
- * those of foreign pages; what has effects or secrets needs the token, which no page has but the one it was given to.
+ * Refuses requests for other host names (DNS rebinding) and requests of other pages. Everything but the files of the
+ * page needs the token.
  */
 function createGuard(token: string, allowedHosts: readonly string[] = []) {
   const expected = Buffer.from(token);
   const hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
   return {
-    /** For everything that is served, the files of the page included. */
+    /** Applies to every request, including the files of the page. */
     refusal({ headers, url }: Request): Response | undefined {
       const host = (headers.get('host') ?? new URL(url).host).toLowerCase();
       if (!LOOPBACK.test(host) && !hosts.has(host))
@@ -221,7 +221,7 @@ function createGuard(token: string, allowedHosts: readonly string[] = []) {
       if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
         return problem(403, 'pages of other origins may not call this');
       const site = headers.get('sec-fetch-site');
-      // A person may follow a link to the page itself.
+      // Links from other sites to the page are allowed.
       const isOpened = headers.get('sec-fetch-mode') === 'navigate';
       if (site !== null && site !== 'same-origin' && site !== 'none' && !isOpened)
         return problem(403, 'pages of other sites may not call this');
@@ -231,10 +231,10 @@ function createGuard(token: string, allowedHosts: readonly string[] = []) {
       const [, given = ''] = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '') ?? [];
       const bytes = Buffer.from(given);
       if (bytes.length !== expected.length || !timingSafeEqual(bytes, expected))
-        return problem(401, 'the token is missing or is not that of this inspector');
+        return problem(401, 'the token is missing or wrong');
       const type = headers.get('content-type') ?? '';
       if (method === 'POST' && !/^application\/json\b/.test(type))
-        return problem(415, 'the body is to be application/json');
+        return problem(415, 'the body must be application/json');
       return undefined;
     },
   };
@@ -246,7 +246,7 @@ const TYPES: Readonly<Record<string, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
-/** Nothing of elsewhere, nothing inline, and no page may put this one into a frame. */
+/** Only resources of this server, nothing inline, no framing. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -270,7 +270,7 @@ const SAFE_HEADERS: Readonly<Record<string, string>> = {
 
 let folder: string | undefined;
 
-/** A file of the page; nothing where it has no such file. */
+/** A file of the page, if it exists. */
 async function pageFile(name: string): Promise<Response | undefined> {
   const file = name === '' ? 'index.html' : name;
   if (!Object.hasOwn(TYPES, file)) return undefined;
@@ -279,7 +279,7 @@ async function pageFile(name: string): Promise<Response | undefined> {
   return new Response(text, { headers: { ...SAFE_HEADERS, 'content-type': TYPES[file] ?? '' } });
 }
 
-/** The build moves this file; what it writes of the page lies in one place. */
+/** The build moves this file, but the page is always in `dist/inspector`. */
 function pageFolder(from: string): string {
   const found = join(from, 'dist', 'inspector');
   if (existsSync(found)) return found;
@@ -289,13 +289,10 @@ function pageFolder(from: string): string {
 }
 
 const LOOK_MS = 1_000;
-/** The latest change comes first, so that any change is among them. */
+/** The latest change comes first, so the first runs are enough to detect changes. */
 const LOOKED_AT = 20;
 
-/**
- * Tells open pages what other processes change in a store. While no page is open, it is not asked. What it gives ends
- * that.
- */
+/** Reports changes by other processes in a store while a page is open. Returns a function that stops this. */
 function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
   if (!listsRuns(store)) return () => {};
   let known: string | undefined;
@@ -313,7 +310,7 @@ function followStore(store: RunStore | undefined, feed: EventFeed): () => void {
   const timer = setInterval(() => {
     if (isLooking || !feed.hasReaders) return;
     isLooking = true;
-    // The requests of the page itself report a store that cannot be reached.
+    // The page reports an unreachable store itself.
     look()
       .catch(() => {})
       .finally(() => {

@@ -1,6 +1,6 @@
 import { frameStream } from '../chat/frame-stream.js';
 
-/** What the page shows and what may have changed of it. */
+/** What the page shows and what may have changed. */
 type Topic = 'tools' | 'calls' | 'runs' | 'pending' | 'held' | 'recordings';
 
 /** What a model has written in one request of a run. */
@@ -10,7 +10,7 @@ interface WrittenText {
   readonly text: string;
 }
 
-/** What a page has not received yet: bounded, however slowly it reads. */
+/** What a page has not received yet. The size is limited, also for slow readers. */
 interface Reader {
   readonly topics: Set<Topic>;
   /** By run and request. */
@@ -21,7 +21,9 @@ interface Reader {
 const HEARTBEAT_MS = 15_000;
 const MAX_TEXT = 100_000;
 
-/** Reports to the open pages what has changed. They ask for it themselves, so that a slow page misses nothing. */
+/**
+ * Reports to open pages what has changed. Pages request the new data themselves, so slow pages miss nothing.
+ */
 export class EventFeed {
   readonly #readers = new Set<Reader>();
 
@@ -47,7 +49,7 @@ export class EventFeed {
     }
   }
 
-  /** An event stream of what changes from now on. */
+  /** An event stream of all changes from now on. */
   stream(signal: AbortSignal): ReadableStream<Uint8Array> {
     const reader: Reader = { topics: new Set(), texts: new Map(), wake: () => {} };
     this.#readers.add(reader);

@@ -24,61 +24,63 @@ import {
 } from '../../core/kernel/options.js';
 import { ToolRegistry } from '../../run/call/tool-registry.js';
 
-/** The user's choice for a call or a chat. */
+/** The scope that somebody entered for a call or a chat. */
 export interface ChosenScope extends Pick<CallScope, 'channel' | 'chatId' | 'conversationId' | 'owner'> {
-  /** What tools are to find in `context.data`. */
+  /** `context.data` of tools. */
   readonly data?: Readonly<Record<string, unknown>>;
-  /** What is to stand for the request, where tools, guards or providers look at one: `{ user: { id: 'u1' } }`. */
+  /** The request that tools, guards and providers see: `{ user: { id: 'u1' } }`. */
   readonly request?: Readonly<Record<string, unknown>>;
 }
 
-/** Something that stands around the calls of a tool. */
+/** A guard, policy, hook or the like that applies to the calls of a tool. */
 export interface ToolSurrounding {
   readonly kind: 'policy' | 'hook' | 'guard' | 'interceptor' | 'pipe' | 'filter';
   readonly name: string;
 }
 
-/** How tests are written of what was recorded. */
+/** How tests are written. */
 export interface WrittenTests {
-  /** Where they are written; no file that is there is replaced. */
+  /** The folder of the tests. Existing files are not replaced. */
   readonly folder: string;
-  /** Lines that give a test its registry, as `tools`: `import { tools } from '../src/tools.js';`. */
+  /** Lines that import or create `tools`: `import { tools } from '../src/tools.js';`. */
   readonly setup: string;
-  /** The function of these lines that makes the scope of a request, `scopeOf(request, scope)`; default: none is given. */
+  /** The name of a function in these lines that creates the scope for a request: `scopeOf(request, scope)`. */
   readonly scopeOf?: string;
 }
 
 /** Options of {@link createInspector}. */
 export interface InspectorOptions {
-  /** The model that chats of the page ask; without it they ask the offline stand-in. */
+  /** The model of the chat. Default: the offline stand-in. */
   readonly provider?: LLMProvider;
   readonly model?: string;
   readonly systemPrompt?: string;
-  /** The runs of this store are shown and answered, too; one with `list` shows those of other processes. */
+  /** Also shows and answers the runs of this store; if it has `list`, those of other processes too. */
   readonly store?: RunStore;
-  /** That of the runs in the store, where they have one. */
+  /** The secret of the runs in the store, if they have one. */
   readonly stateSecret?: string;
-  /** The scope of a call or a chat for what was chosen at the page; default: what was chosen, without a request. */
+  /**
+   * Creates the scope of a call or a chat from the input on the page. Default: the input without the request.
+   */
   readonly scope?: (chosen: ChosenScope) => CallScope | Promise<CallScope>;
   /**
-   * Who answers at the page, as any JSON: recorded with the calls. Calls whose tool says who may approve them
-   * (`approval.approver`) can be approved at the page only where this is given. Default: `{ inspector: true }` is recorded.
+   * Who answers on the page, as JSON; recorded with the calls. Required to approve calls of tools with
+   * `approval.approver`. Default: `{ inspector: true }`.
    */
   readonly answeredBy?: unknown;
-  /** In what scope a run of the store goes on, for its owner; default: `{ owner }`. */
+  /** The scope in which a run of the store continues, by its owner. Default: `{ owner }`. */
   readonly scopeOf?: (owner: unknown) => CallScope | Promise<CallScope>;
-  /** What stands around the calls of a tool, beside the registry's policy. */
+  /** Guards and the like of a tool, beside the policies and hooks of the registry. */
   readonly surroundings?: (tool: ToolDefinition) => readonly ToolSurrounding[];
-  /** What a page has to bring; default: a new one for each inspector. */
+  /** The token of the page. Default: a random token. */
   readonly token?: string;
-  /** Names under which it may be called beside those of this machine: `['dev.example:8080']`. Then also from afar. */
+  /** Further host names, such as `['dev.example:8080']`. With this option other machines can connect. */
   readonly allowedHosts?: readonly string[];
-  /** Where a server mounts it: `/inspector`. Default: at its root. */
+  /** The path below which a server mounts it, such as `/inspector`. Default: the root. */
   readonly path?: string;
-  /** Without `true`, there is one only where `NODE_ENV` is `development` or `test`. */
+  /** Without `true`, `NODE_ENV` must be `development` or `test`. */
   readonly allowInProduction?: boolean;
   readonly tests?: WrittenTests;
-  /** A folder where recordings are kept, so that they can be replayed after a change of code. */
+  /** A folder for recordings, so that they can be replayed after a change of code. */
   readonly recordings?: string;
 }
 
@@ -121,7 +123,7 @@ const OPTIONS = optionTable<InspectorOptions>(
 
 const SAFE_PLACES: ReadonlySet<unknown> = new Set(['development', 'test']);
 
-/** Whether there may be one here: a place that does not say that it is none for production counts as production. */
+/** Whether an inspector is allowed here. An unset `NODE_ENV` counts as production. */
 export function mayInspect({ allowInProduction }: Pick<InspectorOptions, 'allowInProduction'>): boolean {
   return allowInProduction === true || SAFE_PLACES.has(process.env.NODE_ENV);
 }
@@ -137,9 +139,9 @@ function inProduction(): InvalidOption {
 }
 
 /**
- * Refuses what an inspector cannot be made of.
+ * Checks the arguments of `createInspector`.
  *
- * @throws InvalidOptionsError (521), also where `NODE_ENV` is neither `development` nor `test`.
+ * @throws InvalidOptionsError (521), also if `NODE_ENV` is neither `development` nor `test`.
  */
 export function checkInspector(registry: unknown, options: InspectorOptions): void {
   refuseOptions([

@@ -46,7 +46,7 @@ import type { TrialAnswer, TrialCalls, TrialChats } from './trials.js';
 import type { SeenCall, WatchedCalls } from './watched-calls.js';
 import type { GivenReply, WatchedRuns } from './watched-runs.js';
 
-/** A token of English and JSON is about four characters for all models of today. */
+/** Estimate: a token of English and JSON has about four characters. */
 const CHARACTERS_PER_TOKEN = 4;
 
 function toolSummaries(registry: ToolRegistry) {
@@ -66,7 +66,7 @@ function toolSummaries(registry: ToolRegistry) {
   });
 }
 
-/** What is said of a tool that changes how it is called. */
+/** Declarations of a tool that change how it is called. */
 function marksOf(tool: ToolDefinition): readonly string[] {
   const { annotations = {}, approval, execution, background, sequential, returnDirect } = tool;
   return [
@@ -87,7 +87,7 @@ interface CardSource {
   readonly surroundings: ((tool: ToolDefinition) => readonly ToolSurrounding[]) | undefined;
 }
 
-/** The card of a tool; nothing where there is none. */
+/** The details of a tool; `undefined` if there is no such tool. */
 async function toolCard(name: string, { registry, surroundings }: CardSource) {
   const tool = registry.offered(name);
   const summary = toolSummaries(registry).find((listed) => listed.name === name);
@@ -96,7 +96,7 @@ async function toolCard(name: string, { registry, surroundings }: CardSource) {
   const bound = boundMethodOf(tool);
   const planned = bound && planToolset(bound.class).tools.find(({ key }) => key === bound.key);
   const origins = planned === undefined ? ['explicit'] : schemaOrigins(planned);
-  // The function that a person would look for.
+  // The function in the source of the application.
   const body = bound === undefined ? tool.execute : Reflect.get(bound.class.prototype, bound.key);
   return {
     ...summary,
@@ -158,12 +158,12 @@ async function surfacesOf(tool: ToolDefinition, registry: ToolRegistry) {
 async function aiSdkTool(name: string, registry: ToolRegistry): Promise<unknown> {
   const { toAiSdkTools } = await import('../../models/ai-sdk/to-ai-sdk-tools.js');
   const { [name]: tool } = toAiSdkTools(registry.view({ allow: [name] }));
-  if (tool === undefined) throw new Error('it is not offered there');
+  if (tool === undefined) throw new Error('it is not offered to the AI SDK');
   const { inputSchema, ...others } = tool;
   return { ...others, inputSchema: inputSchema.jsonSchema };
 }
 
-/** Where a function is written; `line` counts from 1. */
+/** The place of a function in the source; `line` counts from 1. */
 interface FunctionPlace {
   readonly file: string;
   readonly line: number;
@@ -171,7 +171,7 @@ interface FunctionPlace {
 
 const known = new WeakMap<object, FunctionPlace>();
 
-/** The file and line of a function, as the engine knows them, in its source where there is a map; or nothing. */
+/** The file and line of a function, through its source map if there is one. */
 async function placeOf(body: unknown): Promise<FunctionPlace | undefined> {
   if (typeof body !== 'function') return undefined;
   const found = known.get(body) ?? (await askEngine(body));
@@ -187,7 +187,7 @@ interface EngineLocation {
   readonly columnNumber: number;
 }
 
-/** The engine says this to a debugger alone; it is one for a moment. */
+/** Only a debugger can read this from the engine, so this is a debugger session for a moment. */
 async function askEngine(body: object): Promise<FunctionPlace | undefined> {
   try {
     const { Session } = await import('node:inspector');
@@ -197,7 +197,7 @@ async function askEngine(body: object): Promise<FunctionPlace | undefined> {
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url));
     const post = (method: string, params?: object): unknown => {
       let answer: unknown;
-      // Answered at once: the session is of this very thread.
+      // The session is of this thread, so the answer is synchronous.
       session.post(method, params, (_error, result) => {
         answer = result;
       });
@@ -220,7 +220,7 @@ async function askEngine(body: object): Promise<FunctionPlace | undefined> {
       session.disconnect();
     }
   } catch {
-    // A runtime without such a session, or one that is being debugged otherwise.
+    // The runtime has no such session, or is being debugged.
     return undefined;
   }
 }
@@ -237,7 +237,7 @@ function sourcePlace(url: string, { lineNumber, columnNumber }: EngineLocation):
   return { file: relative(process.cwd(), source), line: entry.originalLine + 1 };
 }
 
-/** All that the page can ask for. */
+/** The parts that requests of the page use. */
 export interface PageParts {
   readonly registry: ToolRegistry;
   readonly options: InspectorOptions;
@@ -260,7 +260,7 @@ interface PageRequest {
 
 type PageCall = (parts: PageParts, request: PageRequest) => unknown;
 
-/** A mistake of the page's user, or something that does not exist (any more). */
+/** An invalid request, or something that does not exist. */
 export class PageFault extends Error {
   readonly status: 400 | 403 | 404 | 409;
 
@@ -319,7 +319,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   'GET pending': async ({ pending }) => ({ runs: shownValue(await pending.list()) }),
   'POST answers': async ({ pending, feed }, { body }) => {
     const { runId, answers, goesOn = 'here' } = body;
-    if (!Array.isArray(answers)) throw new PageFault('answers is to be a list');
+    if (!Array.isArray(answers)) throw new PageFault('answers must be a list');
     const way = goesOn as 'here' | 'worker' | 'conversation';
     await said(pending.answer({ runId: text('runId', runId), answers: answers as Answer[], goesOn: way }));
     feed.report('pending');
@@ -347,7 +347,7 @@ export const PAGE_CALLS: Readonly<Record<string, PageCall>> = {
   }),
   'POST held': ({ calls }, { id, body }) => {
     const reason =
-      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was held and not let go';
+      typeof body.reason === 'string' && body.reason !== '' ? body.reason : 'it was stopped at a breakpoint';
     if (!calls.release(id, body.how === 'refuse' ? { how: 'refuse', reason } : { how: 'go' }))
       missing('held call', id);
     return {};
@@ -400,7 +400,7 @@ function text(name: string, value: unknown): string {
 
 const STATUS: Readonly<Record<string, PageFault['status']>> = { RunNotAllowed: 403, DefinitionChanged: 409 };
 
-/** Refusals are shown to the user. */
+/** Errors of the work become errors of the request. */
 async function said<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
@@ -411,7 +411,7 @@ async function said<Value>(work: Promise<Value>): Promise<Value> {
 }
 
 async function scopeFor({ scope }: InspectorOptions, given: unknown): Promise<CallScope> {
-  if (given !== undefined && !isRecord(given)) throw new PageFault('scope is to be an object');
+  if (given !== undefined && !isRecord(given)) throw new PageFault('scope must be an object');
   const chosen = (given ?? {}) as ChosenScope;
   if (scope !== undefined) return scopeFromRequest(await scope(chosen), chosen.request);
   const { request: _, ...others } = chosen;
@@ -428,7 +428,7 @@ async function modelFor({ provider, model }: InspectorOptions, who: unknown) {
   return { provider: new OfflineProvider() as LLMProvider, model: 'offline' };
 }
 
-/** What is to be recorded, replayed or tested: a kept recording, a run or a call. */
+/** The recording, run or call that a request names. */
 async function recordingOf(
   { recordings, runs, calls }: PageParts,
   { recording, runId, key }: PageRequest['body'],
@@ -444,7 +444,7 @@ async function recordingOf(
 }
 
 function unfinished(what: string): never {
-  throw new PageFault(`the ${what} goes on: what it comes to is not known yet`);
+  throw new PageFault(`the ${what} is still running: its result is not known yet`);
 }
 
 interface ReplaySource {
@@ -455,7 +455,7 @@ interface ReplaySource {
   readonly model: { readonly provider: LLMProvider; readonly model: string };
 }
 
-/** Makes a recorded run again with the current tools: their effects take place again. */
+/** Repeats a recorded run with the current tools. Effects happen again. */
 async function replay(recording: Recording, { registry, scope, answeredBy, model }: ReplaySource) {
   const runId = crypto.randomUUID();
   const config = { ...model, tools: registry, runId, providerRetries: 0, loopGuard: false } as const;
@@ -468,7 +468,7 @@ async function replay(recording: Recording, { registry, scope, answeredBy, model
   return { runId, before: recording.outcome, after: outcomeOf(run.status, run.content, run.toolCalls) };
 }
 
-/** The recorded answers for what a run waits for now; nothing where they do not fit it. */
+/** The recorded answers for the pending calls; `undefined` if they do not fit. */
 function answersFor(
   { status, pending = [] }: ToolLoopResult,
   given: readonly GivenReply[],
@@ -483,7 +483,7 @@ function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
   return {
     async chat() {
       const reply = left.shift();
-      if (reply === undefined) throw new Error('the recording ends here: the model was asked no further');
+      if (reply === undefined) throw new Error('the recording ends here: there was no further request');
       const toolCalls = (reply.toolCalls ?? []).map(({ id = '', name, arguments: args = {} }) => ({
         ...{ id, name, arguments: args as string },
       }));
@@ -493,7 +493,7 @@ function recordedModel(replies: readonly RecordedReply[]): LLMProvider {
   };
 }
 
-/** A call with all that is known of it; `waits`: an answer from the page lets it go on. */
+/** The details of a call; `waits`: the page can answer it. */
 function callDetail(seen: SeenCall, waits: boolean): object {
   const { arguments: args, steps, scope, invocation } = seen;
   const { record, result } = invocation ?? {};

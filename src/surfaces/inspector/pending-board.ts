@@ -16,10 +16,10 @@ import { answerStoredRun, resumeStoredRun } from '../../run/loop/stored-run.js';
 import { listsRuns } from './shown-runs.js';
 import type { SeenRun, WatchedRuns } from './watched-runs.js';
 
-/** Who answers, if no name is given. */
+/** Recorded if `answeredBy` is not set. */
 const SOMEBODY = { inspector: true };
 
-/** Whoever answers at the page. */
+/** The person who answers on the page. */
 export class AnsweringPerson {
   readonly #registry: ToolRegistry;
   readonly #configured: unknown;
@@ -29,13 +29,13 @@ export class AnsweringPerson {
     this.#configured = configured;
   }
 
-  /** As the calls record it. */
+  /** The value that calls record. */
   get name(): unknown {
     return this.#configured ?? SOMEBODY;
   }
 
   /**
-   * Somebody of whom nothing is known may be the owner of the run: they approve no call whose tool says who may.
+   * An unknown person may be the owner of the run, so they cannot approve calls of tools with an `approver`.
    *
    * @throws ToolwrightError `RunNotAllowed` (523).
    */
@@ -54,7 +54,7 @@ interface WaitingRun {
   readonly since: number;
   /** `process`: its state is this process's alone. */
   readonly place: 'process' | 'store';
-  /** Where it can go on once it is answered; nowhere where only its `Conversation` may answer. */
+  /** Where it can continue after the answer; empty if only its `Conversation` may answer. */
   readonly goesOn: readonly ('here' | 'worker' | 'conversation')[];
   readonly pending: readonly PendingCall[];
 }
@@ -71,13 +71,13 @@ interface BoardParts {
   readonly stateSecret: string | undefined;
   readonly scopeOf: (owner: unknown) => CallScope | Promise<CallScope>;
   readonly person: AnsweringPerson;
-  /** With what runs of the store go on here. */
+  /** The configuration for runs of the store that continue here. */
   readonly config: Omit<ResumeConfig, 'provider'> & { readonly provider?: LLMProvider };
 }
 
 const MOST_LISTED = 100;
 
-/** The runs that wait: those of this process, and those of the store, whoever began them. */
+/** The waiting runs of this process and of the store. */
 export class PendingBoard {
   readonly #parts: BoardParts;
 
@@ -94,9 +94,9 @@ export class PendingBoard {
   }
 
   /**
-   * Answers a run. Here, it goes on in the background; what it comes to is seen among the runs.
+   * Answers a run. A run that continues here does so in the background.
    *
-   * @throws ToolwrightError for answers that do not fit, and for a run that another process holds.
+   * @throws ToolwrightError if the answers do not fit, or another process holds the run.
    */
   async answer({ runId, answers, goesOn }: GivenAnswers): Promise<void> {
     const waiting = (await this.list()).find((run) => run.runId === runId);
@@ -125,7 +125,7 @@ export class PendingBoard {
     return (await Promise.all(waiting)).flat();
   }
 
-  /** A store that lists nothing still has the runs that this process has put there. */
+  /** Without `list`, only runs of this process can be found in the store. */
   async #storedOfProcess(): Promise<readonly WaitingRun[]> {
     const { runs } = this.#parts;
     const suspended = runs.list().filter((seen) => seen.status === 'suspended');
@@ -150,7 +150,7 @@ export class PendingBoard {
     return { runId, owner, model, since, place: 'store', goesOn, pending };
   }
 
-  /** The application has the state, too, and is not notified of what happens here. */
+  /** The application also has the state, and is not notified. */
   async #resume(runId: string, answers: readonly Answer[]): Promise<void> {
     const seen = this.#parts.runs.get(runId);
     const state = seen?.result?.state;
@@ -174,7 +174,7 @@ export class PendingBoard {
     await this.#begun(resumeStoredRun(own, { store, runId }, answers, options), runId);
   }
 
-  /** Whether the answers were taken is known when the run goes on, or is over: the page need not wait for its end. */
+  /** Waits until the run continues or has ended: then the answers were accepted. */
   async #begun(run: Promise<unknown>, runId: string): Promise<void> {
     const left = new AbortController();
     const { signal } = left;
@@ -198,7 +198,7 @@ export class PendingBoard {
       throw new Error('there is no conversation');
     const by = withoutUndefined({ answeredBy: this.#parts.person.name, owner });
     const content = { kind: 'answers', answers, ...by } as const;
-    // Edits are checked with the tools of whoever takes the turn, which may be others than those of this page.
+    // Edits are checked with the tools of the process that takes the turn.
     const check = () => checkAnswers({ conversationId, content, store, config: {} });
     await enterAnswers({ runId, conversationId, content, store }, check);
   }
@@ -213,18 +213,18 @@ function ofProcess(seen: SeenRun): readonly WaitingRun[] {
   return [{ runId, owner, model, since, place: 'process', goesOn, pending }];
 }
 
-/** A `Conversation` has its turn itself, and would make the calls again that were answered behind its back. */
+/** A `Conversation` holds its turn itself, and would repeat calls that were answered here. */
 function isHeldByConversation(seen: SeenRun | undefined): boolean {
   return seen?.run.onStep !== undefined;
 }
 
-/** The signal of whoever began the run may be long aborted. */
+/** The original signal may be aborted already. */
 function scopeOf({ run }: SeenRun): CallScope {
   const { signal: _1, callId: _2, ...scope } = run.scope;
   return scope;
 }
 
-/** Whether a run is the open turn of a conversation, which takes answers itself. */
+/** Whether a run is the open turn of a conversation. */
 async function conversationOf(runId: string, store: RunStore | undefined): Promise<boolean> {
   const { conversations: log } = Object(store) as { readonly conversations?: ConversationLog };
   const conversationId = conversationIdOf(runId);

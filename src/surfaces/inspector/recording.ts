@@ -8,7 +8,7 @@ import type { WrittenTests } from './options.js';
 import type { SeenCall } from './watched-calls.js';
 import { type GivenReply, repliesIn, type SeenRun } from './watched-runs.js';
 
-/** What a model said in answer to one request. */
+/** The reply of a model to one request. */
 export interface RecordedReply {
   readonly content: string;
   readonly toolCalls?: readonly {
@@ -26,23 +26,23 @@ interface RecordedCall {
   readonly forUser?: string;
 }
 
-/** What came of a recording when it was made, or when it was replayed. */
+/** The result of a recorded or replayed run. */
 interface Outcome {
   readonly status: string;
   readonly content: string;
   readonly calls: readonly RecordedCall[];
 }
 
-/** A run, or a single call as a run of its own, so that it can be made again; plain JSON. */
+/** A run as plain JSON that can be replayed; a single call is a run with one call. */
 export interface Recording {
   readonly id: string;
   readonly kind: 'call' | 'run';
   readonly title: string;
   readonly at: number;
   readonly messages: readonly Message[];
-  /** What the model said, which is said again. */
+  /** The replies of the model, which a replay repeats. */
   readonly replies: readonly RecordedReply[];
-  /** What was answered, by each time that the run waited. */
+  /** The answers, by wait. */
   readonly answers: readonly (readonly GivenReply[])[];
   readonly scope: { readonly [part: string]: unknown };
   readonly outcome: Outcome;
@@ -50,7 +50,7 @@ export interface Recording {
 
 const LONGEST_TITLE = 60;
 
-/** A run that has ended or waits, as a recording; nothing for one that goes on. */
+/** The recording of a run; `undefined` while it is running. */
 export function recordRun(seen: SeenRun): Recording | undefined {
   const { runId, given, answers, result, run } = seen;
   if (result === undefined) return undefined;
@@ -64,7 +64,7 @@ export function recordRun(seen: SeenRun): Recording | undefined {
   };
 }
 
-/** A single call as a recording: of a model that makes it and says no more. */
+/** The recording of a call, as a run with this call only. */
 export function recordCall({
   callId,
   tool,
@@ -111,7 +111,7 @@ function recordedReplies(messages: readonly Message[]): readonly RecordedReply[]
   });
 }
 
-/** The message whose calls wait, without what the run itself asks. */
+/** The reply with waiting calls, without questions of the run itself. */
 function openReply({
   content,
   calls,
@@ -131,10 +131,10 @@ function titleOf(messages: readonly Message[]): string {
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line;
 }
 
-/** Where a scope has the request that was chosen for it: copies of the scope have it, too, and tools see nothing of it. */
+/** Key of the entered request in a scope. Copies of the scope keep it, and tools do not see it. */
 const REQUEST = Symbol('the chosen request');
 
-/** A scope that was made for what was chosen at the page. */
+/** Attaches the entered request to a scope. */
 export function scopeFromRequest(scope: CallScope, request: unknown): CallScope {
   return request === undefined ? scope : ({ ...scope, [REQUEST]: request } as CallScope);
 }
@@ -154,12 +154,12 @@ function plain<Value>(value: Value): Value {
   try {
     return plainJson(value) as Value;
   } catch {
-    // What JSON has no form for was not the model's, and is left out.
+    // Values that JSON cannot represent are not from the model, and are left out.
     return undefined as Value;
   }
 }
 
-/** Stores recordings: in a folder, if there is one, so that they outlive the process. */
+/** Stores recordings in memory, or in a folder. */
 export class Recordings {
   readonly #folder: string | undefined;
   readonly #stored = new Map<string, Recording>();
@@ -200,7 +200,7 @@ export class Recordings {
     const names = await readdir(this.#folder).catch(() => []);
     for (const name of names.filter((name) => name.endsWith('.json'))) {
       const text = await readFile(join(this.#folder, name), 'utf8');
-      // Another file in the folder is no recording.
+      // Ignore other files in the folder.
       const value = parsedJson(text);
       const isOne = isRecord(value) && typeof value.id === 'string' && Array.isArray(value.replies);
       const recording = isOne && isRecord(value.outcome) ? (value as unknown as Recording) : undefined;
@@ -216,7 +216,7 @@ interface WrittenTest {
 
 const SETUP = "// Where the tools come from.\nimport { tools } from './tools.js';";
 
-/** A Jest test that makes a recorded run again, by a model that says what was recorded, and expects the same of it. */
+/** Writes a Jest test that repeats a recorded run with the recorded replies, and expects the same results. */
 export function writeTest(
   recording: Recording,
   { setup = SETUP, scopeOf }: Partial<Pick<WrittenTests, 'setup' | 'scopeOf'>> = {},
@@ -228,7 +228,7 @@ export function writeTest(
   const loop = waits.length > 0 ? 'resumeToolLoop, runToolLoop' : 'runToolLoop';
   const scope = scopeText(recording, scopeOf);
   const hasEnd = outcome.status === 'completed' || outcome.status === 'suspended';
-  // A run that did not complete was asked on: the script must not end before it does.
+  // A run that did not complete may send another request.
   const script = hasEnd ? replies : [...replies, { content: 'The end.' }];
   const text = [
     "import { expect, test } from '@jest/globals';",
@@ -257,14 +257,14 @@ export function writeTest(
   return { name: `${words.slice(0, 6).join('-')}.test.ts`, text };
 }
 
-/** The scope of the run, as one more argument; of a request, the setup makes it. */
+/** The scope argument. The setup creates the scope if there was a request. */
 function scopeText({ scope: { request, ...scope } }: Recording, scopeOf: string | undefined): string {
   if (request !== undefined && scopeOf !== undefined)
     return `, ${scopeOf}(${literal(request, 1)}, ${literal(scope, 1)})`;
   return Object.keys(scope).length > 0 ? `, ${literal(scope, 1)}` : '';
 }
 
-/** The answers of one wait, in the order in which they are waited for. */
+/** The answers of one wait, in the order of the pending calls. */
 function resumption(wave: readonly GivenReply[], scope: string): string {
   const said = wave.map(({ tool: _, ...answer }) => answer);
   return [
@@ -276,7 +276,7 @@ function resumption(wave: readonly GivenReply[], scope: string): string {
   ].join('\n');
 }
 
-/** JSON in which nothing can end the text that it stands in; at a depth of indentation. */
+/** JSON as a literal in source code, indented by a depth. */
 function literal(value: unknown, depth: number): string {
   const text = JSON.stringify(value, null, 2) ?? 'undefined';
   return text
@@ -285,7 +285,7 @@ function literal(value: unknown, depth: number): string {
     .replaceAll('\u2029', '\\u2029');
 }
 
-/** Writes a test into its folder, under a name that is free; gives the path. */
+/** Writes a test under an unused name; returns the path. */
 export async function saveTest({ name, text }: WrittenTest, { folder }: WrittenTests): Promise<string> {
   await mkdir(folder, { recursive: true });
   for (let number = 1; ; number += 1) {
@@ -300,13 +300,13 @@ export async function saveTest({ name, text }: WrittenTest, { folder }: WrittenT
   }
 }
 
-/** The same call for others: a test does it from the inside, these from the outside. */
+/** The call as a shell command, as a script and as a reply of a `ScriptedProvider`. */
 export function callTexts(
   { tool, args }: { readonly tool: string; readonly args: unknown },
   { page, setup = SETUP }: { readonly page: string; readonly setup: string | undefined },
 ): { readonly curl: string; readonly script: string; readonly scripted: string } {
   const body = JSON.stringify({ tool, arguments: args });
-  // A quote cannot stand in a quoted text of a shell.
+  // Quotes must be escaped in a quoted text of a shell.
   const quoted = body.replaceAll("'", `'\\''`);
   return {
     curl: [

@@ -25,7 +25,7 @@ export function storedLine({ runId, status, createdAt }: RunSummary) {
 
 const LONGEST_TITLE = 200;
 
-/** What the user asked last. */
+/** The last prompt of the user. */
 function titleOf(messages: readonly Message[]): string {
   const prompt = messages.findLast(({ role }) => role === 'user')?.content;
   return typeof prompt === 'string' ? prompt.slice(0, LONGEST_TITLE) : '';
@@ -56,11 +56,11 @@ function textsOf(messages: readonly Message[]): readonly string[] {
 interface SpanSource {
   readonly seen: SeenRun;
   readonly calls: WatchedCalls;
-  /** By request: where nobody reads along, texts are not streamed. */
+  /** Texts by request, for runs that are not streamed. */
   readonly replies: readonly (string | undefined)[];
 }
 
-/** A request with its cost, or a call with what came of it and its key in the list of calls. */
+/** Adds the cost to a request, and the result and key to a call. */
 function shownSpan(span: RunSpan, { seen, calls, replies }: SpanSource): unknown {
   if (span.kind === 'request') {
     const text = span.text || (replies[span.iteration - 1] ?? '');
@@ -72,7 +72,7 @@ function shownSpan(span: RunSpan, { seen, calls, replies }: SpanSource): unknown
   return { ...shownFields({ ...call, key }), ...(record && shownRecordOf(record)) };
 }
 
-/** What came of a call. */
+/** The result of a call. */
 function shownRecordOf({ status, durationMs: ms, ...record }: CallRecord | StoredCallRecord): object {
   const { arguments: checked, repairs, removed, attempts, edited, answeredBy } = record;
   const { forLLM, forUser, details } = record.result;
@@ -90,8 +90,8 @@ export function callLine({ key, callId, tool, at, runId, isTrial, invocation }: 
 }
 
 /**
- * In dollars, by the prices that come with the package, for a run without a budget with prices of its own. Empty for a
- * model whose price is not known.
+ * The cost in dollars by list prices, for runs without prices of their own. Empty for models without a known
+ * price.
  */
 function estimatedCost(model: string | undefined, usage: Usage | undefined): object {
   if (model === undefined || !usage?.totalTokens) return {};
@@ -118,7 +118,7 @@ export async function storedRun(store: RunStore | undefined, runId: string): Pro
   };
 }
 
-/** The requests of a stored run by the messages that they gave, each with its calls. */
+/** The requests of a stored run, by its assistant messages, each with its calls. */
 function storedSpans({
   messages,
   iterations,
@@ -127,7 +127,7 @@ function storedSpans({
 }: Pick<FoldedRun, 'messages' | 'iterations' | 'toolCalls' | 'open'>): readonly unknown[] {
   const all = messages.flatMap((message) => (message.role === 'assistant' ? [message] : []));
   const ended = iterations - (open === undefined ? 0 : 1);
-  // Those before are of the history that the run was given.
+  // Earlier messages are from the history that the run started with.
   const replies = all.slice(Math.max(0, all.length - ended));
   const left = [...toolCalls];
   const request = (content: unknown, index: number) => ({
@@ -144,7 +144,7 @@ function storedSpans({
   ];
 }
 
-/** The store has recorded how long calls took, but not when they began. */
+/** Stored calls have durations, but no times. */
 function settledSpan(record: StoredCallRecord) {
   const { id: callId, name: tool, rawArguments } = record;
   return {
@@ -163,18 +163,18 @@ function openSpan(call: StoredCall) {
   return { kind, callId, tool, status, ...shownFields({ arguments: args }) };
 }
 
-/** Whether the runs of a store can be listed, those of other processes too. */
+/** Whether the store can list its runs. */
 export function listsRuns(store: RunStore | undefined): store is CheckpointStore {
   return CHECKPOINT_STORE.accepts(store);
 }
 
-/** Characters of a text that the page is sent at most. */
+/** The longest text that is sent to the page. */
 const LONGEST_TEXT = 20_000;
 const MOST_MEMBERS = 1_000;
 const DEEPEST = 40;
 
 /**
- * A value as the page is sent it: plain JSON, with what is too long cut off and told. What JSON has no form for is
+ * A value as plain JSON for the page. Long parts are cut, with a note; values that JSON cannot represent are
  * named.
  */
 export function shownValue(value: unknown, depth = 0): unknown {
@@ -193,7 +193,7 @@ export function shownValue(value: unknown, depth = 0): unknown {
   }
 }
 
-/** The fields that there are, each as the page is sent it. */
+/** Applies `shownValue` to each field. */
 export function shownFields(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shownValue(value)]));
 }
@@ -218,6 +218,6 @@ function shownRecord(record: object, depth: number): unknown {
     .map(([key, member]) => [shownText(key), shownValue(member, depth + 1)] as const);
   const more =
     entries.length > MOST_MEMBERS ? [['…', `[cut: ${entries.length} members in all]`] as const] : [];
-  // Own properties, whatever they are called.
+  // Also correct for `__proto__`.
   return Object.fromEntries([...shown, ...more]);
 }

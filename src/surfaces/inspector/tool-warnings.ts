@@ -6,7 +6,7 @@ import { schemaWarnings } from '../../tools/checking/given-schema.js';
 /** OpenAI refuses requests beyond these limits. */
 const OPENAI = { description: 1_024, tools: 128, strictDepth: 10 };
 
-/** What the author of a tool probably did not mean, and what a provider refuses. */
+/** Probable mistakes in a tool, and limits of providers that it exceeds. */
 export function toolWarnings({ description = '', parameters }: ToolDefinition): readonly string[] {
   const parts = [...partsOf(parameters, '', 0)];
   const undescribed = Object.entries(parameters.properties ?? {}).filter(
@@ -32,7 +32,7 @@ export function toolWarnings({ description = '', parameters }: ToolDefinition): 
   ];
 }
 
-/** What a request with all tools of a registry runs into. */
+/** Limits of providers that all tools together exceed. */
 export function listWarnings(tools: readonly unknown[]): readonly string[] {
   if (tools.length <= OPENAI.tools) return [];
   return [`There are ${tools.length} tools; OpenAI accepts ${OPENAI.tools} in a request.`];
@@ -44,7 +44,7 @@ interface SchemaPart {
   readonly schema: JsonSchema;
 }
 
-/** A schema and all schemas in it; definitions under their own names, so that one that contains itself has an end. */
+/** A schema and its parts. `$ref` is not followed: definitions are listed under their names. */
 function* partsOf(schema: unknown, path: string, depth: number): Generator<SchemaPart> {
   if (!isRecord(schema)) return;
   yield { path, depth, schema };

@@ -18,17 +18,17 @@ interface TrialCall {
   readonly scope: CallScope;
 }
 
-/** A journal to go on with, and the call that it is of. */
+/** A suspended call. */
 interface Waiting {
   readonly trial: TrialCall;
   readonly invocation: Extract<Invocation, { readonly status: 'suspended' }>;
 }
 
-/** Makes calls of a registry for the page, as any other caller would. */
+/** Executes the calls of the page. */
 export class TrialCalls {
   readonly #registry: ToolRegistry;
   readonly #calls: WatchedCalls;
-  /** By the key of the call that was seen. */
+  /** By the key of the call. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #person: AnsweringPerson;
   #count = 0;
@@ -60,13 +60,13 @@ export class TrialCalls {
   }
 
   /**
-   * Answers what a call of the page waits for; edited arguments are checked as any others are, and count as approved.
+   * Answers a waiting call of the page. Edited arguments are validated, and count as approved.
    *
-   * @throws Error where the answer does not fit.
+   * @throws Error if the answer does not fit.
    */
   async answer(key: string, { arguments: edited, ...answer }: TrialAnswer): Promise<SeenCall | undefined> {
     const waiting = this.#waiting.get(key);
-    if (waiting === undefined) throw new Error('this call waits for nothing');
+    if (waiting === undefined) throw new Error('this call is not waiting');
     if (edited === undefined) return this.#continueCall(key, waiting, answer);
     const again = await this.make({ ...waiting.trial, arguments: edited });
     this.#waiting.delete(key);
@@ -81,7 +81,7 @@ export class TrialCalls {
   ): Promise<SeenCall | undefined> {
     const { waits, journal } = invocation.suspension;
     const [wait] = waits;
-    if (wait === undefined) throw new Error('this call waits for nothing');
+    if (wait === undefined) throw new Error('this call is not waiting');
     const answered = answerWait({ wait, journal }, answer);
     if (!answered.ok) throw new Error(answered.problem);
     if (letsCallRun(answer)) this.#person.check({ tool: trial.tool, approver: wait.approver });
@@ -103,16 +103,16 @@ interface ChatModel {
 interface ChatTurn {
   readonly asked: string;
   readonly runId: string;
-  /** How many messages the chat had before. */
+  /** The number of messages before this turn. */
   readonly from: number;
 }
 
-/** A chat of the page; its messages are those of the runs that have ended. */
+/** A chat of the page, with the messages of completed runs. */
 interface TrialChat {
   readonly id: string;
   readonly messages: readonly Message[];
   readonly turns: readonly ChatTurn[];
-  /** What was said and is not in the messages yet, because its run goes on or waits. */
+  /** The prompt of the current run; it is not in the messages yet. */
   readonly asked?: string | undefined;
   readonly runId?: string;
   readonly status: string;
@@ -128,7 +128,7 @@ interface ChatPrompt {
 
 const MAX_CHATS = 50;
 
-/** Chats in which the page's user tries the tools. */
+/** The chats of the page. */
 export class TrialChats {
   readonly #registry: ToolRegistry;
   readonly #runs: WatchedRuns;
@@ -140,7 +140,7 @@ export class TrialChats {
     this.#registry = registry;
     this.#runs = runs;
     this.#systemPrompt = systemPrompt;
-    // Also where the run was suspended and answered at the page.
+    // Also for runs that were suspended and answered on the page.
     runs.events.on('end', ({ runId }: SeenRun, { status, messages, error }: ToolLoopResult) => {
       const chat = this.#chats.values().find((known) => known.runId === runId);
       if (chat === undefined) return;
@@ -159,7 +159,7 @@ export class TrialChats {
   async prompt({ id, text, scope, model }: ChatPrompt): Promise<TrialChat> {
     const chat = this.get(id);
     if (chat.asked !== undefined)
-      throw new Error('the chat is busy: its run goes on, or waits for an answer');
+      throw new Error('the chat is busy: its run is still running or waits for an answer');
     const runId = crypto.randomUUID();
     const aborted = new AbortController();
     const system = this.#systemPrompt;
@@ -177,19 +177,19 @@ export class TrialChats {
     return begun;
   }
 
-  /** Forgets the last turn, and asks the same again. */
+  /** Removes the last turn, and sends its prompt again. */
   async retry({ id, ...others }: Omit<ChatPrompt, 'text'>): Promise<TrialChat> {
     const chat = this.get(id);
     const last = chat.turns.at(-1);
-    if (last === undefined) throw new Error('there is nothing to ask again');
+    if (last === undefined) throw new Error('there is nothing to retry');
     if (chat.asked === undefined)
       this.#save({ ...chat, turns: chat.turns.slice(0, -1), messages: chat.messages.slice(0, last.from) });
     return this.prompt({ id, text: last.asked, ...others });
   }
 
-  /** Aborts what runs, or gives up what waits. */
+  /** Aborts the run, or gives it up if it is waiting. */
   abort(id: string): void {
-    this.#running.get(id)?.abort(new Error('aborted at the inspector'));
+    this.#running.get(id)?.abort(new Error('aborted in the inspector'));
     const chat = this.get(id);
     if (chat.status !== 'suspended' || chat.runId === undefined) return;
     this.#runs.giveUp(chat.runId);

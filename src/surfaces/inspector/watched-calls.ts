@@ -15,7 +15,7 @@ interface TimedStep {
 }
 
 export interface SeenCall {
-  /** Of this inspector: ids of calls come again. */
+  /** Unique in this inspector; ids of calls are not. */
   readonly key: string;
   readonly callId: string;
   readonly tool: string;
@@ -23,9 +23,9 @@ export interface SeenCall {
   readonly arguments: unknown;
   readonly scope: CallScope;
   readonly runId: string | undefined;
-  /** Somebody made it at the page. */
+  /** The call was made on the page. */
   readonly isTrial: boolean;
-  /** Of a call that had waited: what was answered. */
+  /** The answers, if the call had waited. */
   readonly journal: CallJournal | undefined;
   readonly steps: TimedStep[];
   invocation?: Invocation;
@@ -40,15 +40,15 @@ interface HeldCall {
   readonly runId: string | undefined;
 }
 
-/** What happens to a held call; the model receives `reason`. */
+/** The decision on a held call; the model receives `reason`. */
 type Release = { readonly how: 'go' } | { readonly how: 'refuse'; readonly reason: string };
 
 const MAX_CALLS = 500;
 
-/** Ids of calls that the page makes begin so. */
+/** Prefix of the ids of calls from the page. */
 export const TRIAL = 'inspector_';
 
-/** Watches the calls of a registry: stores the last of them with the times of their steps, and holds those at breakpoints. */
+/** Stores the last calls with the times of their steps, and holds calls at breakpoints. */
 export class WatchedCalls implements CallWatcher {
   readonly #feed: EventFeed;
   readonly #calls = new Map<string, SeenCall>();
@@ -89,7 +89,7 @@ export class WatchedCalls implements CallWatcher {
     return [...this.#breakpoints];
   }
 
-  /** Holds the calls of a tool from now on; or no more, and lets those go that it holds. */
+  /** Sets or removes a breakpoint. Removing it continues the held calls. */
   breakAt(tool: string, state: 'on' | 'off'): void {
     if (state === 'on') this.#breakpoints.add(tool);
     else {
@@ -103,7 +103,7 @@ export class WatchedCalls implements CallWatcher {
     return [...this.#held.values()].map(({ release: _, ...held }) => held);
   }
 
-  /** Lets a held call go; false where there is none. */
+  /** Continues or refuses a held call; false if there is none. */
   release(key: string, release: Release): boolean {
     const held = this.#held.get(key);
     held?.release(release);
@@ -147,7 +147,7 @@ export class WatchedCalls implements CallWatcher {
       };
       this.#held.set(key, { key, callId, tool, since, arguments: args, runId, release });
       this.#feed.report('held');
-      // An aborted call waits for no decision.
+      // An aborted call needs no decision.
       if (signal !== undefined) onAbort(signal, () => release({ how: 'go' }));
     });
   }

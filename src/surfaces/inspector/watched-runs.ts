@@ -8,7 +8,7 @@ import type { LoopEvent, ToolLoopResult } from '../../run/loop/events.js';
 import type { LoopRun } from '../../run/loop/loop-run.js';
 import type { EventFeed } from './event-feed.js';
 
-/** One bar of a run's waterfall; times are milliseconds since 1970, `end` is absent while it goes on. */
+/** An entry of a run's timeline, in milliseconds since 1970; `end` is absent while it is open. */
 export type RunSpan = {
   readonly begin: number;
   end?: number;
@@ -33,7 +33,7 @@ export type RunSpan = {
   | { readonly kind: 'wait'; readonly tool: string; readonly pending: readonly PendingCall[] }
 );
 
-/** What was answered to a run that waited, as far as a test can say it again. */
+/** An answer that a test can repeat. */
 export type GivenReply =
   | { readonly tool: string; readonly approved: true; readonly arguments?: JsonObject }
   | { readonly tool: string; readonly approved: false; readonly reason?: string }
@@ -46,12 +46,12 @@ export interface SeenRun {
   readonly begin: number;
   readonly model: string;
   readonly owner: unknown;
-  /** The history that it began with. */
+  /** The messages that it started with. */
   readonly given: readonly Message[];
-  /** What it was last driven with. */
+  /** The latest continuation of the run. */
   run: LoopRun;
   readonly spans: RunSpan[];
-  /** Answers, by each time that it went on. */
+  /** The answers, by resume. */
   readonly answers: (readonly GivenReply[])[];
   status: 'running' | ToolLoopResult['status'];
   result?: ToolLoopResult;
@@ -60,11 +60,11 @@ export interface SeenRun {
 const MAX_RUNS = 200;
 const MAX_TEXT = 200_000;
 
-/** Sees the runs over a registry through their events. */
+/** Follows the runs of a registry through their events. */
 export class WatchedRuns {
   readonly #feed: EventFeed;
   readonly #runs = new Map<string, SeenRun>();
-  /** `end`: with a run and its result, also where it was suspended; `begin <runId>`: also where it goes on. */
+  /** `end`: a run and its result, also if it was suspended. `begin <runId>`: a run starts or continues. */
   readonly events = new EventEmitter();
 
   constructor(feed: EventFeed) {
@@ -80,7 +80,7 @@ export class WatchedRuns {
     return this.#runs.get(runId);
   }
 
-  /** No answer will come for a run. */
+  /** Marks a waiting run as aborted. */
   giveUp(runId: string): void {
     const seen = this.#runs.get(runId);
     if (seen?.status === 'suspended') seen.status = 'aborted';
@@ -147,7 +147,7 @@ export class WatchedRuns {
       case 'run-end':
         seen.status = event.result.status;
         seen.result = event.result;
-        // Of a request that failed, or a call that was left behind.
+        // Failed requests and abandoned calls have no other end.
         for (const span of seen.spans) if (span.kind !== 'wait') span.end ??= now;
         return;
       default:

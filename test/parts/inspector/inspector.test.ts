@@ -669,7 +669,7 @@ describe('chats of the page', () => {
     };
     expect(await post('chat-retries/one', { with: 'configured' })).toMatchObject({
       code: 400,
-      error: 'there is nothing to ask again',
+      error: 'there is nothing to retry',
     });
     await post('chats/one', { text: 'First', with: 'configured' });
     const { turns } = await chat();

@@ -44,7 +44,7 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     const { page, faults } = await browser.newPage();
     await page.goto((await inspector.listen()).url);
     await page.getByRole('link', { name: 'Pending' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     return { page, faults, other };
   }
 
@@ -55,29 +55,29 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     await card.getByText('{"user":"ada"}').waitFor();
     expect(await card.getByLabel('Arguments of place_order').textContent()).toContain('"lamp"');
     await card.getByRole('button', { name: 'Approve place_order' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     await page.keyboard.press('3');
     await page.getByRole('link', { name: /completed/ }).click();
     await page
-      .getByText('A store keeps how long calls took, and no times of requests.')
+      .getByText('A store has the durations of calls, but no times of requests.')
       .waitFor({ state: 'detached' });
     expect(await page.getByLabel('Answer', { exact: true }).textContent()).toBe('heard: placed 2 lamp here');
 
     await page.keyboard.press('5');
     other.write('begin order\n');
-    await card.getByLabel('It goes on').selectOption('worker');
+    await card.getByLabel('It continues').selectOption('worker');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     await card.getByLabel('Edited arguments').fill('{"sku": "vase", "amount": 9}');
     await card.getByRole('button', { name: 'Approve as edited place_order' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
     await other.said(/went on: completed: heard: placed 9 vase there\n/);
 
     other.write('begin order\n');
-    await card.getByLabel('It goes on').selectOption('worker');
+    await card.getByLabel('It continues').selectOption('worker');
     await card.getByLabel('Reason of a refusal').fill('too dear');
     await card.getByRole('button', { name: 'Refuse place_order' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
     await other.said(/went on: completed: heard: .*too dear/);
     await page.keyboard.press('3');
@@ -85,7 +85,7 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
       .getByRole('link', { name: /in the store/ })
       .first()
       .click();
-    await page.getByText('A store keeps how long calls took, and no times of requests.').waitFor();
+    await page.getByText('A store has the durations of calls, but no times of requests.').waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -94,11 +94,11 @@ describeBrowser('the page of an inspector, and a run of another process', (brows
     other.write('begin agent\n');
     const card = page.getByRole('region', { name: /Waiting run/ });
     await card.getByText('within shopper').waitFor();
-    await card.getByLabel('It goes on').selectOption('worker');
-    await card.getByLabel('The approval counts').selectOption('for this user');
-    await card.getByText('empty: without an end').waitFor();
+    await card.getByLabel('It continues').selectOption('worker');
+    await card.getByLabel('The approval applies').selectOption('to this user');
+    await card.getByText('empty: no end').waitFor();
     await card.getByRole('button', { name: 'Approve place_order' }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     other.write('recover\n');
     await other.said(/went on: completed: heard: .*placed 2 lamp there/);
     other.write('begin order\n');

@@ -43,12 +43,12 @@ describeBrowser('the page of an inspector', (browser) => {
     await page.getByRole('link', { name: /find_orders/ }).click();
     await page.getByRole('heading', { name: 'find_orders', level: 1 }).waitFor();
     // What is known of it is asked for by then.
-    await page.getByRole('heading', { name: 'What is sent' }).waitFor();
+    await page.getByRole('heading', { name: 'Sent to models' }).waitFor();
     const text = (await page.locator('main').textContent()) ?? '';
     for (const known of ['ShopTools.findOrders', '@Param, metadata', 'reads only', 'policy onlyForUsers'])
       expect(text).toContain(known);
     expect(text).toMatch(/about \d+ tokens, \d+(\.\d+)? % of all definitions/);
-    expect(text).toMatch(/Schema.*customerId.*string.*limit.*number.*Strict form.*limit.*What is sent/s);
+    expect(text).toMatch(/Schema.*customerId.*string.*limit.*number.*Strict form.*limit.*Sent to models/s);
     for (const surface of ['OpenAI, Chat Completions', 'OpenAI, strict', 'MCP', 'AI SDK'])
       await page.getByText(surface, { exact: true }).waitFor();
     await page.getByText('MCP', { exact: true }).click();
@@ -128,15 +128,15 @@ describeBrowser('the page of an inspector', (browser) => {
     const { page } = await visit(url);
     await page.goto(`${url.replace(/#.*/, '')}#/tools/find_orders`);
     await page.getByLabel('Arguments as text').fill('{"customerId": "cus_1", "limit": "3", "x": 1,}');
-    await page.getByText('Scope: nothing set').click();
+    await page.getByText('Scope: not set').click();
     await page.getByLabel('Data', { exact: true }).fill('{"user": "ann"}');
     await page.getByRole('button', { name: 'Call', exact: true }).click();
     const result = page.getByRole('region', { name: 'Call of find_orders' });
     await result.getByText('success').waitFor();
     const text = (await result.textContent()) ?? '';
-    for (const told of ['"user": "ann"', 'coerced limit', 'the schema does not know them: x'])
+    for (const told of ['"user": "ann"', 'coerced limit', 'not in the schema: x'])
       expect(text).toContain(told);
-    await result.getByText('The same call elsewhere').click();
+    await result.getByText('Use this call elsewhere').click();
     expect(await result.getByLabel('The call as curl').textContent()).toContain('curl -X POST');
     expect(await result.getByLabel('The call as a scripted reply').textContent()).toContain('toolCalls');
   });
@@ -171,7 +171,7 @@ describeBrowser('the page of an inspector', (browser) => {
     await card.locator('.answer').nth(1).waitFor({ state: 'detached' });
     await card.getByLabel(/answer required/).selectOption({ label: 'true' });
     await card.getByRole('button', { name: 'Answer', exact: true }).click();
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
     await page.keyboard.press('3');
     await page.getByRole('link', { name: /Shop and book/ }).click();
     const run = page.locator('.detail');
@@ -278,12 +278,12 @@ describeBrowser('the page of an inspector', (browser) => {
     ];
     await page.getByRole('link', { name: /Pending 2/ }).click();
     const held = page.getByRole('region', { name: 'Held call of find_orders' });
-    await held.filter({ hasText: '"one"' }).getByRole('button', { name: 'Let it go' }).click();
+    await held.filter({ hasText: '"one"' }).getByRole('button', { name: 'Continue' }).click();
     await held.filter({ hasText: '"two"' }).getByLabel('Reason of a refusal').fill('not now');
-    await held.filter({ hasText: '"two"' }).getByRole('button', { name: 'Refuse it' }).click();
+    await held.filter({ hasText: '"two"' }).getByRole('button', { name: 'Refuse' }).click();
     expect((await gone).isError).toBe(false);
     expect((await refused).forLLM).toContain('not now');
-    await page.getByText('Nothing waits.').waitFor();
+    await page.getByText('Nothing is waiting.').waitFor();
   });
 
   test('the page of createInspector chats with the offline stand-in and the configured model, as it writes', async () => {
@@ -436,12 +436,12 @@ describeBrowser('the page of an inspector', (browser) => {
     await runToolLoop({ provider, model: 'm', tools }, [{ role: 'user', content: 'Plant an oak' }]);
     await page.keyboard.press('3');
     await page.getByRole('link', { name: /Plant an oak/ }).click();
-    await page.getByRole('button', { name: 'Keep as a recording' }).click();
-    await page.getByText('Kept: Plant an oak').waitFor();
+    await page.getByRole('button', { name: 'Save as recording' }).click();
+    await page.getByText('Saved: Plant an oak').waitFor();
     await page.keyboard.press('6');
     await page.getByRole('link', { name: /Plant an oak/ }).click();
     await page.getByRole('button', { name: 'Replay', exact: true }).click();
-    await page.getByText('The same as before.').waitFor();
+    await page.getByText('Same as before.').waitFor();
     const plant = tools.offered('plant');
     tools.register({
       name: 'plant',
@@ -450,7 +450,7 @@ describeBrowser('the page of an inspector', (browser) => {
       execute: () => 'Felled',
     });
     await page.getByRole('button', { name: 'Replay', exact: true }).click();
-    await page.getByText('It came to something else:').waitFor();
+    await page.getByText('Different from before:').waitFor();
     expect(await page.locator('.added').allTextContents()).toEqual([expect.stringContaining('Felled')]);
     tools.register(plant as never);
     await page.getByRole('button', { name: 'Write a test' }).click();
@@ -557,14 +557,14 @@ describeBrowser('the page of an inspector', (browser) => {
       await tools.execute('find_orders', { customerId: 'c' });
       const views = [
         ['tools', '6 of 6 tools'],
-        ['tools/plant', 'What is sent'],
-        ['tools/hostile', 'What is sent'],
+        ['tools/plant', 'Sent to models'],
+        ['tools/hostile', 'Sent to models'],
         ['calls', 'place_order'],
         ['calls/1', 'For the model'],
         ['runs', 'suspended'],
         [`runs/${state?.runId}`, 'waiting for an answer'],
         ['pending', 'Approve'],
-        ['recordings', 'Nothing is kept'],
+        ['recordings', 'No recordings yet'],
       ] as const;
       for (const [view, content] of views) {
         await page.goto(`${url.replace(/#.*/, '')}#/${view}`);

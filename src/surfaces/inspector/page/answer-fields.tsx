@@ -14,24 +14,24 @@ export interface Wait {
   readonly schema?: Schema;
 }
 
-/** The same, with the call that waits. */
+/** A wait with its call. */
 export interface CallWait extends Wait {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** What its tool says to whoever is asked. */
+  /** From the tool, for the person who answers. */
   readonly title?: string;
   readonly description?: string;
   readonly risk?: string;
   readonly expiresAt?: string;
-  /** What the answer may be; default: all of them. */
+  /** Default: all. */
   readonly decisions?: readonly string[];
-  /** Whether an approval may stand for later calls, too. */
+  /** Whether an approval may apply to later calls. */
   readonly mayRemember?: { readonly scopes: readonly Scope[]; readonly maxMs?: number };
-  /** The calls around a run that is inside of one, from the outermost. */
+  /** The enclosing calls of a nested run, from the outermost. */
   readonly path?: readonly { readonly callId: string; readonly tool: string }[];
 }
 
-/** For which later calls an approval is to stand. */
+/** The later calls that an approval applies to. */
 interface Remember {
   readonly scope: string;
   readonly expires?: string;
@@ -40,9 +40,9 @@ interface Remember {
 type Scope = 'run' | 'conversation' | 'user';
 
 const SCOPES: Readonly<Record<Scope, string>> = {
-  run: 'for the rest of this run',
-  conversation: 'for this conversation',
-  user: 'for this user',
+  run: 'to the rest of this run',
+  conversation: 'to this conversation',
+  user: 'to this user',
 };
 
 type OnAnswer = (answer: Readonly<Record<string, unknown>>) => Promise<unknown>;
@@ -52,7 +52,7 @@ interface AnswerProps {
   readonly onAnswer: OnAnswer;
 }
 
-/** What somebody may answer to a call that waits. */
+/** Fields and buttons for the possible answers to a wait. */
 export function AnswerFields({ wait, onAnswer }: AnswerProps) {
   const { kind, message } = wait;
   const refusal = mayDecide(wait, 'refuse') && <Refusal wait={wait} onAnswer={onAnswer} />;
@@ -71,11 +71,11 @@ export function AnswerFields({ wait, onAnswer }: AnswerProps) {
       {kind === 'outcome' && (
         <>
           <Written
-            label="What it gave"
+            label="Its result"
             onSend={(result) => onAnswer({ outcome: 'done', result })}
             send="It was done"
           />
-          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: make it</Action>
+          <Action onDo={() => onAnswer({ outcome: 'not-done' })}>It was not done: run it</Action>
         </>
       )}
       {kind !== 'approval' && refusal && <div class="actions">{refusal}</div>}
@@ -153,10 +153,10 @@ function Approval({ wait, onAnswer, children }: AnswerProps & { readonly childre
 }
 
 function editedArguments({ text, value }: WrittenArguments): unknown {
-  return (text === undefined ? value : readJson(text, 'What was edited')) ?? {};
+  return (text === undefined ? value : readJson(text, 'Edited arguments')) ?? {};
 }
 
-/** For which later calls an approval is to stand, as far as the tool allows. */
+/** Lets an approval apply to later calls, as far as the tool allows. */
 function Standing({
   may: { scopes, maxMs },
   onChange,
@@ -175,9 +175,9 @@ function Standing({
   };
   return (
     <div class="field">
-      <label for={id}>The approval counts</label>
+      <label for={id}>The approval applies</label>
       <select id={id} value={scope} onChange={({ currentTarget }) => choose(currentTarget.value, until)}>
-        <option value="">for this call alone</option>
+        <option value="">only to this call</option>
         {scopes.map((one) => (
           <option key={one} value={one}>
             {SCOPES[one]}
@@ -194,8 +194,8 @@ function Standing({
           />{' '}
           <span class="faint small">
             {maxMs === undefined
-              ? 'empty: without an end'
-              : `empty: until ${new Date(Date.now() + maxMs).toLocaleString()}, which is the latest`}
+              ? 'empty: no end'
+              : `empty: until ${new Date(Date.now() + maxMs).toLocaleString()}, the latest possible time`}
           </span>
         </label>
       )}

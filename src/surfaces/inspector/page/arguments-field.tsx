@@ -3,23 +3,23 @@ import { CodeField } from './parts.js';
 import type { Schema } from './schema.js';
 import { SchemaField } from './schema-form.js';
 
-/** Arguments that somebody writes: by a form, or as text, which need not be JSON. */
+/** Arguments in a form or as text; the text may be invalid JSON. */
 export interface WrittenArguments {
   readonly value: unknown;
-  /** As it was written; absent where the form wrote last. */
+  /** Set after the text was edited, until the form is edited. */
   readonly text?: string;
 }
 
 interface ArgumentsFieldProps {
-  /** Of the text. */
+  /** Label of the text field. */
   readonly label: string;
-  /** Without one, there is no form. */
+  /** `undefined`: only the text is shown. */
   readonly schema: Schema | undefined;
   readonly written: WrittenArguments;
   onChange(written: WrittenArguments): void;
 }
 
-/** A form, and beside it the same as text: whatever is written in one is shown in the other. */
+/** A form and its JSON side by side, in sync. */
 export function ArgumentsField({ label, schema, written, onChange }: ArgumentsFieldProps) {
   const { value, text = jsonText(value ?? {}) } = written;
   const isBroken = !isJson(text);

@@ -6,11 +6,11 @@ import type { CallSpan } from './run.js';
 
 interface CallCardProps {
   readonly call: CallSpan & { readonly status: string };
-  /** Fields for an answer that the call waits for. */
+  /** Fields to answer what the call waits for. */
   readonly children?: ComponentChildren;
 }
 
-/** A call in a conversation: its arguments, and what came of it. */
+/** A call in a conversation: arguments, status, progress and result. */
 export function CallCard({ call, children }: CallCardProps) {
   const { tool, key, status, ms, progress, forLLM } = call;
   const isWaiting = toChildArray(children).length > 0;
@@ -51,7 +51,7 @@ export function CallCard({ call, children }: CallCardProps) {
   );
 }
 
-/** What a running tool reported: a bar for `{ done, total }`, otherwise text. */
+/** Progress of a running tool: a bar for `{ done, total }`, otherwise text. */
 function Progress({ update }: { update: unknown }) {
   const { done, total, message } = Object(update) as Readonly<Record<string, unknown>>;
   const hasBar = typeof done === 'number' && typeof total === 'number' && total > 0;

@@ -6,14 +6,14 @@ import { post } from './remote.js';
 import { firstValue, type Schema } from './schema.js';
 import { ScopeFields, scopeOf, useScope } from './scope-fields.js';
 
-/** A form that calls a tool, as anybody else would. */
+/** A form that calls a tool through the whole pipeline. */
 export function CallForm({ tool, schema }: { tool: string; schema: Schema }) {
   const [written, setWritten] = useState<WrittenArguments>(() => ({ value: firstValue(schema, schema) }));
   const [scope, setScope] = useScope();
   const [call, setCall] = useState<CallDetail>();
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
-  // Text goes as it is: broken JSON is what the call has to deal with.
+  // Text is sent unchanged, so that repairs of broken JSON can be tried.
   const sent = () => ({ tool, arguments: written.text ?? written.value ?? {} });
   const submit = async () => {
     if (isBusy) return;

@@ -6,14 +6,14 @@ import { RecordingActions } from './recording-actions.js';
 import { get, post } from './remote.js';
 import type { ShownCall } from './run.js';
 
-/** The same call elsewhere. */
+/** Use this call elsewhere. */
 export interface CallTexts {
   readonly curl: string;
   readonly script: string;
   readonly scripted: string;
 }
 
-/** A call as the inspector tells it. */
+/** A call as the server sends it. */
 export interface CallDetail extends ShownCall {
   readonly key: string;
   readonly callId: string;
@@ -26,7 +26,7 @@ export interface CallDetail extends ShownCall {
   readonly texts?: CallTexts;
 }
 
-/** What came of a call. */
+/** Status, steps and result of a call. */
 export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: CallDetail): void }) {
   const { tool, status, ms, waits, checked, forLLM } = call;
   return (
@@ -51,7 +51,7 @@ export function CallResult({ call, onNext }: { call: CallDetail; onNext(call: Ca
   );
 }
 
-/** Results for the model and the user, and what became of the arguments. */
+/** The results for the model and the user, and the arguments after repairs. */
 export function Outcome({ call }: { call: ShownCall }) {
   const {
     repairs = [],
@@ -90,13 +90,13 @@ export function Outcome({ call }: { call: ShownCall }) {
       {attempts > 1 && <p class="hint">Attempt {attempts} of the model.</p>}
       {repairs.length > 0 && <p class="hint">Repaired: {repairs.join(', ')}</p>}
       {removed.length > 0 && (
-        <p class="hint">Removed, because the schema does not know them: {removed.join(', ')}</p>
+        <p class="hint">Removed, because they are not in the schema: {removed.join(', ')}</p>
       )}
       {answeredBy !== undefined && <p class="hint">Answered by {JSON.stringify(answeredBy)}</p>}
       {edited !== undefined && (
         <>
           <h3>Edited</h3>
-          <Json label="What was edited" value={edited} />
+          <Json label="Arguments before the edit" value={edited} />
         </>
       )}
     </>
@@ -137,7 +137,7 @@ const TEXTS = [
   ['scripted', 'a scripted reply'],
 ] as const;
 
-/** The same call elsewhere. */
+/** Use this call elsewhere. */
 function Others({ call }: { call: CallDetail }) {
   const [texts, setTexts] = useState(call.texts);
   const open = async () => {
@@ -147,7 +147,7 @@ function Others({ call }: { call: CallDetail }) {
     <>
       <RecordingActions source={{ key: call.key }} />
       <details class="fold" onToggle={({ currentTarget }) => currentTarget.open && open()}>
-        <summary>The same call elsewhere</summary>
+        <summary>Use this call elsewhere</summary>
         {texts &&
           TEXTS.map(([kind, label]) => (
             <div key={kind}>

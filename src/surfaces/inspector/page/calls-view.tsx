@@ -13,7 +13,7 @@ interface CallLine {
   readonly ms?: number;
 }
 
-/** The last calls, whoever made them, and one of them. */
+/** The list of calls, and the selected call. */
 export function CallsView({ id }: { id: string }) {
   const { answer, fault } = useRemote<{ readonly calls: readonly CallLine[] }>('calls', ['calls', 'held']);
   const [words, setWords] = useState('');
@@ -25,7 +25,7 @@ export function CallsView({ id }: { id: string }) {
   const list = (
     <>
       {id === '' && (
-        <Heading subtitle="The last calls of this process: those of the application, of runs and of this page.">
+        <Heading subtitle="The last calls in this process: by the application, by runs and from this page.">
           Calls
         </Heading>
       )}
@@ -38,8 +38,8 @@ export function CallsView({ id }: { id: string }) {
         onStatus={setWanted}
       />
       <Fault message={fault} />
-      {answer && calls.length === 0 && <p class="empty">No call yet.</p>}
-      {calls.length > 0 && found.length === 0 && <p class="empty">No call fits the filter.</p>}
+      {answer && calls.length === 0 && <p class="empty">No calls yet.</p>}
+      {calls.length > 0 && found.length === 0 && <p class="empty">No call matches the filter.</p>}
       <ul class="rows">
         {found.map(({ key, tool, at, isTrial, status, ms }) => (
           <li key={key}>
@@ -73,7 +73,9 @@ function CallView({ id }: { id: string }) {
       <p class="back">
         <a href="#/calls">All calls</a>
       </p>
-      <Heading subtitle={call?.runId && <a href={`#/runs/${encodeURIComponent(call.runId)}`}>its run</a>}>
+      <Heading
+        subtitle={call?.runId && <a href={`#/runs/${encodeURIComponent(call.runId)}`}>open its run</a>}
+      >
         Call{call && ` of ${visibleText(call.tool)}`}
       </Heading>
       <Fault message={fault} />

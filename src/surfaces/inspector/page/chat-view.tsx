@@ -10,7 +10,7 @@ import { TurnView } from './turn-view.js';
 interface Chat {
   readonly id: string;
   readonly turns: readonly { readonly asked: string; readonly runId: string }[];
-  /** What is asked now; absent when it is answered. */
+  /** The prompt that is being answered. */
   readonly asked?: string;
   readonly status: string;
   readonly error?: string;
@@ -39,7 +39,7 @@ export function ChatView() {
   const [refused, setRefused] = useState<string>();
   const [model, setModel] = useState<Model>();
   const [scope, setScope] = useScope();
-  // Nobody is chosen before it is known who can answer.
+  // No radio button is checked until the server has said whether there is a model.
   const asked = about && (model ?? (about.hasModel ? 'configured' : 'offline'));
   const ask = async (path: 'chats' | 'chat-retries', text?: string) => {
     setRefused(undefined);
@@ -63,7 +63,7 @@ export function ChatView() {
         <Heading subtitle="Try the tools with a model.">Chat</Heading>
         <Fault message={fault} />
         {chat && turns.length === 0 && (
-          <p class="empty">Ask for something that the tools can do. The runs are listed under Runs, too.</p>
+          <p class="empty">Ask for something that the tools can do. Each answer is also listed under Runs.</p>
         )}
         <ol class="messages" aria-label="Messages">
           {turns.map((turn, index) => (
@@ -98,7 +98,7 @@ interface TurnProps {
   readonly asked: string;
   readonly runId: string;
   readonly isLast: boolean;
-  /** Of the chat: why there is no run. */
+  /** Error of a chat whose run could not start. */
   readonly error: string | undefined;
   readonly onRetry: (() => Promise<unknown>) | undefined;
 }
@@ -106,7 +106,7 @@ interface TurnProps {
 function Turn({ asked, runId, isLast, error, onRetry }: TurnProps) {
   const { answer: run, fault } = useRemote<Run>(`runs/${runId}`, isLast ? ['runs'] : []);
   const end = useRef<HTMLDivElement>(null);
-  // What comes of the last message is to be seen.
+  // Keeps the end of the last answer in view.
   useEffect(() => {
     if (isLast) end.current?.scrollIntoView({ block: 'nearest' });
   }, [isLast, run]);
@@ -137,7 +137,7 @@ function TurnEnd({ run }: { run: Run }) {
       {end !== undefined && <span>{duration(end - begin)}</span>}
       {usage !== undefined && usage.totalTokens !== 0 && <span>{usage.totalTokens} tokens</span>}
       {cost !== undefined && <span>{costText(cost, isEstimate)}</span>}
-      <a href={`#/runs/${encodeURIComponent(runId)}`}>the run</a>
+      <a href={`#/runs/${encodeURIComponent(runId)}`}>open the run</a>
     </>
   );
 }
@@ -145,11 +145,11 @@ function TurnEnd({ run }: { run: Run }) {
 interface ComposerProps {
   readonly isReady: boolean;
   onSend(text: string): Promise<boolean>;
-  /** Absent where there is nothing to stop. */
+  /** Absent if nothing is running. */
   readonly onStop: (() => Promise<unknown>) | undefined;
 }
 
-/** Enter sends, Shift+Enter begins a line. */
+/** Enter sends, Shift+Enter starts a new line. */
 function Composer({ isReady, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState('');
   const field = useFieldId();
@@ -176,7 +176,7 @@ function Composer({ isReady, onSend, onStop }: ComposerProps) {
           value={text}
           onInput={({ currentTarget }) => setText(currentTarget.value)}
           onKeyDown={(event) => {
-            // While an input method composes a character, Enter is its own.
+            // An input method uses Enter to finish a character.
             if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
             event.preventDefault();
             send();
@@ -193,7 +193,7 @@ function Composer({ isReady, onSend, onStop }: ComposerProps) {
         )}
       </div>
       <p class="hint">
-        <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> begins a line
+        <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> starts a new line
       </p>
     </form>
   );
@@ -212,7 +212,7 @@ function Settings({ about, model, onModel, scope, onScope }: SettingsProps) {
   return (
     <>
       <fieldset class="modes" disabled={model === undefined}>
-        <legend>Who answers</legend>
+        <legend>Model</legend>
         <label>
           <input
             type="radio"
@@ -221,7 +221,7 @@ function Settings({ about, model, onModel, scope, onScope }: SettingsProps) {
             checked={model === 'configured'}
             onChange={() => onModel('configured')}
           />{' '}
-          {about?.hasModel ? `the model ${visibleText(about.model ?? '')}` : 'the model (none is configured)'}
+          {about?.hasModel ? `the model ${visibleText(about.model ?? '')}` : 'the model (not configured)'}
         </label>
         <label>
           <input type="radio" name={name} checked={model === 'offline'} onChange={() => onModel('offline')} />{' '}

@@ -4,7 +4,7 @@ import { visibleText } from '../../../core/kernel/visible-text.js';
 const LINE_WIDTH = 68;
 const LONGEST_COLOURED = 50_000;
 
-/** JSON over several lines; what fits on one line stays on it. */
+/** Indented JSON; values that fit on one line are not broken. */
 export function jsonText(value: unknown): string {
   const plain = JSON.stringify(value, null, 2) ?? '';
   return plain.length > LONGEST_COLOURED ? plain : printed(value, '');
@@ -34,7 +34,7 @@ function oneLine(value: unknown): string {
 
 const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\b\d[\d.eE+-]*/g;
 
-/** JSON in colours. */
+/** JSON with highlighted syntax. */
 export function Coloured({ json }: { json: string }) {
   const text = visibleText(json);
   if (text.length > LONGEST_COLOURED) return <>{text}</>;

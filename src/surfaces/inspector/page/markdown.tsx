@@ -1,10 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { visibleText } from '../../../core/kernel/visible-text.js';
 
-/**
- * A text of a model as Markdown, also while it is being written. Nothing of it becomes markup of the page but what is
- * listed here; links lead to the Web only.
- */
+/** Untrusted Markdown, complete or still streaming. There is no HTML in it, and links are http or https. */
 export function Markdown({ text }: { text: string }) {
   return <div class="markdown">{blocksOf(visibleText(text).split('\n'))}</div>;
 }
@@ -15,13 +12,13 @@ const HEADING = /^#{1,6}\s+/;
 const RULE = /^\s*(?:-{3,}|\*{3,}|_{3,})\s*$/;
 const QUOTE = /^\s*>\s?/;
 const TABLE_RULE = /^[\s|:-]*-[\s|:-]*$/;
-/** Nested deeper, lists and quotes are shown as text. */
+/** Lists and quotes that are nested deeper are shown as text. */
 const DEEPEST = 8;
 
 function blocksOf(lines: readonly string[], depth = 0): readonly ComponentChildren[] {
   const blocks: ComponentChildren[] = [];
   let at = 0;
-  /** The lines from here on that fit; at least the one that is here. */
+  /** Consumes the current line and the following lines that fit. */
   const take = (fits: (line: string) => boolean): readonly string[] => {
     const begin = at;
     do at += 1;
@@ -84,7 +81,7 @@ function listOf(lines: readonly string[], depth: number): ComponentChildren {
   return number === undefined ? <ul>{shown}</ul> : <ol start={Number(number)}>{shown}</ol>;
 }
 
-/** An item of one line is no paragraph. */
+/** The first lines of an item are text without a paragraph. */
 function itemOf([first = '', ...rest]: readonly string[], depth: number): ComponentChildren {
   const nested = rest.findIndex((line) => beginsBlock(line));
   const text = [first, ...(nested < 0 ? rest : rest.slice(0, nested))].join('\n');
@@ -129,7 +126,7 @@ function tableOf([head = '', , ...rows]: readonly string[]): ComponentChildren {
   );
 }
 
-/** Bounded, so that no text takes long to look through. */
+/** Lengths are limited, so that matching stays fast for any text. */
 const INLINE =
   /`([^`\n]{1,2000})`|\*\*([^*\n]{1,2000})\*\*|\*([^*\s][^*\n]{0,2000})\*|(?<!\w)_([^_\n]{1,2000})_(?!\w)|\[([^\]\n]{1,500})\]\((https?:[^)\s]{1,2000})\)|(https?:\/\/[^\s<>()"'`*]{1,2000})/g;
 

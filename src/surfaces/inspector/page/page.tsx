@@ -37,7 +37,7 @@ function useRoute(): Route {
   const [route, setRoute] = useState(readRoute);
   useEffect(() => {
     const change = () => setRoute(readRoute());
-    // The address may have changed since it was read.
+    // The address may have changed before this listener was added.
     change();
     addEventListener('hashchange', change);
     return () => removeEventListener('hashchange', change);
@@ -45,7 +45,7 @@ function useRoute(): Route {
   return route;
 }
 
-/** Digits open views and a slash goes to the filter, unless somebody writes. */
+/** Digits open views and a slash focuses the filter, unless a field has the focus. */
 function useKeys(): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -74,7 +74,7 @@ function Page() {
   return (
     <>
       <button type="button" class="skip" onClick={skip}>
-        Skip to the content
+        Skip to content
       </button>
       <header class="top">
         <p class="brand">
@@ -98,7 +98,7 @@ function Page() {
           </ul>
         </nav>
         <p role="status" class="state">
-          {state === 'lost' && 'The inspector does not answer; it is asked again.'}
+          {state === 'lost' && 'The inspector is not reachable. Trying again…'}
         </p>
       </header>
       <main id="main" tabIndex={-1}>
@@ -108,12 +108,12 @@ function Page() {
   );
 }
 
-/** A link would leave the view that is in the address. */
+/** Not a link, because its hash would replace the view in the address. */
 function skip(): void {
   document.getElementById('main')?.focus();
 }
 
-/** How much waits for somebody. */
+/** The number of waiting runs and held calls. */
 function Waiting() {
   const { answer: pending } = useRemote<{ readonly runs: readonly unknown[] }>('pending', ['pending']);
   const { answer: held } = useRemote<{ readonly held: readonly unknown[] }>('held', ['held']);
@@ -130,7 +130,7 @@ function View({ view, id }: Route) {
   return <ToolsView name={id} />;
 }
 
-/** Whoever opens the page without its token has to bring it. */
+/** Asks for the token if the address has none. */
 function TokenForm({ onToken }: { onToken(): void }) {
   const [token, setToken] = useState('');
   const id = useFieldId();
@@ -145,7 +145,7 @@ function TokenForm({ onToken }: { onToken(): void }) {
         }}
       >
         <div class="field">
-          <label for={id}>Token, from the address that the inspector printed</label>
+          <label for={id}>Token: the part of the printed address after #token=</label>
           <input
             id={id}
             value={token}

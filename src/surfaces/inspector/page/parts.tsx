@@ -4,7 +4,7 @@ import { visibleText } from '../../../core/kernel/visible-text.js';
 import { Icon, type IconName } from './icon.js';
 import { Coloured, jsonText } from './json-view.js';
 
-/** The heading of a view; the focus comes here when the view is opened, so that a screen reader tells where it is. */
+/** The heading of a view. It receives the focus when the view opens, so that screen readers announce it. */
 export function Heading({
   children,
   subtitle,
@@ -29,7 +29,7 @@ interface TextProps {
   readonly value: string;
 }
 
-/** A text of others: nothing in it is markup, and what cannot be seen in it stands there as its code. */
+/** Untrusted text: never interpreted as markup, with invisible characters shown as codes. */
 export function Text({ label, value }: TextProps) {
   return <Code label={label}>{value === '' ? <span class="faint">(empty)</span> : visibleText(value)}</Code>;
 }
@@ -44,7 +44,7 @@ function Code({ label, children }: { label: string; children: ComponentChildren 
   );
 }
 
-/** A short text of others, on one line. */
+/** Untrusted text, shortened to one line. */
 export function Line({ value }: { value: string }) {
   const line = visibleText(value).replace(/\s+/g, ' ');
   return <>{line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line}</>;
@@ -52,7 +52,7 @@ export function Line({ value }: { value: string }) {
 
 const LONGEST_LINE = 300;
 
-/** Any value, as JSON. */
+/** A value as JSON. */
 export function Json({ label, value }: { label: string; value: unknown }) {
   return (
     <Code label={label}>
@@ -61,7 +61,7 @@ export function Json({ label, value }: { label: string; value: unknown }) {
   );
 }
 
-/** What a tool gave: JSON over several lines if it is JSON, so that people can read it. */
+/** The result of a tool, formatted if it is JSON. */
 export function Result({ label, value }: TextProps) {
   const parsed = /^\s*[[{]/.test(value) ? parsedJson(value) : undefined;
   return parsed === undefined ? <Text label={label} value={value} /> : <Json label={label} value={parsed} />;
@@ -75,7 +75,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** An object by its members, anything else as JSON. */
+/** An object as a list of its members, any other value as JSON. */
 export function Pairs({ label, value }: { label: string; value: unknown }) {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return <Json label={label} value={value} />;
@@ -115,7 +115,7 @@ function Member({ label, value }: { label: string; value: unknown }) {
   );
 }
 
-/** What went wrong; a screen reader tells it at once. */
+/** An error, announced by screen readers. */
 export function Fault({ message }: { message: string | undefined }) {
   return <div role="alert">{message !== undefined && <p class="fault">{visibleText(message)}</p>}</div>;
 }
@@ -138,12 +138,12 @@ export function Status({ value }: { value: string }) {
 }
 
 interface CopyProps {
-  /** Or what gives it. */
+  /** A function is called on every click. */
   readonly text: string | (() => Promise<string>);
   readonly what: string;
 }
 
-/** A button that copies a text, and says that it has. */
+/** A button that copies a text and confirms it. */
 export function Copy({ text, what }: CopyProps) {
   const [said, setSaid] = useState('');
   const copy = async () => {
@@ -151,7 +151,7 @@ export function Copy({ text, what }: CopyProps) {
       await navigator.clipboard.writeText(typeof text === 'string' ? text : await text());
       setSaid('Copied');
     } catch {
-      setSaid('The browser does not allow it');
+      setSaid('The browser refused; select the text instead');
     }
   };
   return (
@@ -173,7 +173,7 @@ interface ActionProps {
   readonly children: ComponentChildren;
 }
 
-/** A button that does something elsewhere: what is refused stands beside it. */
+/** A button for a request to the server, with the error beside it. */
 export function Action({ onDo, kind, icon, children }: ActionProps) {
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
@@ -216,24 +216,24 @@ export function duration(ms: number): string {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** A token of English and JSON is about four characters. */
+/** Estimate: a token of English and JSON has about four characters. */
 export function tokensOf(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** Reads what somebody wrote as JSON; nothing where it is empty. */
+/** Parses JSON; `undefined` for an empty text. */
 export function readJson(text: string, name: string): unknown {
   if (text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`${name} is no JSON: ${(error as Error).message}`);
+    throw new Error(`${name} is not JSON: ${(error as Error).message}`);
   }
 }
 
 let count = 0;
 
-/** An id for a label and its field. */
+/** An id that connects a label and its field. */
 export function useFieldId(): string {
   const [id] = useState(() => {
     count += 1;
@@ -250,7 +250,7 @@ interface CodeFieldProps {
   onWrite(text: string): void;
 }
 
-/** A field for code: JSON, or lines of a test. */
+/** A field for JSON or code. */
 export function CodeField({ label, hint, rows, value, onWrite }: CodeFieldProps) {
   const id = useFieldId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
@@ -275,7 +275,7 @@ export function CodeField({ label, hint, rows, value, onWrite }: CodeFieldProps)
   );
 }
 
-/** A list with a filter; beside it what was chosen of it, if anything was. */
+/** A list, with the selected item beside it if there is one. */
 export function Split({
   label,
   list,
@@ -304,7 +304,7 @@ interface FilterProps {
   readonly onStatus?: (status: string) => void;
 }
 
-/** Words that a line has to have, and its status. */
+/** A text filter, and a status filter if `onStatus` is set. */
 export function Filter({ label, text, onText, statuses = [], status = '', onStatus }: FilterProps) {
   return (
     <div class="filters">
@@ -334,7 +334,7 @@ export function Filter({ label, text, onText, statuses = [], status = '', onStat
   );
 }
 
-/** Whether a text has all words of a filter. */
+/** Whether a text contains all words of a filter. */
 export function hasWords(text: string, filter: string): boolean {
   const found = text.toLowerCase();
   return filter

@@ -24,27 +24,27 @@ interface Held {
 }
 
 const WAYS: Readonly<Record<Way, string>> = {
-  here: 'here, in this process',
-  worker: 'in whatever process recovers runs (toolwright worker)',
-  conversation: 'in its conversation, wherever that is held',
+  here: 'in this process',
+  worker: 'in a process that recovers runs (toolwright worker)',
+  conversation: 'in its conversation',
 };
 
-/** A run that waits, with what may be answered. */
+/** The waits of a run; `undefined` if it is not waiting. */
 export function useWaitingRun(runId: string | undefined): WaitingRun | undefined {
   const { answer } = useRemote<{ readonly runs: readonly WaitingRun[] }>(runId && 'pending', ['pending']);
   return answer?.runs.find((run) => run.runId === runId);
 }
 
-/** What waits for somebody: runs, and calls at breakpoints. */
+/** Waiting runs, and calls at breakpoints. */
 export function PendingView() {
   const { answer, fault } = useRemote<{ readonly runs: readonly WaitingRun[] }>('pending', ['pending']);
   const { answer: held } = useRemote<{ readonly held: readonly Held[] }>('held', ['held']);
   const isEmpty = answer?.runs.length === 0 && held?.held.length === 0;
   return (
     <div class="narrow">
-      <Heading subtitle="Runs that wait for an answer, and calls that a breakpoint holds.">Pending</Heading>
+      <Heading subtitle="Runs that wait for an answer, and calls at breakpoints.">Pending</Heading>
       <Fault message={fault} />
-      {isEmpty && <p class="empty">Nothing waits.</p>}
+      {isEmpty && <p class="empty">Nothing is waiting.</p>}
       {(held?.held ?? []).map((call) => (
         <HeldCall key={call.key} call={call} />
       ))}
@@ -59,12 +59,12 @@ function HeldCall({ call }: { call: Held }) {
   const [reason, setReason] = useState('');
   return (
     <section class="card" aria-label={`Held call of ${call.tool}`}>
-      <h2 class="code">Held: {visibleText(call.tool)}</h2>
+      <h2 class="code">Breakpoint: {visibleText(call.tool)}</h2>
       <p class="faint small">since {time(call.since)}</p>
       <Pairs label={`Arguments of ${call.tool}`} value={call.arguments} />
       <div class="actions">
         <Action kind="main" onDo={() => post(`held/${call.key}`, { how: 'go' })}>
-          Let it go
+          Continue
         </Action>
         <input
           class="reason"
@@ -74,14 +74,14 @@ function HeldCall({ call }: { call: Held }) {
           onInput={({ currentTarget }) => setReason(currentTarget.value)}
         />
         <Action kind="danger" icon="bad" onDo={() => post(`held/${call.key}`, { how: 'refuse', reason })}>
-          Refuse it
+          Refuse
         </Action>
       </div>
     </section>
   );
 }
 
-/** What its tool says to whoever is asked. */
+/** From the tool, for the person who answers. */
 export function About({ wait }: { wait: CallWait }) {
   const { tool, title, risk, description, expiresAt, path = [] } = wait;
   const facts = [
@@ -93,7 +93,7 @@ export function About({ wait }: { wait: CallWait }) {
   return (
     <>
       {facts.length > 0 && <p class="faint small">{visibleText(facts.join(', '))}</p>}
-      {description !== undefined && <Text label="What an approval leads to" value={description} />}
+      {description !== undefined && <Text label="Description" value={description} />}
     </>
   );
 }
@@ -118,12 +118,12 @@ function Waiting({ run }: { run: WaitingRun }) {
       )}
       {goesOn.length === 0 && (
         <p class="fault">
-          It is answered where its conversation is held, or by an inspector with a provider and a model.
+          It can only be answered in its conversation, or by an inspector with a provider and a model.
         </p>
       )}
       {goesOn.length > 1 && (
         <div class="field">
-          <label for={id}>It goes on</label>
+          <label for={id}>It continues</label>
           <select id={id} value={way} onChange={({ currentTarget }) => setWay(currentTarget.value as Way)}>
             {goesOn.map((one) => (
               <option key={one} value={one}>

@@ -4,7 +4,7 @@ import { visibleText } from '../../../core/kernel/visible-text.js';
 import { Action, CodeField, Copy, Status, Text } from './parts.js';
 import { post, useRemote } from './remote.js';
 
-/** A call, a run of this process or a kept recording. */
+/** A call, a run of this process or a saved recording. */
 export type RecordingSource =
   | { readonly key: string }
   | { readonly runId: string }
@@ -33,7 +33,7 @@ interface About {
   readonly hasModel: boolean;
 }
 
-/** Keep it, make it again, write a test of it. */
+/** Buttons to save, replay and write a test. */
 export function RecordingActions({ source }: { source: RecordingSource }) {
   const [replayed, setReplayed] = useState<Replay>();
   const [test, setTest] = useState<WrittenTest>();
@@ -44,14 +44,14 @@ export function RecordingActions({ source }: { source: RecordingSource }) {
   const write = async () => setTest(await post('tests', source));
   const keep = async () => {
     const { title } = await post<{ readonly title: string }>('recordings', source);
-    setKept(`Kept: ${visibleText(title)}`);
+    setKept(`Saved: ${visibleText(title)}`);
   };
   return (
     <div class="recording">
       <div class="actions">
-        {!('recording' in source) && <Action onDo={keep}>Keep as a recording</Action>}
+        {!('recording' in source) && <Action onDo={keep}>Save as recording</Action>}
         <Action onDo={() => again('recorded')}>Replay</Action>
-        {about?.hasModel && <Action onDo={() => again('model')}>Replay, asking the model</Action>}
+        {about?.hasModel && <Action onDo={() => again('model')}>Replay with the model</Action>}
         <Action onDo={write}>Write a test</Action>
       </div>
       <p role="status" class="small faint">
@@ -63,7 +63,7 @@ export function RecordingActions({ source }: { source: RecordingSource }) {
   );
 }
 
-/** What is different now, line by line. */
+/** The differences, line by line. */
 function Difference({ replay }: { replay: Replay }) {
   const { before, after, runId } = replay;
   const [one, other] = [before, after].map((outcome) =>
@@ -74,8 +74,8 @@ function Difference({ replay }: { replay: Replay }) {
   return (
     <section aria-label="Replay">
       <p role="status">
-        <Status value={after.status} /> {isSame ? 'The same as before.' : 'It came to something else:'}{' '}
-        <a href={`#/runs/${encodeURIComponent(runId)}`}>the run</a>
+        <Status value={after.status} /> {isSame ? 'Same as before.' : 'Different from before:'}{' '}
+        <a href={`#/runs/${encodeURIComponent(runId)}`}>open the run</a>
       </p>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset has fields, and this has a name alone */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached without a mouse */}
@@ -108,15 +108,10 @@ function TestText({ test, source, about, onSaved }: TestProps) {
   return (
     <section aria-label="Test">
       <h3>{visibleText(test.path ?? test.name)}</h3>
-      <CodeField
-        label="Lines that give the test its registry, as tools"
-        rows={2}
-        value={setup}
-        onWrite={setSetup}
-      />
+      <CodeField label="Lines that import or create `tools`" rows={2} value={setup} onWrite={setSetup} />
       <Text label="The test" value={test.text} />
       <div class="actions">
-        <Action onDo={() => write(false)}>Write with these lines</Action>
+        <Action onDo={() => write(false)}>Update the test</Action>
         {about?.tests && (
           <Action kind="main" onDo={() => write(true)}>
             Save as test

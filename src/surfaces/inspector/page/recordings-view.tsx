@@ -11,7 +11,7 @@ interface RecordingLine {
   readonly status: string;
 }
 
-/** What was kept, to be made again after a change, and one of it. */
+/** The list of recordings, and the selected recording. */
 export function RecordingsView({ id }: { id: string }) {
   const { answer, fault } = useRemote<{ readonly recordings: readonly RecordingLine[] }>('recordings', [
     'recordings',
@@ -20,13 +20,13 @@ export function RecordingsView({ id }: { id: string }) {
   const list = (
     <>
       {id === '' && (
-        <Heading subtitle="Calls and runs that were kept: made again after a change of code, they show what is different.">
+        <Heading subtitle="Saved calls and runs. Replay one after a change of code to see what is different.">
           Recordings
         </Heading>
       )}
       <Fault message={fault} />
       {answer && recordings.length === 0 && (
-        <p class="empty">Nothing is kept. A call or a run has a button that keeps it.</p>
+        <p class="empty">No recordings yet. Open a call or a run and save it.</p>
       )}
       <ul class="rows">
         {recordings.map((recording) => (

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** The error that the inspector gave when it refused something. */
+/** An error response of the server. */
 export class RemoteFault extends Error {
   readonly status: number;
 
@@ -12,7 +12,7 @@ export class RemoteFault extends Error {
 
 const TOKEN = 'toolwright-inspector-token';
 
-/** Takes the token out of the address, where a history or a screenshot would show it. */
+/** Removes the token from the address, so that histories and screenshots do not show it. */
 export function takeToken(): string | undefined {
   const given = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (given !== undefined) {
@@ -22,7 +22,7 @@ export function takeToken(): string | undefined {
   return sessionStorage.getItem(TOKEN) ?? undefined;
 }
 
-/** Keeps another token for this tab. */
+/** Stores a token for this tab. */
 export function keepToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
 }
@@ -53,13 +53,13 @@ type TextListener = (runId: string) => void;
 const listeners = new Set<Listener>();
 const textListeners = new Set<TextListener>();
 
-/** Tells a listener what changed; what it gives ends that. */
+/** Adds a listener for changes; returns a function that removes it. */
 function onChange(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** What models have written so far, by run and request: it may come before the page knows the run. */
+/** The streamed texts, by run and request. A text may arrive before the page has loaded its run. */
 const written = new Map<string, string>();
 const MOST_WRITTEN = 20;
 
@@ -77,7 +77,7 @@ function write({ runId, iteration, text }: News['texts'][number]): void {
   for (const listener of textListeners) listener(runId);
 }
 
-/** What the model has written in a request of a run while this page was open. */
+/** The text of a request that was streamed to this page. */
 export function useWritten(runId: string, iteration: number): string {
   const [text, setText] = useState('');
   useEffect(() => {
@@ -95,7 +95,7 @@ export function useWritten(runId: string, iteration: number): string {
 const PAUSE_MS = 1_000;
 const TOPICS = ['tools', 'calls', 'runs', 'pending', 'held', 'recordings'];
 
-/** Follows the news of the inspector for as long as the page is open; tells whether it is there. */
+/** Follows the events of the server, and reconnects when they end. */
 export async function followNews(onState: (state: 'open' | 'lost') => void): Promise<never> {
   for (;;) {
     try {
@@ -105,7 +105,7 @@ export async function followNews(onState: (state: 'open' | 'lost') => void): Pro
       for (const listener of listeners) listener(TOPICS);
       await readNews(response.body);
     } catch {
-      // The server is gone, or was started anew: it is asked again.
+      // The server stopped or restarted: try again.
     }
     onState('lost');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -139,7 +139,7 @@ function receive(line: string): void {
   if (changed.length > 0) for (const listener of listeners) listener(changed);
 }
 
-/** What the inspector answers, always as it is now. */
+/** A response that is kept up to date. */
 export interface Remote<Answer> {
   readonly answer?: Answer;
   readonly fault?: string;
@@ -148,7 +148,7 @@ export interface Remote<Answer> {
 
 const SETTLE_MS = 60;
 
-/** Asks, and asks again when one of the topics has changed. */
+/** Requests a path, and again whenever one of the topics has changed. */
 export function useRemote<Answer>(path: string | undefined, topics: readonly string[]): Remote<Answer> {
   const [state, setState] = useState<{ path?: string; answer?: Answer; fault?: string }>({});
   const [turn, setTurn] = useState(0);

@@ -1,6 +1,6 @@
 import type { Wait } from './answer-fields.js';
 
-/** A call, as the list of calls and the timeline of a run have it. */
+/** The fields of a call in the list of calls and in a timeline. */
 export interface ShownCall {
   readonly tool: string;
   readonly status?: string;
@@ -20,7 +20,7 @@ export interface ShownCall {
   readonly error?: unknown;
 }
 
-/** An entry of the timeline: of this process with times, of a store with durations alone. */
+/** An entry of the timeline. Stored runs have durations but no times. */
 export type Span = {
   readonly begin?: number;
   readonly end?: number;
@@ -39,7 +39,7 @@ export interface RequestSpan {
 export interface CallSpan extends ShownCall {
   readonly kind: 'call';
   readonly callId: string;
-  /** In the list of calls. */
+  /** The key in the list of calls. */
   readonly key?: string;
   readonly progress?: unknown;
 }
@@ -74,19 +74,19 @@ export interface Run {
   readonly iterations?: number;
   readonly usage?: Usage;
   readonly cost?: number;
-  /** The cost is in dollars, by the prices of the package. */
+  /** The cost is in dollars, by list prices. */
   readonly isEstimate?: boolean;
   readonly isStored: boolean;
   readonly content?: string;
   readonly error?: { readonly name: string; readonly message: string };
   readonly owner?: unknown;
-  /** How many messages the run was given. */
+  /** The number of messages that the run started with. */
   readonly given?: number;
   readonly messages: readonly Message[];
   readonly spans: readonly Span[];
 }
 
-/** The currency of a budget is that of its prices. */
+/** A cost that is not an estimate is in the currency of the budget. */
 export function costText(cost: number, isEstimate = false): string {
   const amount = cost.toLocaleString('en', { maximumSignificantDigits: 3 });
   return isEstimate ? `about $${amount}` : `cost ${amount}`;

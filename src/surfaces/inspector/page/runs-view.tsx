@@ -31,7 +31,7 @@ interface RunLine {
   readonly ms?: number;
 }
 
-/** The runs of this process and of the store, and one of them. */
+/** The list of runs of this process and of the store, and the selected run. */
 export function RunsView({ runId }: { runId: string }) {
   const { answer, fault } = useRemote<{ readonly runs: readonly RunLine[] }>('runs', ['runs', 'pending']);
   const [words, setWords] = useState('');
@@ -44,9 +44,7 @@ export function RunsView({ runId }: { runId: string }) {
   const list = (
     <>
       {runId === '' && (
-        <Heading subtitle="Runs over these tools: those of this process as they go on, and those that the store keeps.">
-          Runs
-        </Heading>
+        <Heading subtitle="Runs with these tools, in this process and in the store.">Runs</Heading>
       )}
       <Filter
         label="Filter runs"
@@ -58,9 +56,9 @@ export function RunsView({ runId }: { runId: string }) {
       />
       <Fault message={fault} />
       {answer && runs.length === 0 && (
-        <p class="empty">No run yet. Begin one in the chat, or in the application.</p>
+        <p class="empty">No runs yet. Start one in the chat or in your application.</p>
       )}
-      {runs.length > 0 && found.length === 0 && <p class="empty">No run fits the filter.</p>}
+      {runs.length > 0 && found.length === 0 && <p class="empty">No run matches the filter.</p>}
       <ul class="rows">
         {found.map((run) => (
           <li key={run.runId}>
@@ -121,10 +119,10 @@ function RunView({ runId }: { runId: string }) {
           </div>
           {run.error && <p class="fault">{visibleText(`${run.error.name}: ${run.error.message}`)}</p>}
           <div class="run-parts">
-            <section aria-label="What it did">
+            <section aria-label="Timeline and entry">
               <h2>Timeline</h2>
               {run.isStored && (
-                <p class="hint">A store keeps how long calls took, and no times of requests.</p>
+                <p class="hint">A store has the durations of calls, but no times of requests.</p>
               )}
               <Timeline run={run} chosen={at} onChoose={setChosen} />
             </section>
@@ -138,7 +136,7 @@ function RunView({ runId }: { runId: string }) {
   );
 }
 
-/** A call that failed, or else the first call: what people come for. */
+/** The entry that is selected first: a failed call, otherwise the first call. */
 function firstChosen(run: Run | undefined): number {
   const spans = run?.spans ?? [];
   const failed = spans.findIndex((span) => span.kind === 'call' && span.status === 'error');
@@ -159,7 +157,7 @@ function figuresOf({ begin, model, iterations, usage, cost, isEstimate, spans }:
   ];
 }
 
-/** What was said before, and the run as a turn of a conversation. */
+/** The earlier messages, and the run as a turn of a conversation. */
 function Conversation({ run }: { run: Run }) {
   const { messages, given = 0 } = run;
   const before = messages.slice(0, Math.max(0, given - 1));

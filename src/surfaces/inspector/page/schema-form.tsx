@@ -21,12 +21,12 @@ interface FieldProps {
   readonly root: Schema;
   readonly value: unknown;
   readonly isRequired: boolean;
-  /** The outermost object shows its members alone. */
+  /** The root object has no legend. */
   readonly isRoot?: boolean;
   onChange(value: unknown): void;
 }
 
-/** A form for the values of a schema: absent is `undefined`. */
+/** A form for a value of a schema; `undefined` means absent. */
 export function SchemaField(props: FieldProps) {
   const { schema, root, name, isRequired, isRoot = false, value, onChange } = props;
   const field = fieldKind(schema, root);
@@ -47,7 +47,7 @@ export function SchemaField(props: FieldProps) {
   );
 }
 
-/** Of an item of a list, its number alone is to be seen. */
+/** Items of a list show only their number. */
 function Name({ name, isRequired }: { name: string; isRequired: boolean }) {
   const [, list, number] = /^(.*) (\d+)$/s.exec(name) ?? [];
   const required = isRequired && <span class="required"> required</span>;
@@ -72,7 +72,7 @@ type GroupProps = Pick<FieldProps, 'name' | 'schema' | 'root' | 'isRequired'> & 
   readonly children: ComponentChildren;
 };
 
-/** Fields that belong together, indented below their name. */
+/** An indented group of fields. */
 function Group({ name, schema, root, isRequired, extra, children }: GroupProps) {
   const { description } = resolved(schema, root);
   return (
@@ -101,7 +101,7 @@ function Absent({ name, schema, root, onChange }: FieldProps) {
 
 type MembersProps = Omit<FieldProps, 'isRequired' | 'isRoot'> & {
   readonly field: FieldKind & { readonly kind: 'object' };
-  /** A key that is chosen elsewhere. */
+  /** The discriminator, which is set by the choice of the alternative. */
   readonly hiddenKey?: string | undefined;
 };
 
@@ -112,12 +112,12 @@ function Members({ field, value, root, hiddenKey, onChange }: MembersProps) {
   const change = (key: string, member: unknown) => {
     const others = Object.entries(record).filter(([other]) => other !== key);
     const kept = member === undefined ? [] : [[key, member] as const];
-    // In the order of the schema, whatever was filled in first.
+    // Members keep the order of the schema.
     const order = field.properties.map(([name]) => name);
     const entries = [...others, ...kept].sort(([one], [other]) => order.indexOf(one) - order.indexOf(other));
     onChange(Object.fromEntries(entries));
   };
-  if (field.properties.length === 0) return <p class="faint">It takes no arguments.</p>;
+  if (field.properties.length === 0) return <p class="faint">No arguments.</p>;
   return (
     <div class="members">
       {field.properties
@@ -137,7 +137,7 @@ function Members({ field, value, root, hiddenKey, onChange }: MembersProps) {
   );
 }
 
-/** A row for each item. */
+/** One row per item. */
 function Items({
   name,
   field,
@@ -186,14 +186,15 @@ type UnionProps = FieldProps & {
   readonly extra: ComponentChildren;
 };
 
-/** Alternatives by their names; of the chosen one, its fields. */
+/** A choice of alternatives, and the fields of the chosen alternative. */
 function Union({ alternatives, extra, ...props }: UnionProps) {
   const { name, schema, value, root, isRequired, onChange } = props;
   const id = useFieldId();
   const { names, key: hiddenKey } = unionOf(alternatives, root);
-  const [chosen, setChosen] = useState(() => alternativeOf(value, { alternatives, root }));
-  // The value may be written elsewhere, as text.
-  useEffect(() => setChosen((at) => alternativeOf(value, { alternatives, root, at })), [value]);
+  const [before, setChosen] = useState<number>();
+  // The value may be changed in the text beside the form.
+  const chosen = alternativeOf(value, { alternatives, root, at: before });
+  useEffect(() => setChosen(chosen), [chosen]);
   const choose = (index: number) => {
     setChosen(index);
     onChange(firstOf(alternatives[index] ?? {}, { root, key: hiddenKey }));
@@ -247,7 +248,7 @@ function Leaf({
         <span class="faint">
           {visibleText(typeName(schema, root))}
           {typeof format === 'string' && `, ${visibleText(format)}`}
-          {preset !== undefined && `, otherwise ${visibleText(JSON.stringify(preset))}`}
+          {preset !== undefined && `, default ${visibleText(JSON.stringify(preset))}`}
         </span>
       </label>
       {hint !== '' && (
@@ -283,7 +284,7 @@ function Input({ id, described, field, value, isRequired, onChange }: InputProps
   const isNumber = field.kind === 'number';
   const write = (text: string) => {
     if (text === '' && (isNumber || !isRequired)) onChange(undefined);
-    // What is no number is sent as it was written: the call says what is wrong with it.
+    // Text that is not a number is sent as text, so that the call reports the error.
     else onChange(isNumber && text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text);
   };
   if (isNumber) return <NumberInput {...{ id, described, value }} onWrite={write} />;
@@ -301,7 +302,7 @@ function Input({ id, described, field, value, isRequired, onChange }: InputProps
 
 type NumberProps = Pick<InputProps, 'id' | 'described' | 'value'> & { onWrite(text: string): void };
 
-/** Keeps what was written as it was written: `1.` and `1e` are on their way to a number. */
+/** Stores the text, because `1.` and `1e` are unfinished numbers. */
 function NumberInput({ id, described, value, onWrite }: NumberProps) {
   const [text, setText] = useState(value === undefined ? '' : String(value));
   useEffect(() => {
@@ -351,7 +352,7 @@ function Choice({
   );
 }
 
-/** For what no form can say. */
+/** For schemas that a form cannot represent. */
 function JsonInput({
   id,
   described,
@@ -360,7 +361,7 @@ function JsonInput({
 }: Pick<InputProps, 'id' | 'described' | 'value' | 'onChange'>) {
   const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2));
   const [fault, setFault] = useState('');
-  // The value may be written elsewhere; what is no JSON yet stays.
+  // The value may be changed in the text beside the form; invalid JSON stays.
   useEffect(() => {
     if (fault === '' && jsonIn(text) !== JSON.stringify(value))
       setText(value === undefined ? '' : JSON.stringify(value, null, 2));
@@ -386,7 +387,7 @@ function JsonInput({
         onInput={({ currentTarget }) => write(currentTarget.value)}
       />
       <p class="hint" role="status">
-        {fault === '' ? 'as JSON' : `no JSON yet: ${fault}`}
+        {fault === '' ? 'as JSON' : `not JSON yet: ${fault}`}
       </p>
     </>
   );

@@ -18,7 +18,7 @@ const TOLD = new Set([
   ...['title', '$schema', 'definitions'],
 ]);
 
-/** A schema as a tree: what is nested is opened when somebody asks, so that one that contains itself has an end. */
+/** A schema as a tree. Children are rendered when opened, because a schema may contain itself. */
 export function SchemaTree({ schema, root }: { schema: Schema; root: Schema }) {
   const parts = partsOf(schema, root);
   if (parts.length === 0) return <p class="faint">No parameters.</p>;

@@ -1,7 +1,7 @@
-/** A JSON Schema, as far as the page looks into it. */
+/** A JSON Schema. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** What kind of field a schema is written with; `json`: as JSON, where no form says all of it. */
+/** The kind of form field for a schema; `json` if a form cannot represent the schema. */
 export type FieldKind =
   | { readonly kind: 'fixed'; readonly value: unknown }
   | { readonly kind: 'choice'; readonly values: readonly unknown[] }
@@ -18,7 +18,7 @@ function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The schema that `$ref` names, with what stands beside it; at most as many steps as there can be. */
+/** Follows `$ref`, at most 20 times, and merges the keywords beside it. */
 export function resolved(schema: Schema, root: Schema): Schema {
   let current = schema;
   for (let step = 0; step < 20 && typeof current.$ref === 'string'; step += 1) {
@@ -45,10 +45,10 @@ function list(value: unknown): readonly Schema[] {
   return Array.isArray(value) ? value.map((member) => (isSchema(member) ? member : {})) : [];
 }
 
-/** Keywords by which values depend on each other: a form would promise what it cannot keep. */
+/** Keywords that a form cannot represent. */
 const ONLY_JSON = ['allOf', 'not', 'if', 'patternProperties', 'dependentSchemas', 'contains', '$dynamicRef'];
 
-/** With what a value of a schema is written. The call checks it: a form only helps to write it. */
+/** The form field for a schema. It does not validate; the call does. */
 export function fieldKind(given: Schema, root: Schema): FieldKind {
   const schema = resolved(given, root);
   if ('const' in schema) return { kind: 'fixed', value: schema.const };
@@ -65,7 +65,7 @@ export function fieldKind(given: Schema, root: Schema): FieldKind {
   return plainKind(schema, type);
 }
 
-/** What stands beside a union holds for each of its members, where it is an object. */
+/** Keywords beside a union apply to each alternative. */
 function beside(shared: Schema, type: unknown): Schema {
   const { title: _1, description: _2, default: _3, $defs: _4, ...others } = shared;
   return type === undefined ? others : { type, ...others };
@@ -90,7 +90,7 @@ function plainKind(schema: Schema, type: unknown): FieldKind {
   return { kind: 'object', properties: known, required };
 }
 
-/** A value to begin with: what is required, and defaults. */
+/** The initial value: required members and defaults. */
 export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   const schema = resolved(given, root);
   if ('default' in schema) return schema.default;
@@ -102,7 +102,7 @@ export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   if (field.kind === 'text') return '';
   if (field.kind === 'boolean') return false;
   if (field.kind !== 'object') return depth === 0 ? {} : undefined;
-  // A schema that requires itself has no finite value: it is begun no deeper.
+  // A schema that requires itself has no finite value.
   if (depth > DEEPEST) return {};
   const members = field.properties
     .filter(([key]) => field.required.has(key))
@@ -112,7 +112,7 @@ export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
 
 const DEEPEST = 6;
 
-/** What a schema takes, in a word or two. */
+/** A short name for the type of a schema. */
 export function typeName(given: Schema, root: Schema): string {
   const schema = resolved(given, root);
   const reference = typeof given.$ref === 'string' ? String(given.$ref.split('/').at(-1)) : undefined;
@@ -128,10 +128,10 @@ export function typeName(given: Schema, root: Schema): string {
   return typeof type === 'string' ? type : 'anything';
 }
 
-/** What tells the alternatives of a union apart, for people. */
+/** How people can tell the alternatives of a union apart. */
 interface Union {
   readonly names: readonly string[];
-  /** The property whose constant each of them has, if there is one. */
+  /** The discriminator, if there is one. */
   readonly key: string | undefined;
 }
 
@@ -174,7 +174,7 @@ function shortened(name: string): string {
   return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
 }
 
-/** A value to begin an alternative with, with the constant that tells it from the others. */
+/** The initial value of an alternative, with its discriminator. */
 export function firstOf(
   alternative: Schema,
   { root, key }: { readonly root: Schema; readonly key: string | undefined },
@@ -186,11 +186,11 @@ export function firstOf(
 interface Alternatives {
   readonly alternatives: readonly Schema[];
   readonly root: Schema;
-  /** The one that is chosen; it stays where no other fits better. */
-  readonly at?: number;
+  /** The chosen alternative; it stays if no other fits better. */
+  readonly at: number | undefined;
 }
 
-/** The alternative that a value looks like most. */
+/** The alternative that fits a value best. */
 export function alternativeOf(value: unknown, { alternatives, root, at }: Alternatives): number {
   if (at !== undefined && value === undefined) return at;
   const found = alternatives.map((alternative) => likeness(value, resolved(alternative, root), root));
@@ -218,7 +218,7 @@ function likeness(value: unknown, schema: Schema, root: Schema): number {
   return fixed.reduce((sum, points) => sum + points, 3);
 }
 
-/** The parts of a schema, for a tree of it. */
+/** The children of a schema in a tree. */
 export function partsOf(
   given: Schema,
   root: Schema,

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { CodeField, readJson } from './parts.js';
 
-/** What was written of a scope, as text. */
+/** The fields of a scope, as text. */
 export interface ScopeTexts {
   readonly data: string;
   readonly request: string;
@@ -13,7 +13,7 @@ export interface ScopeTexts {
 const EMPTY: ScopeTexts = { data: '', request: '', owner: '', chatId: '', channel: '' };
 const KEPT = 'toolwright-inspector-scope';
 
-/** The scope that is written in this tab; the same for calls and chats. */
+/** The scope of this tab, shared by calls and chats. */
 export function useScope(): [ScopeTexts, (texts: ScopeTexts) => void] {
   const [texts, setTexts] = useState<ScopeTexts>(() => {
     const kept = sessionStorage.getItem(KEPT);
@@ -26,7 +26,7 @@ export function useScope(): [ScopeTexts, (texts: ScopeTexts) => void] {
   return [texts, keep];
 }
 
-/** The scope as it is sent. */
+/** Parses the fields. */
 export function scopeOf({ data, request, owner, chatId, channel }: ScopeTexts): Record<string, unknown> {
   const parts = {
     data: readJson(data, 'Data'),
@@ -39,9 +39,9 @@ export function scopeOf({ data, request, owner, chatId, channel }: ScopeTexts): 
 }
 
 const FIELDS = [
-  ['data', 'Data', 'what tools find in context.data, as JSON: {"userId": "u1"}'],
-  ['request', 'Request', 'what guards and providers find as the request, as JSON: {"user": {"id": "u1"}}'],
-  ['owner', 'Owner', 'on whose behalf, as JSON: {"user": "u1"}'],
+  ['data', 'Data', 'context.data of tools, as JSON: {"userId": "u1"}'],
+  ['request', 'Request', 'the request that guards and providers see, as JSON: {"user": {"id": "u1"}}'],
+  ['owner', 'Owner', 'the owner of the run, as JSON: {"user": "u1"}'],
   ['chatId', 'Chat id', 'as text'],
   ['channel', 'Channel', 'as text'],
 ] as const;
@@ -50,7 +50,7 @@ export function ScopeFields({ texts, onChange }: { texts: ScopeTexts; onChange(t
   const isSet = Object.values(texts).some((text) => text !== '');
   return (
     <details class="scope">
-      <summary>Scope: {isSet ? 'as written here' : 'nothing set'}</summary>
+      <summary>Scope: {isSet ? 'set' : 'not set'}</summary>
       {FIELDS.map(([name, label, hint]) => (
         <CodeField
           key={name}

@@ -5,14 +5,14 @@ import { Markdown } from './markdown.js';
 import { duration, Fault, Json, Pairs, Status, statusKind, tokensOf } from './parts.js';
 import { costText, type Run, type Span } from './run.js';
 
-/** An entry with its place in the run; times are milliseconds since the run began. */
+/** An entry with its position in the run, in milliseconds since the start. */
 interface Bar {
   readonly span: Span;
   readonly from: number;
   readonly ms: number;
 }
 
-/** By their times; where there are none, one after the other. */
+/** Positions by time; entries of stored runs follow each other. */
 function barsOf({ spans, begin }: Run): readonly Bar[] {
   const now = Date.now();
   let offset = 0;
@@ -25,10 +25,10 @@ function barsOf({ spans, begin }: Run): readonly Bar[] {
   });
 }
 
-/** Of the time in which anything ran: a longer wait is drawn as long as this. */
+/** The longest width of a wait, relative to the time in which anything ran. */
 const LONGEST_WAIT = 0.25;
 
-/** Where a time is drawn, from 0 to 1. Waits in which nothing runs are folded, so that all else can be seen. */
+/** Maps times to positions from 0 to 1. Long waits are shortened, so that the other entries stay visible. */
 function scaleOf(bars: readonly Bar[]): (time: number) => number {
   const busy = bars.filter(({ span }) => span.kind !== 'wait').sort((one, other) => one.from - other.from);
   const end = Math.max(1, ...bars.map(({ from, ms }) => from + ms));
@@ -57,7 +57,7 @@ interface TimelineProps {
   onChoose(index: number): void;
 }
 
-/** What a run did, in the order in which it began. */
+/** The requests, calls and waits of a run, in the order of their start. */
 export function Timeline({ run, chosen, onChoose }: TimelineProps) {
   const bars = barsOf(run);
   if (bars.length === 0) return <p class="faint">Nothing yet.</p>;
@@ -90,7 +90,7 @@ export function Timeline({ run, chosen, onChoose }: TimelineProps) {
 
 function timeOf(span: Span, ms: number): string {
   if (span.begin === undefined) return 'ms' in span ? duration(ms) : '';
-  return span.end === undefined ? 'goes on' : duration(ms);
+  return span.end === undefined ? 'running' : duration(ms);
 }
 
 function endedWell(span: Span): boolean {
@@ -104,7 +104,7 @@ export function labelOf(span: Span): string {
   return endedWell(span) ? tool : `${tool} (${span.status?.replaceAll('_', ' ')})`;
 }
 
-/** All that is known of one entry. */
+/** The details of an entry. */
 export function Entry({ run, span }: { run: Run; span: Span }) {
   const { begin, end } = span;
   return (
@@ -155,7 +155,7 @@ function Request({ span, isEstimate }: { span: Of<'request'>; isEstimate: boolea
   );
 }
 
-/** `cachedInputTokens`: Cached input tokens. */
+/** `cachedInputTokens` becomes "Cached input tokens". */
 function wordsOf(name: string): string {
   const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -181,7 +181,7 @@ function Call({ span }: { span: Of<'call'> }) {
       <p class="turn-end">
         {status !== undefined && <Status value={status} />}
         {forLLM !== undefined && <span>about {tokensOf(forLLM)} tokens for the model</span>}
-        {key !== undefined && <a href={`#/calls/${key}`}>the call</a>}
+        {key !== undefined && <a href={`#/calls/${key}`}>open the call</a>}
       </p>
       {progress !== undefined && (
         <>
@@ -200,14 +200,14 @@ function Wait({ span }: { span: Of<'wait'> }) {
     <>
       {end === undefined && (
         <p>
-          It waits: <a href="#/pending">answer it</a>
+          It is waiting: <a href="#/pending">answer it</a>
         </p>
       )}
       {args !== undefined && <Pairs label="Arguments" value={args} />}
       {pending.length > 0 && (
         <>
-          <h3>What was asked</h3>
-          <Json label="What was asked" value={pending} />
+          <h3>Question</h3>
+          <Json label="Question" value={pending} />
         </>
       )}
     </>

@@ -49,7 +49,7 @@ type StrictReport =
     }
   | { readonly isStrict: false; readonly reasons: readonly string[] };
 
-/** The tools, and one of them. */
+/** The list of tools, and the selected tool. */
 export function ToolsView({ name }: { name: string }) {
   const { answer, fault } = useRemote<ToolList>('tools', ['tools', 'held']);
   const [words, setWords] = useState('');
@@ -62,7 +62,7 @@ export function ToolsView({ name }: { name: string }) {
   const list = (
     <>
       {name === '' && (
-        <Heading subtitle="What models are sent of each tool, and a form that calls it.">Tools</Heading>
+        <Heading subtitle="What models receive for each tool, and a form to call it.">Tools</Heading>
       )}
       <Filter label="Filter tools" text={words} onText={setWords} />
       <p class="faint small" role="status">
@@ -195,7 +195,7 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
               <Strict report={card.strict} />
             </div>
           </div>
-          <h2>What is sent</h2>
+          <h2>Sent to models</h2>
           {card.surfaces.map((surface) => (
             <Surface key={surface.name} {...surface} />
           ))}
@@ -205,7 +205,7 @@ function ToolView({ name, isHeld }: { name: string; isHeld: boolean }) {
   );
 }
 
-/** What one surface is sent of a tool. */
+/** The definition that a surface receives. */
 function Surface({ name, sent, problem }: ToolCard['surfaces'][number]) {
   const json = JSON.stringify(sent) ?? '';
   return (
@@ -228,7 +228,7 @@ function Surface({ name, sent, problem }: ToolCard['surfaces'][number]) {
   );
 }
 
-/** Ticked at once; what the server says comes after it. */
+/** The box is checked before the server confirms it. */
 function Breakpoint({ tool, isHeld }: { tool: string; isHeld: boolean }) {
   const [isOn, setOn] = useState(isHeld);
   useEffect(() => setOn(isHeld), [isHeld]);
@@ -239,7 +239,7 @@ function Breakpoint({ tool, isHeld }: { tool: string; isHeld: boolean }) {
     );
   };
   return (
-    <label class="switch small" title="Every call waits until it is let go under Pending">
+    <label class="switch small" title="Every call waits until you continue it under Pending">
       <input type="checkbox" checked={isOn} onChange={({ currentTarget }) => change(currentTarget.checked)} />
       Breakpoint: hold every call
     </label>
@@ -250,11 +250,11 @@ function Facts({ card }: { card: ToolCard }) {
   const around = surroundings.map(({ kind, name }) => `${kind} ${name}`);
   const limited = Object.entries(limits ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
   const facts: readonly (readonly [string, string])[] = [
-    ['Method', method ?? 'none: a tool without a class'],
-    ['Written in', place === undefined ? 'not known here' : `${place.file}:${place.line}`],
+    ['Method', method ?? 'none (a tool without a class)'],
+    ['Written in', place === undefined ? 'unknown' : `${place.file}:${place.line}`],
     ['Schema from', origins.join(', ')],
     ['Size', `about ${tokens} tokens, ${Math.round(share * 1000) / 10} % of all definitions`],
-    ['Around each call', around.join(', ') || 'no guard, no policy and no hook'],
+    ['Around each call', around.join(', ') || 'no guard, policy or hook'],
     ...(limited.length > 0 ? [['Limits', limited.join(', ')] as const] : []),
   ];
   return (
@@ -273,7 +273,7 @@ function Strict({ report }: { report: StrictReport }) {
   if (!report.isStrict)
     return (
       <>
-        <p>It has no strict form; providers are sent it as it is.</p>
+        <p>There is no strict form; providers receive the schema as it is.</p>
         <ul>
           {report.reasons.map((reason) => (
             <li key={reason}>{visibleText(reason)}</li>
@@ -283,9 +283,9 @@ function Strict({ report }: { report: StrictReport }) {
     );
   const notes = [
     ...report.rewritten.map((note) => ({ ...note, how: 'rewritten' })),
-    ...report.checked.map((note) => ({ ...note, how: 'checked at the call alone' })),
+    ...report.checked.map((note) => ({ ...note, how: 'only checked at the call' })),
   ];
-  if (notes.length === 0) return <p>It is strict as it is.</p>;
+  if (notes.length === 0) return <p>The schema is strict already.</p>;
   return (
     <ul>
       {notes.map(({ what, places, how }) => (

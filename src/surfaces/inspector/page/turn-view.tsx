@@ -13,7 +13,7 @@ interface CallPart {
   readonly call: CallSpan;
 }
 
-/** A call that waits begins anew when it is answered: it is one part, as the last of its entries has it. */
+/** A call that waited starts again after the answer; its entries become one part. */
 function partsOf(spans: readonly Span[]): readonly Part[] {
   const parts: Part[] = [];
   for (const span of spans) {
@@ -41,7 +41,7 @@ function waitingCall({
   return { kind: 'call', callId: id, tool, status: 'suspended', ...shown } as CallSpan;
 }
 
-/** What a user said, and what came of it: texts and calls in their order, and what waits for an answer. */
+/** A prompt and the reply: texts and calls in order, with fields for open questions and approvals. */
 export function TurnView({ prompt, run }: { prompt: string; run: Run | undefined }) {
   const waiting = useWaitingRun(run?.status === 'suspended' ? run.runId : undefined);
   const parts = run === undefined ? [] : partsOf(run.spans);
@@ -78,7 +78,7 @@ export function TurnView({ prompt, run }: { prompt: string; run: Run | undefined
   );
 }
 
-/** The call of this run that waits, also where one inside of it asks. */
+/** The call of this run that is waiting, also if the question is from a nested run. */
 function callOf({ callId, path = [] }: WaitingRun['pending'][number]): string {
   return path[0]?.callId ?? callId;
 }
@@ -107,7 +107,7 @@ function Answering({ run, wait }: { run: WaitingRun; wait: CallWait & { readonly
   if (goesOn === undefined)
     return (
       <p class="asking">
-        This is answered in its conversation, or by an inspector with a provider and a model.
+        It can only be answered in its conversation, or by an inspector with a provider and a model.
       </p>
     );
   const answer = (given: Readonly<Record<string, unknown>>) =>
