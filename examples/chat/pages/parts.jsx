@@ -6,23 +6,23 @@ export async function openPage(makePage) {
   const query = new URLSearchParams(location.search);
   const chatId = query.get('chat') ?? crypto.randomUUID();
   const user = query.get('user') ?? 'ada';
-  // Loaded anew, the page shows the same chat.
+  // After a reload the page shows the same chat.
   query.set('chat', chatId);
   history.replaceState(null, '', `?${query}`);
   const headers = { authorization: `Bearer token-${user}` };
   createRoot(document.getElementById('page')).render(await makePage({ chatId, headers }));
 }
 
-/** What the browser makes of a call that is its own to execute; `undefined` for any other. */
+/** The result of a tool that the browser executes; `undefined` for other tools. */
 export async function runClientTool(name) {
   if (name === 'where_am_i') return { timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone };
   return undefined;
 }
 
-/** The messages between a bar at the top and what is below them. */
+/** The page: a bar, the messages and the composer. */
 export function ChatFrame({ title, status, error, composer, children }) {
   const end = useRef(null);
-  // A new message, and the end of a turn, are to be seen.
+  // Keeps new messages in view.
   useEffect(() => {
     end.current.scrollIntoView({ block: 'nearest' });
   }, [children.length, status]);
@@ -44,8 +44,8 @@ export function ChatFrame({ title, status, error, composer, children }) {
 }
 
 /**
- * Enter sends, Shift+Enter begins a line. While a turn runs, `onStop` ends it at the server. `edited`, a message that
- * is said anew, is what it begins with.
+ * Enter sends, Shift+Enter starts a new line. While a turn runs, `onStop` ends it on the server. `edited` is the text
+ * of a message that is being edited.
  */
 export function Composer({ onSend, onStop, isBusy, isWaiting, edited, onLeave }) {
   const [text, setText] = useState(edited ?? '');
@@ -55,7 +55,7 @@ export function Composer({ onSend, onStop, isBusy, isWaiting, edited, onLeave })
     onSend(text);
   };
   const press = (event) => {
-    // While an input method composes a character, Enter is its own.
+    // An input method uses Enter to finish a character.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     send();
@@ -70,9 +70,9 @@ export function Composer({ onSend, onStop, isBusy, isWaiting, edited, onLeave })
     >
       {edited !== undefined && (
         <p className="hint">
-          You change your last message: what came after it is forgotten.{' '}
+          You are editing your last message. Everything after it is removed.{' '}
           <button type="button" className="quiet" onClick={onLeave}>
-            Leave it
+            Cancel
           </button>
         </p>
       )}
@@ -95,14 +95,14 @@ export function Composer({ onSend, onStop, isBusy, isWaiting, edited, onLeave })
           </button>
         )}
       </div>
-      <p className="hint">Enter sends, Shift+Enter begins a line</p>
+      <p className="hint">Enter sends, Shift+Enter starts a new line</p>
     </form>
   );
 }
 
 const STATES = { running: '…', waiting: '?', done: '✓', failed: '✕', refused: '✕' };
 
-/** A call in a message: its arguments, its result, and what it waits for. */
+/** A call in a message: arguments, status, result, and a form if it is waiting. */
 export function CallCard({ name, state, args, output, children }) {
   return (
     <section aria-label={name} data-state={state} className="call">
@@ -133,7 +133,7 @@ function Pairs({ value }) {
   );
 }
 
-/** Asks whether a call may be made; its arguments may be changed. */
+/** Approves or refuses a call; its arguments can be edited. */
 export function ApprovalForm({ name, args, onAnswer }) {
   const [text, setText] = useState();
   const [fault, setFault] = useState();

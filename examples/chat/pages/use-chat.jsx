@@ -39,7 +39,7 @@ function ChatPage({ chatId, headers, said }) {
     },
   });
   const { messages, status, error, sendMessage, regenerate, stop } = chat;
-  // The message of the user that is said anew.
+  // The message of the user that is being edited.
   const [edited, setEdited] = useState();
 
   const approve = (id, approved, args) => {

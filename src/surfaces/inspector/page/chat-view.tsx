@@ -105,17 +105,13 @@ interface TurnProps {
 
 function Turn({ asked, runId, isLast, error, onRetry }: TurnProps) {
   const { answer: run, fault } = useRemote<Run>(`runs/${runId}`, isLast ? ['runs'] : []);
-  const end = useRef<HTMLDivElement>(null);
-  // Keeps the end of the last answer in view.
-  useEffect(() => {
-    if (isLast) end.current?.scrollIntoView({ block: 'nearest' });
-  }, [isLast, run]);
+  const turn = useFollowed(isLast);
   return (
-    <>
+    <div ref={turn}>
       <TurnView prompt={asked} run={run} />
       <Fault message={fault && (error ?? fault)} />
       {run && (
-        <div class="turn-end turn" ref={end}>
+        <div class="turn-end turn">
           <TurnEnd run={run} />
           {isLast && onRetry && (
             <Action kind="quiet" icon="retry" onDo={onRetry}>
@@ -124,8 +120,29 @@ function Turn({ asked, runId, isLast, error, onRetry }: TurnProps) {
           )}
         </div>
       )}
-    </>
+    </div>
   );
+}
+
+/** How far from the end of the page somebody still follows it. */
+const NEAR_PX = 160;
+
+/** Scrolls to the end of a growing element, unless somebody has scrolled away or works in it. */
+function useFollowed(isFollowed: boolean) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const { current } = element;
+    if (!isFollowed || current === null) return;
+    let height = 0;
+    const observer = new ResizeObserver(() => {
+      const isNear = scrollY + innerHeight >= height - NEAR_PX;
+      height = document.documentElement.scrollHeight;
+      if (isNear && !current.contains(document.activeElement)) current.scrollIntoView({ block: 'end' });
+    });
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [isFollowed]);
+  return element;
 }
 
 function TurnEnd({ run }: { run: Run }) {
