@@ -1,9 +1,10 @@
 import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
- * Turns a method into the completion of an argument of a prompt, named as clients see it, or of a variable of a
- * resource, named by its URI template. The parameter `value` is what the user has typed so far; other parameters get
- * the arguments of the same name that are known already. It returns the suggestions.
+ * Turns a method into the completion of an argument of a prompt or of a variable of a resource. `of` is the name of
+ * the prompt as clients see it, or the URI template of the resource. The parameter `value` receives what the user has
+ * typed so far. Other parameters receive the arguments of the same name that the client has sent. The method returns
+ * the suggestions.
  *
  * @example
  * ```ts

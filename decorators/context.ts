@@ -1,8 +1,8 @@
 import { recordParameter } from '../src/core/metadata/class-record.js';
 
 /**
- * The parameter receives the call's `ToolContext` and is never part of the schema. Parameters typed
- * `ToolContext` or `AbortSignal` are injected without it; it is needed where the type is an interface.
+ * The parameter receives the call's `ToolContext` and is never part of the schema. Parameters of type `ToolContext`
+ * or `AbortSignal` are injected without this decorator; use it if the type is an interface.
  *
  * @example
  * ```ts

@@ -1,13 +1,13 @@
 import type { ClassDescription, ClassType } from '../src/core/contract/declaration.js';
 import { recordDescription } from '../src/core/metadata/class-record.js';
 
-/** Any class, those with a private constructor included. */
+/** Any class, including classes with a private constructor. */
 type DescribableClass = { readonly prototype: object };
 
 /**
- * Registers what the types of a class say. `toolwright generate` writes these calls into a file that the
- * application imports once; by hand it is rarely needed. It only records: discovery reads the record after
- * explicit schemas and `@Param`, and before decorator metadata.
+ * Registers the types of a class. `toolwright generate` writes these calls into a file that the application imports
+ * once; writing them by hand is rarely needed. The function only records: discovery reads the record after explicit
+ * schemas and `@Param`, and before decorator metadata.
  *
  * @example
  * ```ts

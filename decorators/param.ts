@@ -2,9 +2,9 @@ import type { ParamOptions } from '../src/core/contract/declaration.js';
 import { recordParameter, recordProperty } from '../src/core/metadata/class-record.js';
 
 /**
- * Describes a parameter of a tool method, or a property of a DTO class. Only what the types cannot say is
- * needed: a description, the items of an array, an enum, whether it is optional, and every JSON Schema
- * constraint by its own name.
+ * Describes a parameter of a tool method, or a property of a DTO class. State only what the types do not express: a
+ * description, the items of an array, an enum, whether it is optional, and any JSON Schema constraint under its own
+ * name.
  *
  * @example
  * ```ts
@@ -17,7 +17,7 @@ import { recordParameter, recordProperty } from '../src/core/metadata/class-reco
  * ```
  */
 export function Param(options: string | ParamOptions = {}): ParameterDecorator & PropertyDecorator {
-  // What is neither text nor options is told as a wrong description.
+  // Any other value is later reported as an invalid description.
   const recorded = typeof options === 'object' && options !== null ? options : { description: options };
   return (target: object, key: string | symbol | undefined, index?: number) => {
     if (typeof index === 'number')

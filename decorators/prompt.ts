@@ -2,8 +2,8 @@ import type { PromptOptions } from '../src/core/contract/declaration.js';
 import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
- * Turns a method into a prompt of MCP servers: its parameters are the arguments, which clients send as texts. It returns
- * a text, which becomes one message of the user, content parts, or `{ messages: [{ role, content }] }`.
+ * Turns a method into a prompt of MCP servers. Its parameters are the arguments, which clients send as strings. It
+ * returns a string, which becomes one user message, or content parts, or `{ messages: [{ role, content }] }`.
  *
  * @example
  * ```ts

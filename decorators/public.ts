@@ -1,8 +1,9 @@
 import { recordPublic, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
- * Offers a tool, or every tool of a class that declares no `scopes`, to callers without a token: an MCP server with
- * `oauth` lists it and runs it before anyone has signed in. The same as `@Tool({ public: true })`.
+ * Makes a tool available to callers without a token. On a class, it applies to every tool that declares no `scopes`.
+ * An MCP server with `oauth` lists and runs such tools before a user has signed in. The same as `@Tool({ public: true
+ * })`.
  *
  * @example
  * ```ts

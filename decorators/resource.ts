@@ -2,9 +2,9 @@ import type { ResourceOptions } from '../src/core/contract/declaration.js';
 import { recordServed, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
- * Turns a method into a resource of MCP servers, under a URI or a URI template (RFC 6570), whose variables are the
- * parameters of the method. It returns a text, bytes, content parts, any JSON value, or `undefined` if there is no such
- * resource.
+ * Turns a method into a resource of MCP servers, under a URI or a URI template (RFC 6570). The variables of the
+ * template are the parameters of the method. It returns a string, bytes, content parts, any JSON value, or
+ * `undefined` if the resource does not exist.
  *
  * @example
  * ```ts

@@ -5,8 +5,8 @@ import { recordTool, refuseStandardDecorators } from '../src/core/metadata/class
 /**
  * Turns a method into a tool. The method stays an ordinary method that a unit test can call.
  *
- * The name is the method's in snake_case (`getHTTPStatus` → `get_http_status`) after the toolset's prefix,
- * unless `name` is given. Parameters become the properties of the schema.
+ * The default name is the toolset's prefix and the method's name in snake_case (`getHTTPStatus` → `get_http_status`).
+ * Parameters become the properties of the schema.
  *
  * @example
  * ```ts
@@ -24,5 +24,5 @@ export const Tool =
     recordTool({ target, key }, said, descriptor?.value);
   };
 
-/** The hand-written contract; see its own documentation. The decorator has the same name. */
+/** The interface of hand-written tools, documented there. The decorator has the same name. */
 export type Tool = ToolContract;

@@ -2,8 +2,8 @@ import type { ClassType, ToolsetOptions } from '../src/core/contract/declaration
 import { recordToolset, refuseStandardDecorators } from '../src/core/metadata/class-record.js';
 
 /**
- * Marks a class whose `@Tool` methods are tools: `discoverTools` finds it and injects its constructor.
- * It only records; nothing is registered in a container before discovery.
+ * Marks a class that has `@Tool` methods. `discoverTools` finds the class and injects its constructor. The decorator
+ * only records: containers are not changed before discovery.
  *
  * @example
  * ```ts

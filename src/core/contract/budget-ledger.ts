@@ -1,33 +1,36 @@
-/** What budgets count. */
+/** The amounts that budgets count. */
 const BUDGET_PARTS = ['tokens', 'cost', 'calls', 'steps', 'timeMs'] as const;
 
-/** One of the things that budgets count. */
+/** An amount that budgets count. */
 export type BudgetPart = (typeof BUDGET_PARTS)[number];
 
-/** So much of each; whole numbers, the cost in billionths of its currency's unit. */
+/** Whole numbers; the cost is in billionths of its currency's unit. */
 export type BudgetAmounts = Readonly<Record<BudgetPart, number>>;
 
-/** An account from which several runs spend, and how much at most. */
+/** An account from which several runs spend, with its limits. */
 export interface BudgetAccount {
-  /** Whose it is: `conversation:c1`, `tenant:t1`. */
+  /** For example `conversation:c1` or `tenant:t1`. */
   readonly key: string;
-  /** Counted anew in each window of so many milliseconds since 1970; absent: once and for all. */
+  /**
+   * Length of the windows in milliseconds, aligned to 1970: each window starts at zero. If absent, the account never
+   * resets.
+   */
   readonly windowMs?: number;
   readonly limits: Partial<BudgetAmounts>;
 }
 
-/** Something that is about to be spent. */
+/** Amounts that are about to be spent. */
 export interface BudgetReservation {
   /** A random id, chosen by the caller. */
   readonly id: string;
   readonly accounts: readonly BudgetAccount[];
-  /** Of each at most. */
+  /** The most that can be spent. */
   readonly amounts: BudgetAmounts;
-  /** Counted for so many milliseconds, unless it is renewed: its process may die. */
+  /** Milliseconds until the reservation expires unless it is renewed, because its process may crash. */
   readonly leaseMs: number;
 }
 
-/** Whether something may be spent; where not, of which account which part is too much. */
+/** Whether the amounts are reserved; if not, the account and the part whose limit they exceed. */
 export type ReservationOutcome =
   | { readonly status: 'reserved' }
   | { readonly status: 'spent'; readonly key: string; readonly part: BudgetPart; readonly left: number };
@@ -39,43 +42,45 @@ export interface BudgetBalance {
 }
 
 /**
- * Stores spent amounts. Every method is atomic, also between processes: of two that reserve the rest of an account at
- * the same moment, one gets it. Methods may be synchronous.
+ * Stores spent amounts. Every method is atomic, also between processes: if two callers reserve the rest of an account
+ * at the same moment, only the first succeeds. Methods may be synchronous.
  */
 export interface BudgetLedger {
-  /** Reserves in all accounts, or in none. The same reservation made again is the same one. */
+  /** Reserves in all accounts, or in no account. A repeated reservation with the same id has no further effect. */
   reserve(reservation: BudgetReservation): ReservationOutcome | Promise<ReservationOutcome>;
-  /** Counts a reservation for so much longer; false where it is settled. */
+  /** Extends a reservation; false if it is already settled. */
   renewReservation(id: string, leaseMs: number): boolean | Promise<boolean>;
   /**
-   * Ends a reservation with what was really spent, more or less than it; also one that had run out. False where it was
-   * settled before, and then nothing changes.
+   * Replaces a reservation by the amounts that were really spent, which may be more or less. Works for expired
+   * reservations too. Returns false, without a change, if the reservation is already settled.
    */
   settle(id: string, spent: BudgetAmounts): boolean | Promise<boolean>;
   balance(account: Pick<BudgetAccount, 'key' | 'windowMs'>): BudgetBalance | Promise<BudgetBalance>;
-  /** Deletes accounts and reservations unchanged for so many milliseconds; returns the number of accounts. */
+  /**
+   * Deletes accounts and reservations that did not change for this many milliseconds. Returns the number of accounts.
+   */
   removeOlderThan(ageMs: number): number | Promise<number>;
 }
 
-/** A store of runs that stores budgets, too. */
+/** A run store that also stores budgets. */
 export interface StoreWithBudgets {
   readonly budgets: BudgetLedger;
 }
 
-/** The key of what a conversation may spend. */
+/** The account key of a conversation. */
 export function conversationKey(conversationId: string): string {
   return `conversation:${conversationId}`;
 }
 
-/** The key under which grants beyond an account are stored. */
+/** The key of the grants beyond an account's limits. */
 export function grantedKey(key: string): string {
   return `granted ${key}`;
 }
 
-/** Nothing of anything. */
+/** Zero of every amount. */
 export const NO_AMOUNTS: BudgetAmounts = { tokens: 0, cost: 0, calls: 0, steps: 0, timeMs: 0 };
 
-/** The sum, part by part; with `factor` -1 the difference. */
+/** The sum of all parts; with `factor` -1, the difference. */
 export function addAmounts(one: BudgetAmounts, other: BudgetAmounts, factor = 1): BudgetAmounts {
   return {
     tokens: one.tokens + factor * other.tokens,
@@ -86,7 +91,7 @@ export function addAmounts(one: BudgetAmounts, other: BudgetAmounts, factor = 1)
   };
 }
 
-/** The first part that would be too much; time is not reserved: what is used up is too much. */
+/** The first part that exceeds its limit. Time is not reserved: it exceeds its limit once the limit is used up. */
 export function partBeyond(
   limits: Partial<BudgetAmounts>,
   used: BudgetAmounts,
@@ -101,7 +106,7 @@ export function partBeyond(
   return undefined;
 }
 
-/** When the window began that a moment belongs to; 0 without windows. */
+/** The start of the window that contains a moment; 0 without windows. */
 export function windowOf(now: number, windowMs: number | undefined): number {
   return windowMs === undefined ? 0 : Math.floor(now / windowMs) * windowMs;
 }

@@ -19,89 +19,98 @@ import type { BudgetLedger, BudgetPart, StoreWithBudgets } from './budget-ledger
 import type { CallScope } from './call.js';
 import type { LLMRequest } from './llm-provider.js';
 
-/** Limits; an amount without a limit may grow freely. */
+/** Limits of a budget; amounts without a limit are not restricted. */
 export interface BudgetLimits {
-  /** Of input and output together, as providers report them. */
+  /** Input and output together, as providers report them. */
   readonly tokens?: number;
-  /** In the unit of the prices, mostly dollars. */
+  /** In the unit of the prices, usually dollars. */
   readonly cost?: number;
-  /** Of tools, as far as they run. */
+  /** Calls of tools that were executed. */
   readonly calls?: number;
   /** Requests to a model. */
   readonly steps?: number;
-  /** Milliseconds that requests and calls take; those under way are not cut off. */
+  /** Milliseconds that requests and calls take; requests and calls that are running are not aborted. */
   readonly timeMs?: number;
 }
 
 /**
- * What becomes of a run that has spent all of it: it ends (`end`), or is suspended with a question how much more it may
- * take (`ask`): as much again at most, in all, or so much of each (`{ ask: { cost: 2 } }`).
+ * What happens to a run whose budget is used up. `end`: the run ends. `ask`: the run is suspended with a question
+ * about more. In total, at most the limit once more can be granted, or the amounts in `{ ask: { cost: 2 } }`.
  */
 export type WhenSpent = 'end' | 'ask' | { readonly ask: BudgetLimits };
 
-/** Limits, and what becomes of a run that comes to one of them. */
+/** Limits, and what happens when a run reaches one of them. */
 export interface AskableLimits extends BudgetLimits {
-  /** Default: `end`. What is granted of a shared budget is granted to all who share it. */
+  /** Default: `end`. A grant for a shared budget applies to all runs that share it. */
   readonly whenSpent?: WhenSpent;
 }
 
-/** A limit over all runs that share a key, for example those of one user. */
+/** A limit for all runs that share a key, for example the runs of one user. */
 export interface KeyedBudget extends AskableLimits {
-  /** Whose it is: `` ({ owner }) => (typeof owner === 'string' ? `user:${owner}` : undefined) ``; nothing refuses the run. */
+  /**
+   * Returns the key of a run, for example `` ({ owner }) => (typeof owner === 'string' ? `user:${owner}` : undefined)
+   * ``. If it returns nothing, the run is refused.
+   */
   readonly key: (scope: CallScope) => string | undefined;
-  /** Counted anew in each window of so many milliseconds since 1970, such as a day; default: once and for all. */
+  /**
+   * Length of the windows in milliseconds, aligned to 1970, for example one day: each window starts at zero. Default:
+   * no windows; the amounts never reset.
+   */
   readonly windowMs?: number;
 }
 
-/** What a million tokens of a model cost. */
+/** Prices of a million tokens of a model. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
-  /** Of the input what came from the provider's cache; default: as `input`. */
+  /** Price of input tokens read from the provider's cache; default: as `input`. */
   readonly cachedInput?: number;
-  /** Of the input what was written to it; default: as `input`. */
+  /** Price of input tokens written to the provider's cache; default: as `input`. */
   readonly cacheWrite?: number;
-  /** Tokens that a reply of the model can have at most. */
+  /** The most tokens that a reply of the model can have. */
   readonly maxOutputTokens?: number;
 }
 
-/** Prices by model. A name that ends in a date means the model without it, unless it is there itself. */
+/** Prices by model name. A name that ends in a date falls back to the name without the date. */
 export type PriceTable = Readonly<Record<string, ModelPrice>>;
 
-/** What a run, its conversation and whoever it is for may spend. */
+/** Limits of a run, of its conversation, and of all runs with the same key. */
 export interface Budget extends AskableLimits {
-  /** All runs of its conversation together (`scope.conversationId`). */
+  /** Limits of all runs of the conversation together (`scope.conversationId`). */
   readonly conversation?: AskableLimits;
-  /** All runs of users, tenants or whatever else has a key. */
+  /** Limits of all runs that share a key, such as a user or a tenant. */
   readonly by?: readonly KeyedBudget[];
-  /** Each run that a tool of this run begins, such as a sub-agent; what it spends counts here, too. */
+  /** Limits of each run that a tool of this run starts, such as a sub-agent. Its amounts also count for this run. */
   readonly children?: AskableLimits;
-  /** Needed for `cost`; default: `PRICES`. */
+  /** Required for `cost`; default: `PRICES`. */
   readonly prices?: PriceTable;
-  /** Tokens of a request, as many as it may have; default: an estimate by its length, rather too high than too low. */
+  /**
+   * Returns the most tokens that a request can have; default: an estimate from its length that is rather too high
+   * than too low.
+   */
   readonly countTokens?: (request: LLMRequest) => number;
   /**
-   * Tokens of a reply at most: so many are reserved, and no more requested. Default: what `llmOptions` or the prices
-   * say; where they say nothing, 8,192 are reserved.
+   * The most tokens of a reply: they are reserved, and the request asks for no more. Default: the limit in
+   * `llmOptions` or in the prices, otherwise 8,192 tokens are reserved.
    */
   readonly maxOutputTokens?: number;
-  /** Stores what conversations and keys spend; default: the config's `store`. */
+  /** Stores the amounts of conversations and keys; default: the config's `store`. */
   readonly store?: StoreWithBudgets;
 }
 
-/** What was spent. */
+/** The amounts that were spent. */
 export interface Spending {
   readonly tokens: number;
   readonly calls: number;
   readonly steps: number;
   readonly timeMs: number;
-  /** Absent where there are no prices. */
+  /** Absent if there are no prices. */
   readonly cost?: number;
-  /** By the names of tools: how often each ran, and what that cost. */
+  /** By tool name: how often each tool ran, and the cost of these calls. */
   readonly tools: Readonly<Record<string, { readonly calls: number; readonly cost: number }>>;
 }
 
-/** The sum of two; of none, none. */
+/** The sum of both; `undefined` if both are. */
 export function addSpending(one: Spending | undefined, other: Spending | undefined): Spending | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   const tools = { ...one.tools };
@@ -120,7 +129,7 @@ export function addSpending(one: Spending | undefined, other: Spending | undefin
   };
 }
 
-/** In whole billionths, as they are counted. */
+/** Adds in whole billionths, the unit of ledgers. */
 function addCosts(one: number, other: number): number {
   return Math.round((one + other) * 1e9) / 1e9;
 }
@@ -181,7 +190,7 @@ const KEYED = objectOf<KeyedBudget>(
   { fix: "{ key: ({ owner }) => 'tenant:…', windowMs: 86_400_000, cost: 20 }" },
 );
 
-/** A ledger is asked for by name: it may come from another copy of this package. */
+/** Checked by its methods: the object may come from another copy of this package. */
 const LEDGER = withMethods(['reserve', 'renewReservation', 'settle', 'balance'], 'a ledger of budgets');
 
 /** Whether a store supports budgets. */
@@ -190,7 +199,7 @@ export function keepsBudgets(store: unknown): store is StoreWithBudgets {
   return LEDGER.accepts(budgets);
 }
 
-/** What the option `budget` may be. */
+/** The rule for the option `budget`. */
 export const BUDGET: OptionRule = protecting(
   objectOf<Budget>(
     {

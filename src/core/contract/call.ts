@@ -20,51 +20,51 @@ import type { ToolDefinition } from './tool.js';
 import type { ProgressUpdate, ToolContext, ToolContextData } from './tool-context.js';
 import type { ToolResult } from './tool-result.js';
 
-/** Hears of news from inside running calls, and of which call they are. */
+/** Receives progress of running calls, with the call that reported it. */
 export type UpdateListener = (
   update: ProgressUpdate,
   call: { readonly callId: string; readonly tool: string },
 ) => void;
 
-/** Hears of what a tool logs through `context.logger`; the logger gets it as well. */
+/** Receives the messages that a tool logs through `context.logger`; the logger receives them as well. */
 export type LogListener = (
   entry: { readonly level: LogLevel; readonly message: string; readonly fields?: LogFields },
   call: { readonly callId: string; readonly tool: string },
 ) => void;
 
-/** The surroundings of a call or a run: who asks, where, and with what. */
+/** The environment of a call or a run: the caller, the channel and the application's data. */
 export interface CallScope {
   readonly channel?: string;
   readonly chatId?: string;
   readonly conversationId?: string;
-  /** Id of the call; the framework numbers calls that come without one. */
+  /** Id of the call; calls without an id are numbered. */
   readonly callId?: string;
   /**
-   * On whose behalf a run takes place: any JSON, such as `{ user: 'u1', tenant: 't1' }`. A suspended run keeps it,
-   * and goes on only where the scope names the same owner again. Tools read it as `context.owner`.
+   * The owner of the run: any JSON, such as `{ user: 'u1', tenant: 't1' }`. It is stored with a suspended run, which
+   * can only be resumed with a scope that has the same owner. Tools read it as `context.owner`.
    */
   readonly owner?: unknown;
-  /** The OAuth scopes of whoever calls; tools that declare `scopes` are refused without them. */
+  /** The OAuth scopes of the caller; tools that declare `scopes` are refused without them. */
   readonly scopes?: readonly string[];
   readonly messages?: readonly Message[];
   readonly signal?: AbortSignal;
   readonly onUpdate?: UpdateListener;
   readonly onLog?: LogListener;
-  /** The application's own data; handed on as it is, never serialised. */
+  /** The application's own data; passed on unchanged, never serialized. */
   readonly data?: ToolContextData;
-  /** Resolves what scoped tools and `context.resolve` ask for, e.g. the container of a request. */
+  /** Resolves scoped tools and `context.resolve`, for example the container of a request. */
   readonly container?: Pick<InstanceResolver, 'resolve'>;
 }
 
 /**
- * Whether an owner is nobody, as of a session without a user: `null`, a blank text, `false`, and JSON in which there is
- * nothing else. All who are not signed in would be one owner.
+ * Whether an owner contains no data, as in a session without a user: `null`, a blank string, `false`, or JSON that
+ * contains nothing else. Otherwise all users who are not signed in would be the same owner.
  */
 export function isNobody(owner: unknown): boolean {
   try {
     return saysNothing(JSON.parse(JSON.stringify(owner) ?? 'null'));
   } catch {
-    // It is no JSON, which is another mistake.
+    // Not JSON; another check reports this.
     return false;
   }
 }
@@ -74,7 +74,7 @@ function saysNothing(value: unknown): boolean {
   return value === null || value === false || (typeof value === 'string' && value.trim() === '');
 }
 
-/** What each part of a scope may be. */
+/** The rules for the fields of a scope. */
 export const SCOPE_RULES: RulesOf<CallScope> = {
   channel: TEXT,
   chatId: TEXT,
@@ -97,13 +97,13 @@ export const SCOPE = optionTable<CallScope>('the scope', SCOPE_RULES, {
   context: 'data: { … }',
 });
 
-/** A scope among other options. */
+/** The rule for the option `scope`. */
 export const SCOPE_OPTION = protecting(objectOf<CallScope>(SCOPE_RULES, { fix: '{ data: { userId } }' }));
 
 /**
- * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or unusable arguments:
- * the model may try again), `refused` (not allowed here), `timed_out`, `aborted`, `not_run` (the reply was
- * cut off), `started` (goes on in the background), `suspended` (waits for an answer).
+ * How a call ended: `success`, `error` (the tool failed), `rejected` (unknown tool or invalid arguments: the model
+ * may try again), `refused` (not allowed), `timed_out`, `aborted`, `not_run` (the reply was cut off), `started`
+ * (continues in the background), `suspended` (waits for an answer).
  */
 export type CallStatus =
   | 'success'
@@ -116,44 +116,49 @@ export type CallStatus =
   | 'started'
   | 'suspended';
 
-/** The history of one call: what was asked, what was made of it, and what came of it. */
+/** The history of one call: the request, how it was processed, and the result. */
 export interface CallRecord {
   readonly id: string;
   readonly name: string;
   /** As the model sent them: an object or text. */
   readonly rawArguments: unknown;
-  /** After the check, in JSON form; absent where there was nothing usable. */
+  /** After the check, in JSON form; absent if the arguments could not be used. */
   readonly arguments?: JsonObject;
-  /** What had to be repaired before the arguments could be used. */
+  /** The repairs that made the arguments usable. */
   readonly repairs: readonly string[];
-  /** Paths of keys that the schema does not know and that were taken away. */
+  /** Paths of keys that were removed because the schema does not contain them. */
   readonly removed: readonly string[];
-  /** Which attempt of the model at this tool this was; 1 is the first. */
+  /** The number of the model's attempt at this tool; 1 is the first. */
   readonly attempts: number;
   readonly durationMs: number;
   readonly status: CallStatus;
-  /** Id of the work that the call started and that will complete (`TaskQueue`). */
+  /** Id of the work that the call started and that completes later (`TaskQueue`). */
   readonly taskId?: string;
-  /** Who gave the answer that the call waited for, where the resume said who (`answeredBy`); of several, the last. */
+  /**
+   * Who gave the answer that the call waited for, if the resume named them (`answeredBy`); if there are several
+   * answers, the last.
+   */
   readonly answeredBy?: unknown;
-  /** Who gave each of the answers, in the order in which they came. */
+  /** Who gave each answer, in order of arrival. */
   readonly answers?: readonly GivenAnswer[];
-  /** Where whoever approved the call changed its arguments: what they were before. `arguments` has what ran. */
+  /**
+   * Set if the approver changed the arguments: the original arguments. `arguments` contains the ones that were used.
+   */
   readonly edited?: EditedCall;
-  /** The standing approval that the call was let through by, or that its own approval has become. */
+  /** The standing approval that allowed the call, or that its own approval was stored as. */
   readonly standing?: StandingYes;
   /** The call's `context.idempotencyKey`; only if a store saves the steps of the run. */
   readonly idempotencyKey?: string;
-  /** What hooks did about it, in order; absent where they did nothing. */
+  /** Actions of hooks, in order; absent if there were no actions. */
   readonly hooks?: readonly HookNote[];
   readonly result: ToolResult;
 }
 
-/** What a hook did. */
+/** An action of a hook. */
 export interface HookNote {
   readonly hook: string;
   readonly did: 'noted' | 'rewrote' | 'refused' | 'answered' | 'withheld' | 'failed';
-  /** Of these functions of the hook. */
+  /** The function of the hook. */
   readonly in: HookMoment;
   readonly note?: unknown;
 }
@@ -167,7 +172,7 @@ export type HookMoment =
   | 'afterResponse'
   | 'onError';
 
-/** A call that is about to run: its arguments are checked, and nothing has happened yet. */
+/** A call that is about to run: its arguments are valid, and nothing was executed yet. */
 export interface PolicyRequest {
   readonly tool: ToolDefinition;
   readonly arguments: JsonObject;
@@ -175,8 +180,8 @@ export interface PolicyRequest {
 }
 
 /**
- * A policy's word. The reason of a refusal goes to the model; that of an `ask`, which makes the call wait for an
- * approval, to whoever gives it (`PendingCall.message`).
+ * The decision of a policy. The reason of a refusal is sent to the model. `ask` makes the call wait for an approval;
+ * its reason is shown to the approver (`PendingCall.message`).
  */
 export type PolicyDecision =
   | boolean
@@ -184,22 +189,21 @@ export type PolicyDecision =
   | {
       readonly ask: true;
       readonly reason?: string;
-      /** Which later calls an approval may cover; the policy itself stores it, and allows those. */
+      /** Which later calls an approval may cover; the policy stores it and allows those calls. */
       readonly remember?: PolicyRemember;
     };
 
 /** How a policy stores an approval. */
 export interface PolicyRemember {
   readonly scopes: readonly RememberScope[];
-  /** Milliseconds for which it may stand at most; default: no limit. */
+  /** The longest validity in milliseconds; default: no limit. */
   readonly maxMs?: number;
-  /** Called once the call was approved so, before it runs; errors that it throws are only logged. */
+  /** Called after the approval and before the call runs; errors are only logged. */
   keep(remember: Remember): unknown;
 }
 
 /**
- * Decides whether a call may run. Fails closed: whatever is not plainly a yes is a no, a policy that throws
- * included.
+ * Decides whether a call may run. A policy that throws, or returns anything other than a decision, refuses the call.
  *
  * @example
  * ```ts
@@ -212,42 +216,44 @@ export interface PolicyRemember {
 export type ToolPolicy = (request: PolicyRequest) => PolicyDecision | Promise<PolicyDecision>;
 
 /**
- * Why a call waits: `client` (the caller's side executes it), `approval` (a user must approve it first),
- * `question` (the tool asked the user something), `outcome` (its process died while it ran, and somebody must say
- * what came of it).
+ * Why a call waits: `client` (the client executes it), `approval` (a user must approve it first), `question` (the
+ * tool asked the user a question), `outcome` (its process crashed while it ran, and a user must state its outcome).
  */
 export type PendingKind = 'client' | 'approval' | 'question' | 'outcome';
 
-/** Something that a suspended run waits for. A call has several only where its tool asked several questions. */
+/** An answer that a suspended run waits for. A call has several only if its tool asked several questions. */
 export interface PendingCall {
-  /** What the answer names. It is a digest of run, call, tool and arguments, so that it fits nothing else. */
+  /** The id that the answer names. It is a digest of run, call, tool and arguments, so that it matches nothing else. */
   readonly id: string;
   /** Id of the call in the assistant message. */
   readonly callId: string;
   readonly kind: PendingKind;
   readonly tool: string;
-  /** As the tool would get them: checked, repaired, defaults filled in; JSON. */
+  /** As the tool would receive them: checked, repaired, with defaults; JSON. */
   readonly arguments: JsonObject;
-  /** Of a question: its text. Of an outcome: what is known of the call. Of an approval: why a policy asks. */
+  /** For a question: its text. For an outcome: the known facts about the call. For an approval: why a policy asks. */
   readonly message?: string;
-  /** Of a question: what the answer's value must fit. */
+  /** For a question: the schema of the answer's value. */
   readonly schema?: JsonSchema;
-  /** Of an approval: what its tool says to whoever is asked; the description ends with its preview of the call. */
+  /** For an approval: the tool's text for the approver; the description ends with its preview of the call. */
   readonly title?: string;
   readonly description?: string;
   readonly risk?: 'low' | 'medium' | 'high';
-  /** Of an approval: what the answer may be, where its tool does not take every decision. */
+  /** For an approval: the possible decisions, if the tool does not allow all of them. */
   readonly decisions?: readonly ApprovalDecision[];
-  /** Of an approval: whether it may be remembered for later calls, and for how many milliseconds at most. */
+  /** For an approval: whether it may be remembered for later calls, and for how many milliseconds at most. */
   readonly mayRemember?: MayRemember;
   /**
-   * Of an approval, or of an outcome that lets the call run again: that not everybody may give it who may answer;
-   * `function`: a function of the tool decides.
+   * For an approval, or an outcome that lets the call run again: a restriction of who may give it. `function`: a
+   * function of the tool decides.
    */
   readonly approver?: 'not-the-owner' | 'function';
-  /** Until when it may be answered (ISO 8601); later, the next resume goes on without an answer. */
+  /** Deadline for the answer (ISO 8601). After it, the next resume continues without an answer. */
   readonly expiresAt?: string;
-  /** Of a run inside a call: the calls around it, from the outermost; `callId` and `tool` are the inner run's. */
+  /**
+   * For a run inside a call: the calls around it, starting with the outermost; `callId` and `tool` are those of the
+   * inner run.
+   */
   readonly path?: readonly EnclosingCall[];
 }
 
@@ -256,25 +262,25 @@ export interface MayRemember {
   readonly scopes: readonly RememberScope[];
   /** Milliseconds. */
   readonly maxMs?: number;
-  /** Where it is stored: by the policy that asked; otherwise in the store of the run. */
+  /** If set, the policy that asked stores it; otherwise the store of the run does. */
   readonly by?: 'policy';
 }
 
-/** A call that began a run of its own. */
+/** A call that started its own run. */
 export interface EnclosingCall {
   readonly callId: string;
   readonly tool: string;
 }
 
-/** What the caller's side made of a call that it executes: any JSON value, or a serialised `ToolResult`. */
+/** The result of a call that the client executed: any JSON value, or a serialized `ToolResult`. */
 export interface ClientAnswer {
   readonly id: string;
   readonly result: unknown;
 }
 
 /**
- * A yes or a no. A no answers any kind of pending call; its reason becomes the call's result. A yes to an approval
- * may come with other arguments, which are checked as a model's are, and the model is informed of the change.
+ * An approval or a refusal. A refusal answers any kind of pending call; its reason becomes the call's result. An
+ * approval may contain other arguments. They are checked like a model's, and the model is informed of the change.
  *
  * @example
  * ```ts
@@ -285,9 +291,9 @@ export interface ApprovalAnswer {
   readonly id: string;
   readonly approved: boolean;
   readonly reason?: string;
-  /** All arguments of the call, in place of those that are pending; the same ones change nothing. */
+  /** All arguments of the call; they replace the pending ones. */
   readonly arguments?: JsonObject;
-  /** Of an approval, if `mayRemember` of the pending call allows it: it is remembered for later calls. */
+  /** Remembers the approval for later calls, if `mayRemember` of the pending call allows it. */
   readonly remember?: Remember;
 }
 
@@ -298,17 +304,17 @@ export interface QuestionAnswer {
 }
 
 /**
- * What came of a call whose process died: it was done, with what it gave (any JSON value, or a serialised
- * `ToolResult`), or it was not, and then it is made.
+ * The outcome of a call whose process crashed. `done`: it was executed, with its result (any JSON value, or a
+ * serialized `ToolResult`). `not-done`: it was not executed; it runs now.
  */
 export type OutcomeAnswer =
   | { readonly id: string; readonly outcome: 'done'; readonly result?: unknown }
   | { readonly id: string; readonly outcome: 'not-done' };
 
-/** An answer to one {@link PendingCall}. */
+/** An answer to a {@link PendingCall}. */
 export type Answer = ClientAnswer | ApprovalAnswer | QuestionAnswer | OutcomeAnswer;
 
-/** One thing that a suspended call waits for, before a run gives it an id. */
+/** Something that a suspended call waits for, before a run assigns an id. */
 export interface Wait
   extends Pick<
     PendingCall,
@@ -324,71 +330,77 @@ export interface Wait
     | 'expiresAt'
   > {
   /**
-   * Of a question: its index among those of its call, from 0. Of an outcome: its call's `reruns`. Of an approval: its
-   * call's `reasks`. Otherwise 0.
+   * For a question: its index among the questions of the call, from 0. For an outcome: the call's `reruns`. For an
+   * approval: the call's `reasks`. Otherwise 0.
    */
   readonly index: number;
-  /** What a run inside the call waits for: the number of the run, and the call in it. */
+  /** The pending call of a run inside this call: the number of the run, and the call in it. */
   readonly inner?: Pick<PendingCall, 'id' | 'callId' | 'tool' | 'arguments' | 'path'> & {
     readonly run: number;
   };
 }
 
-/** Arguments of a call that were edited by its approver. */
+/** Arguments that were edited by the approver. */
 export interface EditedCall {
-  /** What the model had sent, as the tool would have got it. */
+  /** The arguments of the model, as the tool would have received them. */
   readonly original: JsonObject;
-  /** Who changed them, where the resume said who (`answeredBy`). */
+  /** Who changed them, if the resume named them (`answeredBy`). */
   readonly editedBy?: unknown;
 }
 
-/** The standing approval that let a call through. */
+/** The standing approval that allowed a call. */
 export interface StandingYes {
   readonly id: string;
   readonly answeredBy?: unknown;
 }
 
-/** Who gave an answer; recorded apart from on whose behalf the run goes on. */
+/** Who gave an answer; recorded separately from the owner of the run. */
 export interface GivenAnswer {
   readonly kind: PendingKind;
-  /** Of a question: its index among those of its call, from 0. Otherwise 0. */
+  /** For a question: its index among the questions of the call, from 0. Otherwise 0. */
   readonly index: number;
-  /** Any JSON, as the resume gave it. */
+  /** Any JSON, as given to the resume. */
   readonly answeredBy: unknown;
 }
 
 /**
- * What is known of a call that was suspended; plain JSON. With it the call is made again: answered questions
- * and finished `context.once` work replay, everything else of the method repeats.
+ * The stored facts of a suspended call; plain JSON. They are used when the call is executed again: answers and
+ * finished `context.once` work replay, and the rest of the method repeats.
  */
 export interface CallJournal {
-  /** What all of this was said about: it counts for no other arguments. */
+  /** The arguments that the journal belongs to; it does not apply to other arguments. */
   readonly arguments: JsonObject;
   readonly approved?: true;
-  /** The arguments are not the model's but those of whoever approved the call; checked: as the tool gets them. */
+  /**
+   * Set if the arguments come from the approver and not from the model. `isChecked`: they are as the tool receives
+   * them.
+   */
   readonly edited?: { readonly original: JsonObject; readonly isChecked?: true };
-  /** The approval is to be remembered for later calls: until it is stored, and then its id. */
+  /** The request to remember the approval for later calls. Once it is stored, `standing` has its id. */
   readonly remember?: Remember & Pick<MayRemember, 'by'>;
   readonly standing?: StandingYes;
-  /** The call was refused; `expired`: no decision came in time. */
+  /** The call was refused; `expired`: there was no decision before the deadline. */
   readonly refused?: { readonly reason?: string; readonly expired?: true };
-  /** What the client's side made of the call. */
+  /** The client's result of the call. */
   readonly result?: { readonly value: unknown };
   /** The outcome of an earlier execution of the call that was not recorded. */
   readonly outcome?: { readonly status: 'done'; readonly value?: unknown } | { readonly status: 'not-done' };
-  /** How often it began again because it was said not to be done: a word of before counts for that beginning alone. */
+  /**
+   * How often the call was restarted because an answer stated that it was not done. Earlier outcomes do not apply to
+   * the next restart.
+   */
   readonly reruns?: number;
-  /** How often it was asked about again because its tool took the approved arguments no more. */
+  /** How often an approval was requested again because the tool no longer accepted the approved arguments. */
   readonly reasks?: number;
-  /** Questions that were answered, and where in the call they were asked. */
+  /** Answered questions, with their index in the call. */
   readonly answers: readonly { readonly index: number; readonly message: string; readonly value: unknown }[];
-  /** Who gave the answers so far, where that was said. */
+  /** Who gave the answers so far, if known. */
   readonly given?: readonly GivenAnswer[];
-  /** Values of finished `context.once` work, by key; without `value` where there was none. */
+  /** Values of finished `context.once` work, by key; without `value` if there was no value. */
   readonly once: readonly { readonly key: string; readonly value?: unknown }[];
 }
 
-/** What a suspended call waits for, and the journal for when it is made again. */
+/** What a suspended call waits for, and the journal for its next execution. */
 export interface Suspension {
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;

@@ -4,118 +4,121 @@ import type { Answer } from './call.js';
 import type { JsonObject } from './json-schema.js';
 import type { Message, UserMessage } from './llm-provider.js';
 
-/** What enters a conversation; plain JSON. `owner`: on whose behalf, as in a scope. */
+/** The content of an inbox entry; plain JSON. `owner` is the same as in a scope. */
 export type InboxContent = {
   readonly owner?: unknown;
 } & (
   | {
       readonly kind: 'prompt';
       readonly content: UserMessage['content'];
-      /** Key of an earlier entry: its turn and all after it are forgotten, and this one takes their place. */
+      /** Key of an earlier entry: this entry replaces its turn, and all later turns are deleted. */
       readonly replaces?: string;
     }
   | {
       readonly kind: 'answers';
       readonly answers: readonly Answer[];
-      /** Who answered, where that is not the owner. */
+      /** Who answered, if not the owner. */
       readonly answeredBy?: unknown;
     }
   | {
-      /** Work that a call had started has completed. */
+      /** Work that a call had started is completed. */
       readonly kind: 'completion';
       readonly tool: string;
       readonly callId: string;
       readonly taskId?: string;
-      /** The text that the model receives. */
+      /** The text for the model. */
       readonly text: string;
-      /** The text that the user sees. */
+      /** The text for the user. */
       readonly forUser?: string;
     }
 );
 
-/** An entry to come; of two with the same key, the second changes nothing. */
+/** An entry to add. If its key was already used, nothing changes. */
 export interface NewInboxEntry {
   readonly conversationId: string;
   readonly key: string;
   readonly content: InboxContent;
-  /** Refused where the conversation has another owner than the content. */
+  /** Refuses the entry if the conversation has another owner than the content. */
   readonly onlyOwner?: boolean;
-  /** Refused where nothing ever entered the conversation. */
+  /** Refuses the entry if the conversation does not exist yet. */
   readonly onlyKnown?: boolean;
 }
 
-/** What waits for its turn. Positions count the entries of a conversation from 1, in order of arrival. */
+/** An entry that waits for its turn. Positions count the entries of a conversation from 1, in order of arrival. */
 export interface InboxEntry {
   readonly position: number;
   readonly key: string;
   readonly content: InboxContent;
 }
 
-/** What came of an entry: `isNew` is false where its key had been used, and `position` is then that of the first. */
+/**
+ * The outcome of adding an entry. If the key was already used, `isNew` is false and `position` is that of the first
+ * entry.
+ */
 export interface EnteredEntry {
   readonly position: number;
   readonly isNew: boolean;
 }
 
-/** Whose a conversation is for now. */
+/** The current holder of a conversation. */
 export interface ConversationHold {
   readonly conversationId: string;
   /** A random id, chosen by the holder. */
   readonly claim: string;
 }
 
-/** A hold, and for how long it lasts unless it is renewed, in milliseconds from now. */
+/** A hold that expires after this many milliseconds unless it is renewed. */
 export interface ConversationLease extends ConversationHold {
   readonly leaseMs: number;
 }
 
-/** A turn that has begun and has not ended: the run with this id is its own. */
+/** A turn that has begun and has not ended, with the id of its run. */
 export interface OpenTurn {
   /** Counts the turns of the conversation from 1. */
   readonly number: number;
-  /** The entry that began it. */
+  /** The entry that started the turn. */
   readonly entry: InboxEntry;
   readonly runId: string;
   /** Number of its first event. */
   readonly firstEvent?: number;
-  /** Its run says whose turn it is; those of older versions do not. */
+  /** The state of its run contains the conversation (`turnOf`); runs of older versions do not. */
   readonly isNamed?: true;
 }
 
-/** A turn that a history has. */
+/** A turn in a history. */
 export interface KeptTurn {
   readonly number: number;
-  /** Of the entry that began it. */
+  /** Key of the entry that started it. */
   readonly key: string;
   readonly firstEvent?: number;
-  /** What it has spent; only where it had a budget. */
+  /** The amounts spent by the turn; only if it had a budget. */
   readonly spent?: Spending;
-  /** What the conversation has spent by its end, turns included that others have replaced. */
+  /** The amounts spent by the conversation until the end of this turn, including turns that were replaced later. */
   readonly spentSoFar?: Spending;
 }
 
-/** A message of a history; the first one of a turn says which turn that is. */
+/** A message of a history; the first message of a turn has `turn`. */
 export type KeptMessage = Message & { readonly turn?: KeptTurn };
 
-/** A conversation as it stands; plain JSON. */
+/** The current state of a conversation; plain JSON. */
 export interface KeptConversation {
   readonly conversationId: string;
-  /** The owner of what entered it first. */
+  /** The owner of its first entry. */
   readonly owner?: unknown;
-  /** What was said in turns that have ended; in it, every call has its answer. */
+  /** The messages of finished turns; every call in them has its answer. */
   readonly messages: readonly KeptMessage[];
-  /** Turns begun so far. */
+  /** The number of turns begun so far. */
   readonly turns: number;
   readonly turn?: OpenTurn;
-  /** What waits, in order of arrival. */
+  /** Waiting entries, in order of arrival. */
   readonly inbox: readonly InboxEntry[];
-  /** Somebody asked that the open turn be aborted. */
+  /** The open turn should be aborted. */
   readonly isAbortAsked: boolean;
-  /** Rises with everything that enters. */
+  /** Incremented by every new entry. */
   readonly revision: number;
   /** Number of the last event. */
   readonly lastEvent: number;
-  /** Somebody holds it. */
+  /** Whether a process holds the conversation. */
   readonly isHeld: boolean;
 }
 
@@ -125,15 +128,15 @@ export type HoldOutcome =
   | { readonly status: 'taken' }
   | { readonly status: 'missing' };
 
-/** What a holder commits, all of it or nothing. What is left out stays. */
+/** Changes that a holder commits in one transaction. Absent fields do not change. */
 export interface ConversationCommit {
-  /** The turn that is open from now on; `null`: none. It also ends what was asked of the turn before. */
+  /** The new open turn, or `null` if no turn is open. It also clears an abort request for the turn before. */
   readonly turn?: OpenTurn | null;
-  /** The history keeps so many messages, and these follow them. */
+  /** Replaces the messages after the first `keep` messages. */
   readonly history?: { readonly keep: number; readonly messages: readonly KeptMessage[] };
-  /** Positions of entries that need no turn any more. */
+  /** Positions of entries that no longer need a turn. */
   readonly done?: readonly number[];
-  /** The event that readers receive with it. */
+  /** Events to log in the same transaction. */
   readonly events?: readonly JsonObject[];
 }
 
@@ -143,10 +146,10 @@ export interface LoggedEvent {
   readonly event: JsonObject;
 }
 
-/** Which events are asked for. */
+/** Selects events. */
 export interface EventQuery {
   readonly conversationId: string;
-  /** Number of the last one that is known already; 0 for all stored events. */
+  /** Number of the last event that the caller has; 0 for all stored events. */
   readonly after: number;
   readonly limit: number;
 }
@@ -154,76 +157,80 @@ export interface EventQuery {
 /** A conversation has a new entry (`inbox`), or it has a new event or was released (`events`). */
 export type ConversationNews =
   | { readonly conversationId: string; readonly about: 'inbox' | 'events' }
-  /** News of any conversation may have been missed, because there was no connection: look again. */
+  /** Notifications may have been lost because there was no connection: check all conversations again. */
   | { readonly conversationId?: undefined; readonly about: 'missed' };
 
-/** Whether a hold was renewed, and what its holder is to know. */
+/** Whether a hold was renewed, and the news for its holder. */
 export type HoldRenewal =
   | { readonly holds: false }
   | { readonly holds: true; readonly isAbortAsked: boolean };
 
 /**
- * Keeps conversations for several processes: what enters them, their histories, their events, and who goes on
- * with them. Every method is atomic, also between processes; methods may be synchronous. A conversation has one
- * holder at a time; a holder whose lease has ended loses it to the next, and is refused from then on.
+ * Stores conversations for several processes: their entries, histories, events, and current holders. Every method is
+ * atomic, also between processes; methods may be synchronous. A conversation has one holder at a time. After its
+ * lease has expired, another process can acquire the conversation; the calls of the earlier holder are then refused.
  */
 export interface ConversationLog {
-  /** Keeps an entry; makes the conversation with its first one. `undefined` for one that is refused. */
+  /** Stores an entry; the first entry creates the conversation. Returns `undefined` if the entry is refused. */
   enter(entry: NewInboxEntry): EnteredEntry | undefined | Promise<EnteredEntry | undefined>;
-  /** Who holds a conversation has to let it go: one whose holder died is due, whether or not anything entered it. */
+  /**
+   * Acquires a conversation. The holder must release it: if a holder crashes, the conversation becomes due, with or
+   * without new entries.
+   */
   hold(lease: ConversationLease): HoldOutcome | Promise<HoldOutcome>;
   renew(lease: ConversationLease): HoldRenewal | Promise<HoldRenewal>;
-  /** False where the hold was lost, and then nothing changes. */
+  /** False, without a change, if the hold was lost. */
   commit(hold: ConversationHold, commit: ConversationCommit): boolean | Promise<boolean>;
-  /** Numbers and stores events; the number of the last one, or `undefined` if the lease was lost. */
+  /** Numbers and stores events; returns the number of the last event, or `undefined` if the hold was lost. */
   tell(
     hold: ConversationHold,
     events: readonly JsonObject[],
   ): number | undefined | Promise<number | undefined>;
   /**
-   * Ends a hold. `seen` is the `revision` that the holder knows: where more has entered, the conversation is due
-   * again. False where the hold was lost.
+   * Releases a hold. `seen` is the holder's last known `revision`: if there are newer entries, the conversation is
+   * due again. Returns false if the hold was lost.
    */
   letGo(hold: ConversationHold, seen: number): boolean | Promise<boolean>;
-  /** A conversation as it stands, held or not. */
+  /** The current state of a conversation, held or not. */
   read(conversationId: string): KeptConversation | undefined | Promise<KeptConversation | undefined>;
   events(query: EventQuery): readonly LoggedEvent[] | Promise<readonly LoggedEvent[]>;
-  /** Asks for the end of the open turn; false where there is none. */
+  /** Requests that the open turn ends; false if no turn is open. */
   askAbort(conversationId: string): boolean | Promise<boolean>;
   /** Conversations without a holder that have new entries or whose holder crashed; longest waiting first. */
   due(limit: number): readonly string[] | Promise<readonly string[]>;
   /**
-   * Tells of news, here and in other processes, as soon as they can be known; what it gives ends that. Where others can
-   * write, whoever watches keeps the process alive: it may have nothing else to do.
+   * Notifies of changes, made in this process or in others, as soon as possible. The returned function ends the
+   * subscription. If other processes can write, a subscription keeps the process alive, because it may have no other
+   * work.
    */
   watch(listener: (news: ConversationNews) => void): () => void;
   /**
-   * Takes a conversation away, in which no turn is open. `hide`: its history and events stay under another id, which
-   * nobody knows; its runs, large results, schedules and jobs go, and what waits is not looked at any more. `erase`:
-   * all that the store has of it goes. False where the hold was lost.
+   * Removes a conversation without an open turn. `hide`: its history and events stay under a secret random id; its
+   * runs, large results, schedules and jobs are deleted, and its waiting entries are ignored. `erase`: everything
+   * that the store has of it is deleted. Returns false if the hold was lost.
    */
   remove?(hold: ConversationHold, how: 'hide' | 'erase'): boolean | Promise<boolean>;
   /**
-   * Erases all conversations that were hidden under an id; false if there were none. With `onlyOwner` those of other
-   * owners stay.
+   * Erases all conversations that were hidden under an id; false if there were no such conversations. With
+   * `onlyOwner`, conversations of other owners stay.
    */
   eraseHidden?(hidden: HiddenConversations): boolean | Promise<boolean>;
   /**
-   * Forgets events that were kept for so long, and the keys of entries whose turns have ended; gives their number.
+   * Deletes events that are older than this, and the keys of entries whose turns have ended; returns their number.
    *
    * @deprecated `retention({ events: ageMs })` of the stores does the same.
    */
   removeEventsOlderThan(ageMs: number): number | Promise<number>;
 }
 
-/** The conversations that were hidden under an id. */
+/** Selects the conversations that were hidden under an id. */
 export interface HiddenConversations {
   readonly conversationId: string;
   readonly owner?: unknown;
   readonly onlyOwner: boolean;
 }
 
-/** What a store of conversations has. */
+/** The rule for stores of conversations. */
 export const CONVERSATION_LOG = withMethods(
   ['enter', 'hold', 'renew', 'commit', 'tell', 'letGo', 'read', 'events', 'askAbort', 'due', 'watch'],
   "new SqliteRunStore({ path: 'runs.sqlite' }).conversations",

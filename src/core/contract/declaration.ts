@@ -12,7 +12,7 @@ export interface ToolAnnotations {
   readonly openWorld?: boolean;
 }
 
-/** An image that stands for a tool, as in MCP: `https:` or `data:` addresses. */
+/** An icon of a tool, as in MCP: an `https:` or `data:` URL. */
 interface ToolIcon {
   readonly src: string;
   readonly mimeType?: string;
@@ -21,25 +21,25 @@ interface ToolIcon {
   readonly theme?: 'light' | 'dark';
 }
 
-/** Whether a call needs an approval first. */
+/** Whether a call needs an approval before it runs. */
 export type ApprovalNeed = boolean | ((args: JsonObject, context: ToolContext) => boolean | Promise<boolean>);
 
 /** The decisions that an approver may make: approve, approve with other arguments, refuse. */
 export type ApprovalDecision = 'approve' | 'edit' | 'refuse';
 
-/** Who wants to approve a call, and which one. */
+/** An attempt to approve a call. */
 export interface ApproverRequest {
-  /** Who answers: the owner of the run, or whoever `answeredBy` names. */
+  /** Who answers: the owner of the run, or the value of `answeredBy`. */
   readonly answeredBy: unknown;
-  /** On whose behalf the run takes place. */
+  /** The owner of the run. */
   readonly owner: unknown;
-  /** The call with the arguments that would run: the edited ones, where they were edited. */
+  /** The call with the arguments that would run: the edited ones, if the approver edited them. */
   readonly call: { readonly tool: string; readonly arguments: JsonObject };
 }
 
 /**
- * Who may approve calls of a tool: everybody who may answer for the run (`may-answer`), all of them but its owner, or
- * those for whom a function returns `true`. A function that throws refuses.
+ * Who may approve calls of a tool: every user who may answer for the run (`may-answer`), all of them except its owner
+ * (`not-the-owner`), or those for whom a function returns `true`. If the function throws, the approval is refused.
  *
  * @example
  * ```ts
@@ -65,20 +65,23 @@ export type Approver = 'may-answer' | 'not-the-owner' | ((request: ApproverReque
  * ```
  */
 export interface ApprovalOptions {
-  /** Whether an approval is requested at all; default: always. */
+  /** Whether an approval is requested; default: always. */
   readonly when?: ApprovalNeed;
-  /** Who may approve; default `may-answer`. With another value, runs without an owner refuse the tool at their start. */
+  /**
+   * Who may approve; default: `may-answer`. With another value, a run without an owner refuses to start with the
+   * tool.
+   */
   readonly approver?: Approver;
-  /** What an answer may be; default: all three. */
+  /** The possible decisions; default: all three. */
   readonly decisions?: readonly ApprovalDecision[];
-  /** Of the question, for people. */
+  /** The title of the question, for people. */
   readonly title?: string;
-  /** What approving the call would do, for people. */
+  /** The effect of the call, for people. */
   readonly description?: string | ((args: JsonObject) => string);
   readonly risk?: 'low' | 'medium' | 'high';
-  /** Milliseconds for an answer; default: the run's `answerWithinMs`. */
+  /** Milliseconds until the question expires; default: the run's `answerWithinMs`. */
   readonly expiresInMs?: number;
-  /** Which later calls an approval may cover, if the approver asks for that; default: none. */
+  /** Which later calls an approval may cover, if the approver requests it; default: none. */
   readonly remember?: RememberOptions;
 }
 
@@ -86,69 +89,78 @@ export interface ApprovalOptions {
 export interface RememberOptions {
   readonly scopes: readonly RememberScope[];
   /**
-   * What later calls must have in common with the one that was approved: the names of arguments that are equal, or
-   * what a function makes of the arguments, compared as JSON. Default: all arguments are equal.
+   * What later calls must have in common with the approved call: the names of arguments that must be equal, or a
+   * function of the arguments whose results are compared as JSON. Default: all arguments are equal.
    */
   readonly by?: readonly string[] | ((args: JsonObject) => unknown);
-  /** Milliseconds for which it may stand at most; default: no limit. */
+  /** The longest validity in milliseconds; default: no limit. */
   readonly maxMs?: number;
 }
 
-/** Whether a call needs an approval first, and how it is requested. */
+/** Whether a call needs an approval before it runs, and how it is requested. */
 export type Approval = ApprovalNeed | ApprovalOptions;
 
-/** How an engine treats the work of a tool. Where there is none, the work begins at once, and once. */
+/**
+ * How an engine treats the background work of a tool. Without an engine, the work starts immediately and is tried
+ * once.
+ */
 export interface BackgroundOptions extends JobOptions {
-  /** How much of it runs at the same time in each process that does jobs; default: as much as that takes on. */
+  /** The most work of this tool that runs at the same time in each process; default: the worker's own limit. */
   readonly concurrency?: number;
 }
 
-/** How calls of a tool are treated; the part of the options that is not schema. */
+/** How calls of a tool are executed: the options that are not part of the schema. */
 export interface ToolBehaviour {
-  /** Milliseconds after which a call is answered as timed out (default: the run's `toolTimeoutMs`). */
+  /** Milliseconds after which a call ends as timed out (default: the run's `toolTimeoutMs`). */
   readonly timeoutMs?: number;
   /** Calls run alone, in call order. */
   readonly sequential?: boolean;
   readonly approval?: Approval;
-  /** The whole method runs in the background; with options, where that is a job of an engine. */
+  /** The whole method runs in the background. The options apply if it runs as a job of an engine. */
   readonly background?: boolean | BackgroundOptions;
-  /** `client`: the body never runs here; the caller's side executes it. */
+  /** `client`: the client executes the call; the body never runs here. */
   readonly execution?: 'server' | 'client';
-  /** `false`: arguments that needed repair are refused; default `true`, for `destructive` tools `false`. */
+  /** `false`: arguments that need repair are refused; default: `true`, for `destructive` tools `false`. */
   readonly repair?: boolean;
-  /** `false`: types are not repaired, so that the text `"5"` is no number; default `true`. */
+  /** `false`: types are not converted, so that the string `"5"` is not a number; default: `true`. */
   readonly coerce?: boolean;
-  /** Characters of a result that the model sees at most; the rest is in `details` (default: the registry's). */
+  /** The most characters of a result that the model receives; the rest is in `details` (default: the registry's). */
   readonly maxResultChars?: number;
-  /** How often the model may correct itself; overrides the loop's `maxRetries`. */
+  /** How often the model may correct its arguments; overrides the loop's `maxRetries`. */
   readonly retries?: number;
   readonly annotations?: ToolAnnotations;
-  /** Offer it in its strict form (`strictSchema`), so that servers hold the model to it; false: never. */
+  /** Offer the tool in its strict form (`strictSchema`), so that servers enforce the schema; `false`: never. */
   readonly strict?: boolean;
   /**
-   * `text`: the model writes plain text where a provider has tools of that kind, and not JSON with a text in it; for
-   * queries, code and patches. The tool has exactly one parameter, a string, which that text becomes.
+   * `text`: the model writes plain text instead of JSON, if the provider supports such tools; for queries, code and
+   * patches. The tool has exactly one parameter, a string, which receives the text.
    */
   readonly input?: 'json' | 'text';
-  /** The result is the run's answer; the model is not asked again. */
+  /** The result is the run's answer; no further request is sent to the model. */
   readonly returnDirect?: boolean;
-  /** Whether `cacheResults` keeps results of a `readOnly` tool; default: of each for itself, for the hook's lifetime. */
+  /**
+   * Whether `cacheResults` stores results of a `readOnly` tool; default: separately for each owner, for the hook's
+   * lifetime.
+   */
   readonly cache?: boolean | ResultCaching;
-  /** What a call costs, in the unit of the budgets' prices; counted and limited where a run has a `budget`. */
+  /** The cost of a call, in the unit of the budgets' prices; counted and limited if a run has a `budget`. */
   readonly cost?: number | ((args: JsonObject) => number);
   /**
-   * The model is not offered it with every request, but finds it by a search when it needs it; `false`: not even where a
-   * run defers what is too much (`deferAbove`).
+   * `true`: the tool is not part of every request; the model finds it by a search when it needs it. `false`: the tool
+   * is part of every request, even if the run defers tools above a limit (`deferAbove`).
    */
   readonly defer?: boolean;
-  /** What it is found under beside its own words, and shown in where providers group tools: `billing`. */
+  /**
+   * A group of tools, such as `billing`. It is searched in addition to the tool's own text, and shown by providers
+   * that support groups.
+   */
   readonly namespace?: string;
   /**
-   * OAuth scopes that a caller must all have. They are compared with `scope.scopes` of the call, which an MCP server
-   * fills from the token; a call without them is refused.
+   * OAuth scopes that a caller must have, all of them. They are compared with `scope.scopes` of the call, which an
+   * MCP server fills from the token. A call without them is refused.
    */
   readonly scopes?: readonly string[];
-  /** An MCP server with `oauth` offers it also to callers without a token. Not together with `scopes`. */
+  /** An MCP server with `oauth` also offers the tool to callers without a token. Cannot be combined with `scopes`. */
   readonly public?: boolean;
   /** Sent as `_meta` of the tool in MCP's `tools/list`. */
   readonly _meta?: Readonly<Record<string, unknown>>;
@@ -160,37 +172,37 @@ export interface ToolBehaviour {
 export interface ResultCaching {
   /** Milliseconds; default: the hook's. */
   readonly lifetimeMs?: number;
-  /** A result of one owner is given to others, too: it depends on the arguments alone. Default: false. */
+  /** All owners share results, because they depend only on the arguments; default: `false`. */
   readonly shared?: boolean;
 }
 
-/** What a prompt, a resource and a completion have in common with a tool. */
+/** The options that prompts, resources and completions share with tools. */
 type ServedBehaviour = Pick<ToolBehaviour, 'scopes' | 'public' | '_meta' | 'icons' | 'timeoutMs'>;
 
 /** Options of `@Prompt`. */
 export interface PromptOptions extends ServedBehaviour {
-  /** Default: as that of a tool. */
+  /** Default: as the name of a tool. */
   readonly name?: string;
-  /** Shown to people in place of the name. */
+  /** Shown to people instead of the name. */
   readonly title?: string;
   readonly description?: string;
 }
 
 /** Options of `@Resource`. */
 export interface ResourceOptions extends PromptOptions {
-  /** Default: `text/plain` of texts, `application/octet-stream` of bytes, `application/json` of other values. */
+  /** Default: `text/plain` for strings, `application/octet-stream` for bytes, `application/json` for other values. */
   readonly mimeType?: string;
-  /** Whom the resource is for. */
+  /** The intended readers of the resource. */
   readonly audience?: readonly ('user' | 'assistant')[];
-  /** From 0 to 1, the most important. */
+  /** From 0 (least important) to 1 (most important). */
   readonly priority?: number;
-  /** Milliseconds for which clients may use what they have read; default 0. */
+  /** Milliseconds for which clients may cache the content; default: 0. */
   readonly ttlMs?: number;
-  /** Who may share what was read; default `private`. */
+  /** Who may share cached content; default: `private`. */
   readonly cacheScope?: 'public' | 'private';
 }
 
-/** What a method is for MCP clients, other than a tool. */
+/** The MCP feature that a method provides, if it is not a tool. */
 export type ServedAs =
   | { readonly kind: 'prompt' }
   | ({ readonly kind: 'resource'; readonly uri: string } & {
@@ -205,40 +217,41 @@ export interface ToolOptions extends ToolBehaviour {
   /** Default: the toolset's prefix, `_`, and the method's name in snake_case. */
   readonly name?: string;
   readonly description?: string;
-  /** Explicit schema of the arguments; wins over everything that was derived. */
+  /** Explicit schema of the arguments; overrides every derived schema. */
   readonly parameters?: SchemaSource;
-  /** Schema of the result; `false`: none, also where the generated file has one. */
+  /** Schema of the result; `false`: no schema, even if the generated file has one. */
   readonly output?: SchemaSource | false;
   /**
-   * Name of a method of the same class that says what came of a call whose process died (`recoverRuns`), or that was cut
-   * off or failed (`compensateRun`): it is given the `Effect` and the `ToolContext`, and gives a `Reconciliation`.
+   * Name of a method of the same class that determines the outcome of a call that was interrupted by a crash
+   * (`recoverRuns`), or that was cut off or failed (`compensateRun`). It receives the `Effect` and the `ToolContext`,
+   * and returns a `Reconciliation`.
    */
   readonly reconcile?: string;
   /**
-   * Name of a method of the same class that undoes a call (`compensateRun`): it is given the `Effect`, with the `result`,
-   * and the `ToolContext`.
+   * Name of a method of the same class that undoes a call (`compensateRun`). It receives the `Effect` with its
+   * `result`, and the `ToolContext`.
    */
   readonly compensate?: string;
   /**
-   * Name of a method of the same class that says what a call would touch: it is given the arguments and the
-   * `ToolContext`, and gives `ResourceAccess`es. Policies decide by them (`toolwright/toolbox/permissions`).
+   * Name of a method of the same class that lists the resources that a call would access. It receives the arguments
+   * and the `ToolContext`, and returns `ResourceAccess` objects. Policies use them
+   * (`toolwright/toolbox/permissions`).
    */
   readonly touches?: string;
   /**
-   * Name of a method of the same class that says what a call would come to, for whoever is asked for a yes: it is given
-   * the arguments and the `ToolContext`, and gives a text, such as the difference that an edit would make. It changes
-   * nothing.
+   * Name of a method of the same class that describes for approvers what a call would do. It receives the arguments
+   * and the `ToolContext`, and returns a text, such as the diff of an edit. It must not change anything.
    */
   readonly preview?: string;
 }
 
 /**
- * How long an instance of a toolset class lives: one for all calls, one per resolution, or one per call
- * in a child container that is disposed when the call has completed.
+ * How long an instance of a toolset class lives: one instance for all calls, one per resolution, or one per call in a
+ * child container that is disposed when the call is completed.
  */
 export type ToolsetScope = 'singleton' | 'transient' | 'scoped';
 
-/** What `@Toolset({ name, description })` said of the class that a tool belongs to. */
+/** The `name` and `description` in `@Toolset` of the tool's class. */
 export interface ToolsetTitle {
   readonly name: string;
   readonly description?: string;
@@ -246,21 +259,21 @@ export interface ToolsetTitle {
 
 /** Options of `@Toolset`. */
 export interface ToolsetOptions {
-  /** Name for people, as in `toolwright list` and for MCP clients; default: the class's name. */
+  /** Display name, as in `toolwright list` and for MCP clients; default: the class's name. */
   readonly name?: string;
-  /** Put before each tool's derived name, with `_`; explicit names stay as they are. */
+  /** Prepended with `_` to each tool's derived name; explicit names do not change. */
   readonly prefix?: string;
-  /** What its tools are about and how they belong together, in a sentence or two. */
+  /** The purpose of its tools and how they work together, in one or two sentences. */
   readonly description?: string;
-  /** Default: what the container already says of the class, otherwise `singleton`. */
+  /** Default: the container's setting for the class, otherwise `singleton`. */
   readonly scope?: ToolsetScope;
-  /** Those of its tools that say nothing else are found by a search and not offered with every request. */
+  /** Whether its tools are found by a search and are not part of every request; a tool's own `defer` wins. */
   readonly defer?: boolean;
-  /** The namespace of those of its tools that say no other. */
+  /** The namespace of its tools that have no own `namespace`. */
   readonly namespace?: string;
 }
 
-/** What stands for a type at run time: a class, `String`, `Number`, `Boolean`, `Date`, `Object`, {@link Integer}. */
+/** The runtime form of a type: a class, `String`, `Number`, `Boolean`, `Date`, `Object`, {@link Integer}. */
 export type TypeToken =
   | ClassType<unknown>
   | StringConstructor
@@ -271,15 +284,15 @@ export type TypeToken =
   | typeof Integer;
 
 /**
- * A type as an author names it: usually behind a function, so that classes declared later can be named;
- * an array of one token means an array of it.
+ * A type as an author writes it: usually inside a function, so that it can refer to classes that are declared later.
+ * An array of one token means an array of that type.
  */
 export type TypeReference = TypeToken | (() => TypeToken | readonly TypeToken[]);
 
-/** The values that are allowed: a list, or a TypeScript enum object. */
+/** The allowed values: a list, or a TypeScript enum object. */
 export type EnumSource = readonly unknown[] | Readonly<Record<string, string | number>>;
 
-/** JSON Schema's constraints by their own names, as `@Param` takes them. */
+/** JSON Schema's constraints by their own names, for `@Param`. */
 export interface SchemaConstraints {
   readonly title?: string;
   readonly format?: string;
@@ -312,14 +325,14 @@ export interface ParamOptions extends SchemaConstraints {
   readonly items?: TypeReference | JsonSchema;
   readonly enum?: EnumSource;
   readonly required?: boolean;
-  /** `null` is a value of its own. */
+  /** `null` is an allowed value. */
   readonly nullable?: boolean;
   readonly default?: unknown;
-  /** Makes the parameter a record: the type or schema of its values, or `true` for any. */
+  /** Makes the parameter a record: the type or schema of its values, or `true` for any value. */
   readonly additionalProperties?: boolean | JsonSchema | TypeReference;
   /**
-   * Explicit schema; wins over everything else that is known of the type. Constraints beside it hold, too; `type`,
-   * `items`, `enum` and `additionalProperties` would say the type again, and are refused.
+   * Explicit schema; overrides every derived schema. Additional constraints apply too. `type`, `items`, `enum` and
+   * `additionalProperties` are refused beside it, because they would repeat the type.
    */
   readonly schema?: SchemaSource;
 }
@@ -330,37 +343,37 @@ export interface ArgsOptions {
   readonly groups?: readonly string[];
 }
 
-/** Any class, abstract ones included: what decorators and containers pass around as a key. */
+/** Any class, including abstract classes: decorators and containers use it as a key. */
 // biome-ignore lint/suspicious/noExplicitAny: only `any` accepts every constructor signature
 export type ClassType<Instance = object> = abstract new (...args: any[]) => Instance;
 
 /**
- * JSON Schema whose nodes may say what a value is in the tool: `instanceOf: Date`, `URL`, `Uint8Array`,
- * `BigInt`, `Set`, `Map`, or a DTO class, which is described on its own.
+ * JSON Schema whose nodes may name the class of a value in the tool: `instanceOf: Date`, `URL`, `Uint8Array`,
+ * `BigInt`, `Set`, `Map`, or a DTO class, which has its own description.
  */
 export type DescribedSchema = JsonSchema & { readonly instanceOf?: unknown };
 
 /** One parameter of a described tool method. */
 export interface DescribedParameter {
-  /** Nothing where the parameter is destructured. */
+  /** Absent if the parameter is destructured. */
   readonly name?: string;
-  /** The parameter is no part of the schema. */
+  /** The parameter is not part of the schema. */
   readonly inject?: 'context' | 'signal';
   readonly optional?: boolean;
   /** A rest parameter; its schema is that of the array. */
   readonly rest?: boolean;
-  /** Nothing where decorators say all. */
+  /** Absent if decorators define the whole schema. */
   readonly schema?: DescribedSchema;
 }
 
 /** A described tool method. */
 export interface DescribedTool {
-  /** What the TSDoc comment says; `@Tool`'s own description wins. */
+  /** From the TSDoc comment; the description in `@Tool` overrides it. */
   readonly description?: string;
   readonly parameters: readonly DescribedParameter[];
   /** JSON Schema of the result. */
   readonly output?: JsonSchema;
-  /** Types that contain themselves. */
+  /** Recursive types. */
   readonly $defs?: Readonly<Record<string, DescribedSchema>>;
 }
 
@@ -370,11 +383,11 @@ export interface DescribedProperty {
   readonly optional?: boolean;
 }
 
-/** What the types of a class say, as `toolwright generate` writes it. */
+/** The types of a class, as `toolwright generate` writes them. */
 export interface ClassDescription {
-  /** What a DTO class is called in `$defs`: minifiers rename classes. */
+  /** Name of a DTO class in `$defs`, because minifiers rename classes. */
   readonly name?: string;
-  /** The classes that the constructor asks for; `undefined` at the place of what is no class. */
+  /** The classes of the constructor's parameters; `undefined` for a parameter without a class. */
   readonly dependencies?: readonly (object | undefined)[];
   readonly tools?: Readonly<Record<string, DescribedTool>>;
   readonly properties?: Readonly<Record<string, DescribedProperty>>;
@@ -383,11 +396,11 @@ export interface ClassDescription {
 
 /**
  * Type token for whole numbers, which TypeScript cannot express: `@Param({ type: () => Integer })`,
- * `registerFunction(registry, 'add', 'Add', [['a', Integer], ['b', Integer]], add)`.
- * It becomes `{ "type": "integer" }`. It is never instantiated.
+ * `registerFunction(registry, 'add', 'Add', [['a', Integer], ['b', Integer]], add)`. It becomes
+ * `{ "type": "integer" }` and is never instantiated.
  */
 export class Integer {
-  /** Without a member of its own, TypeScript would take any class for this one. */
+  /** Without its own member, TypeScript would accept any class as this class. */
   declare private readonly wholeNumber: true;
 
   private constructor() {}

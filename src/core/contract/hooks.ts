@@ -6,50 +6,50 @@ import type { LLMRequest, LLMResponse } from './llm-provider.js';
 import type { ArgumentFault, ToolDefinition } from './tool.js';
 import type { ToolResult } from './tool-result.js';
 
-/** A call as hooks see it. Changes to this object have no effect: hooks return what is to be done. */
+/** A call as hooks see it. Changes to this object have no effect; hooks return the changes. */
 export interface HookedCall {
   readonly callId: string;
   /** As the model named it. */
   readonly name: string;
-  /** Absent where there is no such tool. */
+  /** Absent if there is no such tool. */
   readonly tool?: ToolDefinition;
   /**
-   * A copy, in JSON form: in `beforeCall` as the model sent them, from then on as they fit the schema. Absent where
-   * the model sent none that can be read.
+   * A copy, in JSON form: in `beforeCall` as the model sent them, later as they match the schema. Absent if the model
+   * sent no valid JSON.
    */
   readonly arguments?: JsonObject;
   readonly scope: CallScope;
-  /** Absent outside of a run. */
+  /** Absent outside a run. */
   readonly runId?: string;
-  /** The number of this attempt of the model at this tool; 1 is the first. */
+  /** The number of the model's attempt at this tool; 1 is the first. */
   readonly attempt: number;
-  /** It is made again: it waited, is done as a job, or its process crashed. Its arguments are unchanged. */
+  /** The call is executed again: it waited, runs as a job, or its process crashed. Its arguments are unchanged. */
   readonly isRepeated: boolean;
 }
 
-/** A call that has ended, and with what. */
+/** A call that has ended, with its result. */
 export interface EndedCall extends HookedCall {
   readonly status: CallStatus;
-  /** As the hooks before have left it. */
+  /** The result after the earlier hooks. */
   readonly result: ToolResult;
-  /** As the call itself ended, whatever hooks have made of it. */
+  /** The result of the call itself, before any hook. */
   readonly original: ToolResult;
-  /** It is what started work has come to, after the call was answered. */
+  /** The result is that of started work, which was completed after the call was answered. */
   readonly isCompletion: boolean;
-  /** A hook has answered it in place of the tool (`beforeRun`). */
+  /** A hook answered the call instead of the tool (`beforeRun`). */
   readonly isAnswered: boolean;
 }
 
 /** A request as hooks see it. */
 export interface HookedRequest {
   readonly runId: string;
-  /** Number of the request in its run, from 1; the same where it is made again. */
+  /** Number of the request in its run, from 1; retries have the same number. */
   readonly step: number;
-  /** Its `messages` are the whole history of the run, whatever of it the request carries. */
+  /** The scope of the run. Its `messages` are the run's whole history, even if the request contains less. */
   readonly scope: CallScope;
 }
 
-/** What failed: a call (the tool threw, or took too long), or a request. */
+/** The failure of a call (the tool threw or timed out) or of a request. */
 export type HookedFailure =
   | { readonly of: 'call'; readonly error: unknown; readonly call: EndedCall }
   | {
@@ -65,31 +65,31 @@ interface Noted {
 }
 
 interface Refused extends Noted {
-  /** Why not, as the end of a sentence: `'it is not for clerks'`. */
+  /** The reason, as the end of a sentence: `'it is not for clerks'`. */
   readonly refuse: string;
 }
 
-/** Nothing changes; or it is refused, or its arguments are rejected, or it goes on with these arguments. */
+/** No change, a refusal, rejected arguments, or other arguments. */
 export type BeforeCall =
   | undefined
   | Refused
   | (Noted & { readonly arguments?: JsonObject })
-  /** As arguments that do not fit: the model may correct them. */
+  /** Rejects the arguments as invalid: the model may correct them. */
   | (Noted & { readonly faults: readonly ArgumentFault[] });
 
-/** Nothing changes; or it is refused, or answered with this in place of running the tool. */
+/** No change, a refusal, or a result that replaces the execution of the tool. */
 export type BeforeRun = undefined | Refused | (Noted & { readonly result?: ToolResult | string });
 
-/** Nothing changes; or the result is withheld, or is this one. */
+/** No change, a refusal that withholds the result, or another result. */
 export type AfterCall = undefined | Refused | (Noted & { readonly result?: ToolResult | string });
 
-/** Nothing changes; or the request is not made, or is this one. */
+/** No change, a refusal to send the request, or another request. */
 export type BeforeRequest = undefined | Refused | (Noted & { readonly request?: LLMRequest });
 
-/** Nothing changes; or the reply is not used, or is this one. */
+/** No change, a refusal to use the reply, or another reply. */
 export type AfterResponse = undefined | Refused | (Noted & { readonly response?: LLMResponse });
 
-/** Nothing changes; or this stands for what failed: a result of a call, a reply of a request. */
+/** No change, or a replacement for the failure: a result of a call, or a reply to a request. */
 export type OnError =
   | undefined
   | (Noted & { readonly result?: ToolResult | string; readonly response?: LLMResponse });
@@ -98,11 +98,12 @@ export type OnError =
 type Said<Word> = Word | void | Promise<Word | void>;
 
 /**
- * What surrounds calls and requests. Each function may say nothing, rewrite, refuse or add a note; several hooks are
- * asked in the order of their list, each with what those before it have made of it.
+ * Functions around calls and requests. Each function may return nothing, rewrite, refuse or add a note. Several hooks
+ * run in the order of their list; each receives the changes of the hooks before it.
  *
- * A hook that throws, takes longer than the call may, or says what cannot be meant fails closed: before a call or a
- * request, that is refused; behind it, what came of it is withheld, and is told to have been done.
+ * A hook fails closed if it throws, takes longer than the call's timeout, or returns an invalid value. Before a call
+ * or a request, the call or request is refused. Afterwards, the result is withheld, and the message reports that the
+ * call was executed.
  *
  * @example
  * ```ts
@@ -115,26 +116,34 @@ type Said<Word> = Word | void | Promise<Word | void>;
  * ```
  */
 export interface Hooks {
-  /** For logs, notes and messages; default: its place in the list, `hook 1`. */
+  /** For logs, notes and messages; default: its position in the list, `hook 1`. */
   readonly name?: string;
-  /** Before the arguments are checked and anybody is asked: the only moment at which they may be rewritten. */
+  /** Called before the arguments are checked and before approvals. Only this function may rewrite arguments. */
   beforeCall?(call: HookedCall): Said<BeforeCall>;
-  /** The arguments are valid, the call is allowed and approved, and the tool would run now. */
+  /** Called right before the tool runs: the arguments are valid, and the call is allowed and approved. */
   beforeRun?(call: HookedCall): Said<BeforeRun>;
-  /** The call has ended, however it did; also what started work comes to, whose notes nobody hears. */
+  /**
+   * Called when the call has ended with any status, and when started work is completed; the notes of the latter are
+   * discarded.
+   */
   afterCall?(call: EndedCall): Said<AfterCall>;
-  /** Before each request to a model, those that are made again too. What is rewritten stays out of the history. */
+  /**
+   * Called before each request to a model, including retries. The history does not change if the request is
+   * rewritten.
+   */
   beforeRequest?(request: LLMRequest, about: HookedRequest): Said<BeforeRequest>;
-  /** A reply has come. It enters the history, and its calls are made, as hooks leave it. */
+  /**
+   * Called when a reply has arrived. The hooks' version of the reply enters the history, and its calls are executed.
+   */
   afterResponse?(
     response: LLMResponse,
     about: HookedRequest & { readonly request: LLMRequest },
   ): Said<AfterResponse>;
-  /** A call or a request failed; before `afterCall`, and before the request is made again. */
+  /** Called after a failed call or request, before `afterCall` and before a retry of the request. */
   onError?(failure: HookedFailure): Said<OnError>;
   /**
-   * `afterResponse` rewrites and refuses nothing, so that text is streamed at once. Default: where there is an
-   * `afterResponse`, text is streamed once that has returned.
+   * `afterResponse` never rewrites or refuses, so that text is streamed immediately; default: text is streamed after
+   * `afterResponse` has returned.
    */
   readonly onlyReads?: boolean;
 }
@@ -153,7 +162,7 @@ const HOOK: OptionRule = {
       : [],
 };
 
-/** A misspelled hook would be a rule that never runs. An instance of a class may have other members. */
+/** A misspelled hook would never run. Instances of classes may have other members. */
 function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] {
   const isPlain = Object.getPrototypeOf(hook) === Object.prototype;
   const own = isPlain ? Object.keys(hook) : [];
@@ -176,5 +185,5 @@ function problemsOf(hook: Readonly<Record<string, unknown>>): readonly string[] 
   ];
 }
 
-/** What the option `hooks` may be. */
+/** The rule for the option `hooks`. */
 export const HOOKS: OptionRule = protecting(listOf(HOOK, `[${FIX}]`));

@@ -1,4 +1,4 @@
-/** A JSON Schema (draft 7 or 2020-12) as plain data. Keywords this type does not name are allowed. */
+/** A JSON Schema (draft 7 or 2020-12) as plain data. Keywords that this type does not name are allowed. */
 export interface JsonSchema {
   // With `| undefined`, as TypeBox writes them: under `exactOptionalPropertyTypes` that is another type.
   readonly $ref?: string | undefined;
@@ -26,7 +26,7 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a Standard Schema's `validate` answers. */
+/** The result of a Standard Schema's `validate`. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
@@ -47,10 +47,10 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** A schema as an author may give it: JSON Schema (TypeBox is that too) or a Standard Schema. */
+/** A schema as an author writes it: JSON Schema (including TypeBox) or a Standard Schema. */
 export type SchemaSource = JsonSchema | StandardSchema;
 
-/** The type of the values that a schema stands for: a Standard Schema's output, TypeBox's `static`, else the other. */
+/** The type of the values of a schema: a Standard Schema's output, TypeBox's `static`, or `Otherwise`. */
 export type ValueOf<Source, Otherwise = unknown> = Source extends {
   readonly '~standard': { readonly types?: { readonly output: infer Output } | undefined };
 }

@@ -3,23 +3,23 @@ import { FILLED_TEXT, type OptionRule, withMethods } from '../kernel/options.js'
 import type { JsonObject, JsonSchema } from './json-schema.js';
 import type { Content } from './tool-result.js';
 
-/** Why the model stopped; `other` where the provider's own word has no meaning here. */
+/** Why the model stopped; `other` for reasons of the provider that have no equivalent. */
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
 
-/** Tokens of one reply, or summed over a run. Fields that the provider does not report are absent. */
+/** Tokens of a reply, or summed over a run. Fields that the provider does not report are absent. */
 export interface Usage {
-  /** All of the input, what came from a cache included. */
+  /** All input, including cached input. */
   readonly inputTokens: number;
-  /** All of the output, reasoning included. */
+  /** All output, including reasoning. */
   readonly outputTokens: number;
   readonly totalTokens: number;
-  /** Of the input: read from the provider's cache, which mostly costs less. */
+  /** Input tokens read from the provider's cache, which usually cost less. */
   readonly cacheReadTokens?: number;
-  /** Of the input: written to the provider's cache, which mostly costs more. */
+  /** Input tokens written to the provider's cache, which usually cost more. */
   readonly cacheWriteTokens?: number;
-  /** Of the output: what the model thought and did not say. */
+  /** Output tokens of reasoning that is not part of the content. */
   readonly reasoningTokens?: number;
-  /** As the provider reported it; of one reply only. */
+  /** As the provider reported it; only for a single reply. */
   readonly raw?: unknown;
 }
 
@@ -27,12 +27,12 @@ export interface Usage {
 export const USAGE_PARTS = ['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const;
 
 /**
- * What a provider keeps with a message or a call, as plain JSON by the provider's own key (`LLMProvider.itemKey`):
- * signatures, encrypted reasoning, ids. Nobody else looks into it, and it goes back byte for byte.
+ * A provider's own data for a message or a call, as plain JSON under the provider's key (`LLMProvider.itemKey`):
+ * signatures, encrypted reasoning, ids. Other code does not read it, and the provider receives it back byte for byte.
  */
 export type ProviderItems = Readonly<Record<string, unknown>>;
 
-/** Which tools a request lets the model call: whether it must call one, or one of these by name. */
+/** Which tools the model may call: any, none, at least one, or a tool by name. */
 export type ToolChoice =
   | 'auto'
   | 'none'
@@ -45,35 +45,35 @@ export type ResponseFormat =
   | { readonly type: 'text' }
   | { readonly type: 'json'; readonly schema?: JsonSchema; readonly name?: string };
 
-/** The owner of a request, for traces and for providers that store conversations. */
+/** The run and conversation of a request, for traces and for providers that store conversations. */
 export interface RequestMetadata {
   readonly conversationId?: string;
-  /** Id of the run, the same through its suspensions. */
+  /** Id of the run; it does not change when the run is suspended and resumed. */
   readonly runId?: string;
   /** Number of the request in its run, from 1. */
   readonly step?: number;
 }
 
-/** One request to a model. `options` are the loop's `llmOptions`, passed on as they are. */
+/** One request to a model. `options` are the loop's `llmOptions`, passed on unchanged. */
 export interface LLMRequest {
   readonly model: string;
-  /** Of provider items only those of this provider and model. */
+  /** Provider items are limited to those of this provider and model. */
   readonly messages: readonly Message[];
   readonly tools?: readonly ToolSchema[];
-  /** Default: the provider's, mostly `auto`. */
+  /** Default: the provider's, usually `auto`. */
   readonly toolChoice?: ToolChoice;
-  /** Whether a reply may have several calls; default: the provider's, mostly `true`. */
+  /** Whether a reply may have several calls; default: the provider's, usually `true`. */
   readonly parallelToolCalls?: boolean;
   /** Default: any text. */
   readonly responseFormat?: ResponseFormat;
   readonly metadata?: RequestMetadata;
-  /** Tokens of the reply at most, as a budget affords them; where `options` say less, that holds. */
+  /** The most tokens of the reply that the budget can pay for; a lower limit in `options` wins. */
   readonly maxOutputTokens?: number;
   readonly options: Readonly<Record<string, unknown>>;
   readonly signal?: AbortSignal;
 }
 
-/** A call the model wants made; `arguments` is an object, or the raw text where it was no JSON object. */
+/** A call that the model requests; `arguments` is an object, or the raw text if it was not a JSON object. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
@@ -82,8 +82,8 @@ export interface ToolCall {
 }
 
 /**
- * What comes with a reply beside its text: a page or a document that the model names as a source, or a file that it
- * made. The `url` of a file is a data URL, or where it can be fetched; `mimeType` is an IANA media type.
+ * An attachment of a reply: a page or a document that the model cites, or a file that it created. The `url` of a file
+ * is a data URL or its address; `mimeType` is an IANA media type.
  */
 export type ReplyAttachment =
   | { readonly type: 'page'; readonly url: string; readonly title?: string }
@@ -95,54 +95,54 @@ export type ReplyAttachment =
     }
   | { readonly type: 'file'; readonly url: string; readonly mimeType: string };
 
-/** One reply of a model. */
+/** A reply of a model. */
 export interface LLMResponse {
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: FinishReason;
-  /** The provider's own word for it. */
+  /** The provider's own value. */
   readonly rawFinishReason?: string;
   readonly usage?: Usage;
-  /** What the model thought, or a summary of it, as text for people. It is never part of `content`. */
+  /** The model's reasoning, or a summary of it, as text for people. It is never part of `content`. */
   readonly reasoning?: string;
   readonly attachments?: readonly ReplyAttachment[];
   readonly providerItems?: ProviderItems;
-  /** Where it came from, as its server says. */
+  /** The server's information about the reply. */
   readonly origin?: ReplyOrigin;
 }
 
-/** By which id a server knows a reply, and which model gave it: behind a name, that may be another one every day. */
+/** The server's id of a reply, and the model that created it; the model behind an alias may change. */
 export interface ReplyOrigin {
   readonly id?: string;
   readonly model?: string;
 }
 
 /**
- * What a streamed reply is made of: text, reasoning, attachments and the arguments of calls as they come, and the
- * whole reply at the end, exactly once. Calls without an id are reported only there.
+ * Parts of a streamed reply: text, reasoning, attachments and the arguments of calls as they arrive, and finally,
+ * exactly once, the whole reply. Calls without an id are reported only in the whole reply.
  */
 export type LLMStreamPart =
   | { readonly type: 'text-delta'; readonly text: string }
   | { readonly type: 'reasoning-delta'; readonly text: string }
   | { readonly type: 'call-input-start'; readonly callId: string; readonly tool: string }
-  /** More of the text of its arguments. */
+  /** The next piece of its arguments. */
   | { readonly type: 'call-input-delta'; readonly callId: string; readonly text: string }
   | { readonly type: 'call-input-end'; readonly callId: string }
   | { readonly type: 'attachment'; readonly attachment: ReplyAttachment }
   | { readonly type: 'response'; readonly response: LLMResponse };
 
-/** Who answers requests. */
+/** The service that answers requests. */
 export interface ProviderIdentity {
-  /** As the OpenTelemetry conventions call it (`gen_ai.provider.name`): `openai`, `anthropic`, `gcp.gemini`. */
+  /** The name in the OpenTelemetry conventions (`gen_ai.provider.name`): `openai`, `anthropic`, `gcp.gemini`. */
   readonly name: string;
-  /** Of its server. */
+  /** Address of its server. */
   readonly address?: string;
   readonly port?: number;
 }
 
 /**
- * A model behind one method. Implementations throw when no reply could be had; the loop turns that into
- * status `failed` with a valid history.
+ * A model behind one method. Implementations throw if they receive no reply; the loop turns that into status `failed`
+ * with a valid history.
  *
  * @example
  * ```ts
@@ -157,32 +157,33 @@ export interface LLMProvider {
   chat(request: LLMRequest): Promise<LLMResponse>;
   stream?(request: LLMRequest): AsyncIterable<LLMStreamPart>;
   /**
-   * The key of the items that this provider keeps and that this model understands, as `openai.responses/gpt-5`.
-   * Items of other keys stay in the history and out of its requests; without this method all of them do.
+   * The key of the provider items that this provider creates and this model understands, for example
+   * `openai.responses/gpt-5`. Items with other keys stay in the history but are not part of its requests. Without
+   * this method, no items are sent.
    */
   itemKey?(model: string): string;
-  /** Who answers for this model, for traces and metrics. */
+  /** The service that answers for this model, for traces and metrics. */
   identity?(model: string): ProviderIdentity;
-  /** Whether this model keeps to a `responseFormat` with a schema; otherwise a tool is offered for a final answer. */
+  /** Whether this model follows a `responseFormat` with a schema; otherwise a tool is offered for the final answer. */
   supportsResponseFormat?(model: string): boolean;
   /**
-   * Whether this model takes definitions of tools behind what it was sent before: then requests name the tool that
-   * searches (`isSearch`), and carry found tools apart (`defer`); otherwise these are called through one of ours.
+   * Whether this model accepts tool definitions after earlier messages. If true, requests mark the search tool
+   * (`isSearch`) and the found tools (`defer`). Otherwise found tools are called through one of our own tools.
    */
   takesFoundTools?(model: string): boolean;
 }
 
-/** What a request may be, as far as a provider looks into it. */
+/** The parts of a request that providers check. */
 export const REQUEST: OptionRule = {
   accepts: (value) => isRecord(value) && Array.isArray(value.messages),
   fix: "{ model, messages: [{ role: 'user', content: 'Hi' }], options: {} }",
 };
 
-/** What the options `provider` and `model` may be. */
+/** The rules for the options `provider` and `model`. */
 export const PROVIDER = withMethods(['chat'], 'new OpenAIProvider(), or another object with a chat method');
 export const MODEL: OptionRule = { ...FILLED_TEXT, fix: "'gpt-5', …" };
 
-/** One call as the Chat Completions wire carries it; `arguments` is JSON text. */
+/** A call in the format of the Chat Completions API; `arguments` is JSON text. */
 export interface MessageToolCall {
   readonly id: string;
   readonly type: 'function';
@@ -196,24 +197,26 @@ export interface SystemMessage {
   readonly content: string;
 }
 
-/** What a person (or the framework, for them) said. Parts are passed to the provider as they are. */
+/**
+ * A message of a user, or of the framework on the user's behalf. Content parts are passed to the provider unchanged.
+ */
 export interface UserMessage {
   readonly role: 'user';
   readonly content: string | readonly unknown[];
   readonly name?: string;
 }
 
-/** What the model said, with the calls it made. */
+/** A message of the model, with its calls. */
 export interface AssistantMessage {
   readonly role: 'assistant';
   readonly content: string | null;
   readonly tool_calls?: readonly MessageToolCall[];
-  /** What the model thought, for people; never sent to a model as it is. */
+  /** The model's reasoning, for people; never sent to a model in this form. */
   readonly reasoning?: string;
   readonly providerItems?: ProviderItems;
 }
 
-/** The answer to exactly one call of the assistant message before it. */
+/** The answer to exactly one call of the preceding assistant message. */
 export interface ToolMessage {
   readonly role: 'tool';
   readonly content: string;
@@ -221,38 +224,37 @@ export interface ToolMessage {
   /** The content describes an error. Sent only to APIs that have a field for it, as with `parts`. */
   readonly isError?: boolean;
   /**
-   * Names of the tools that a search has found. As `parts`: for an API that takes their definitions from here, and on no
-   * other wire.
+   * Names of the tools that a search found. Sent only to APIs that take tool definitions from here, as with `parts`.
    */
   readonly found?: readonly string[];
   /** The handle of a large result that is stored; never sent. */
   readonly kept?: string;
   /**
-   * All parts of a result that is more than text; not on the wire as it is: a provider maps them to what
-   * its API takes, or leaves them out.
+   * All parts of a result that is more than text. Not sent in this form: a provider maps them to the parts that its
+   * API supports, or omits them.
    */
   readonly parts?: Content;
 }
 
-/** One entry of the history, in the wire shape of Chat Completions. */
+/** A history entry, in the format of Chat Completions. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-/** A tool as a model is offered it: `toolToSchema(tool)`. */
+/** The definition of a tool for a model: `toolToSchema(tool)`. */
 export interface ToolSchema {
   readonly type: 'function';
-  /** As the tool says it: its one parameter may be asked for as plain text. For providers; on no wire. */
+  /** The `input` of the tool: its single parameter may be requested as plain text. For providers; never sent. */
   readonly input?: 'text';
   /** The tool was found by a search: its definition is sent there (`ToolMessage.found`). For providers; never sent. */
   readonly defer?: true;
-  /** It is the tool that searches, for providers that have a form for it; on no wire. */
+  /** The search tool, for providers that have a special form for it; never sent. */
   readonly isSearch?: true;
-  /** The group that it belongs to. For providers; on no wire. */
+  /** The group of the tool. For providers; never sent. */
   readonly namespace?: string;
   readonly function: {
     readonly name: string;
     readonly description: string;
     readonly parameters: JsonSchema;
-    /** As the tool says it: whether it is to be offered in the form that `strictSchema` makes of its parameters. */
+    /** The `strict` of the tool: whether it is offered in the form that `strictSchema` creates from its parameters. */
     readonly strict?: boolean;
   };
 }

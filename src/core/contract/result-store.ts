@@ -1,35 +1,35 @@
 import { withMethods } from '../kernel/options.js';
 import type { StoredResult } from './run-state.js';
 
-/** Which result is meant, and of which run. */
+/** Identifies a result and its run. */
 export interface ResultKey {
   readonly handle: string;
   readonly runId: string;
-  /** The run's owner as canonical JSON; absent where it has none. */
+  /** The run's owner as canonical JSON; absent if the run has no owner. */
   readonly owner?: string;
 }
 
-/** A large result, as a store stores it. */
+/** A large result in a store. */
 export interface KeptResult extends ResultKey {
   readonly text: string;
-  /** Milliseconds from now until it is forgotten. */
+  /** Milliseconds from now until it is deleted. */
   readonly lifeMs: number;
 }
 
 /**
- * Keeps results that are too large for a model, bound to their run and its owner: under another run or another owner a
- * handle is not found. Every method is atomic, also between processes; methods may be synchronous.
+ * Stores results that are too large for a model. A result is bound to its run and owner: other runs and owners cannot
+ * find its handle. Every method is atomic, also between processes; methods may be synchronous.
  */
 export interface ResultStore {
-  /** Keeps a result, in place of one of the same handle and run, and forgets some of those whose time is over. */
+  /** Stores a result, replacing an older one with the same handle and run, and deletes some expired results. */
   keepResult(result: KeptResult): void | Promise<void>;
-  /** The text of a result; `undefined` where there is none, it is another's, or its time is over. */
+  /** The text of a result; `undefined` if it does not exist, has another owner, or has expired. */
   readResult(key: ResultKey): string | undefined | Promise<string | undefined>;
-  /** Forgets the results whose time is over, and gives their number. */
+  /** Deletes expired results and returns their number. */
   removeExpiredResults(): number | Promise<number>;
 }
 
-/** A store of runs that stores large results, too. */
+/** A run store that also stores large results. */
 export interface StoreWithResults {
   readonly results: ResultStore;
 }
@@ -41,17 +41,20 @@ export function keepsResults(store: unknown): store is StoreWithResults {
   return RESULT_STORE.accepts((store as StoreWithResults | undefined)?.results);
 }
 
-/** Keeps results of calls for a while, by keys that say all they depend on. Methods may be synchronous. */
+/**
+ * Caches results of calls for a limited time. The keys contain everything that a result depends on. Methods may be
+ * synchronous.
+ */
 export interface ResultCache {
-  /** The result under a key, unless it has expired. */
+  /** The result with this key, unless it has expired. */
   cachedResult(key: string): StoredResult | undefined | Promise<StoredResult | undefined>;
-  /** Keeps a result in place of an older one, for so many milliseconds. */
+  /** Stores a result for this many milliseconds, replacing an older one. */
   cacheResult(key: string, result: StoredResult, lifetimeMs: number): void | Promise<void>;
-  /** Forgets a result; and all that have run out. */
+  /** Deletes a result and all expired results. */
   forgetResult(key: string): void | Promise<void>;
 }
 
-/** A store that stores results, too. */
+/** A store that also caches results. */
 export interface StoreWithCache {
   readonly cache: ResultCache;
 }

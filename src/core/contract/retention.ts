@@ -1,25 +1,25 @@
 /**
- * How old what nobody needs any more may become in a store, in milliseconds since it last changed. What is left out is
- * kept.
+ * The longest ages of data that is no longer used, in milliseconds since its last change. Data without an age is not
+ * removed.
  */
 export interface RetentionAges {
-  /** Runs that have ended. Runs that wait for an answer or are under way stay. */
+  /** Ended runs. Suspended and running runs stay. */
   readonly runs?: number;
-  /** Jobs that have their result. */
+  /** Completed jobs. */
   readonly jobs?: number;
-  /** Events of conversations, and the keys of their prompts whose turns have ended. */
+  /** Events of conversations, and the keys of prompts whose turns have ended. */
   readonly events?: number;
   /**
-   * Conversations with all that is kept of them, deleted ones included. Those with an open turn, a waiting entry, an
-   * unfinished job or a schedule stay.
+   * Conversations with all their data, including deleted conversations. A conversation with an open turn, a waiting
+   * entry, an unfinished job or a schedule stays.
    */
   readonly conversations?: number;
 }
 
-/** How many were removed. */
+/** The numbers of removed records. */
 export type RetentionReport = { readonly [Kind in keyof RetentionAges]-?: number };
 
-/** A store that removes what has become old. */
+/** A store that can remove old data. */
 export interface StoreWithRetention {
   /** @throws InvalidOptionsError (521) for an age that is not a number of milliseconds. */
   retention(ages: RetentionAges): Promise<RetentionReport>;

@@ -7,7 +7,7 @@ import type { Message, ProviderItems, Usage } from './llm-provider.js';
 import type { TracePlace } from './ports.js';
 import type { Content } from './tool-result.js';
 
-/** A result, as a state stores it: its JSON form without the error, which is for logs. */
+/** A result in a stored state: its JSON form without the error, which is for logs. */
 export interface StoredResult {
   readonly forLLM: string;
   readonly forUser?: string;
@@ -18,7 +18,7 @@ export interface StoredResult {
   readonly details?: unknown;
 }
 
-/** The record of a call, as a state stores it. */
+/** The record of a call in a stored state. */
 export interface StoredCallRecord extends Omit<CallRecord, 'result'> {
   readonly result: StoredResult;
 }
@@ -29,19 +29,19 @@ export interface WireCall {
   readonly text: string;
 }
 
-/** What the provider keeps of a call, and how the model made it where it called its tool through another one. */
+/** The provider's data of a call, and the original call if the model called the tool through another tool. */
 interface SentCall {
   readonly providerItems?: ProviderItems;
   readonly wire?: WireCall;
 }
 
-/** A call of the open assistant message that has its result; it is never made again. */
+/** A call of the open assistant message that has its result; it is never executed again. */
 interface StoredSettledCall extends SentCall {
   readonly status: 'settled';
   readonly record: StoredCallRecord;
 }
 
-/** The outcome of a run, as a state stores it. */
+/** The outcome of a run in a stored state. */
 export interface StoredRunResult {
   readonly status: string;
   readonly content: string;
@@ -53,15 +53,18 @@ export interface StoredRunResult {
   readonly error?: { readonly name: string; readonly message: string };
 }
 
-/** A run that the tool of a call began: where it waits, or what came of it. Made again, the call goes on with it. */
+/**
+ * A run that the tool of a call started: its suspended state, or its result. If the call is executed again, it
+ * resumes this run.
+ */
 export interface StoredInnerRun {
-  /** Which of the runs of the call it is, from 0, in the order of their beginnings. */
+  /** The index of the run among the runs of the call, from 0, in the order of their starts. */
   readonly run: number;
   readonly state?: RunState;
   readonly result?: StoredRunResult;
 }
 
-/** A call that waits for answers: those in `waits`, while those it has are in the journal. */
+/** A call that waits for answers: the missing answers are in `waits`, the received answers in the journal. */
 export interface StoredWaitingCall extends SentCall {
   readonly status: 'waiting';
   readonly id: string;
@@ -71,11 +74,11 @@ export interface StoredWaitingCall extends SentCall {
   readonly waits: readonly Wait[];
   readonly journal: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
-  /** No call of the model: the run itself asks for more of this part of an account. The last of its message. */
+  /** Not a call of the model: the run itself asks for more of this part of an account. The last call of its message. */
   readonly asks?: { readonly account: string; readonly part: BudgetPart };
 }
 
-/** A call that has not begun, because a sequential tool is among it and those that wait. */
+/** A call that has not begun, because it or a waiting call belongs to a sequential tool. */
 interface StoredHeldCall extends SentCall {
   readonly status: 'held';
   readonly id: string;
@@ -84,7 +87,7 @@ interface StoredHeldCall extends SentCall {
 }
 
 /**
- * A call that had begun when this was written: what came of it is not known. Only runs under way have such calls
+ * A call that had begun when the state was written; its outcome is unknown. Only running runs have such calls
  * (`RunCheckpoint`).
  */
 interface StoredBegunCall extends SentCall {
@@ -92,19 +95,19 @@ interface StoredBegunCall extends SentCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject | string;
-  /** Of a call that is made again: what was known of it. */
+  /** The journal of a call that is executed again. */
   readonly journal?: CallJournal;
   readonly inner?: readonly StoredInnerRun[];
-  /** Its tool was not to run in the call, but as a job under the key of the call. */
+  /** The tool was to run as a job under the key of the call, and not in the call itself. */
   readonly asJob?: true;
-  /** Its tool only read: nothing was done, also where the tool is gone by now. */
+  /** The tool only reads: the call had no effect, even if the tool no longer exists. */
   readonly readOnly?: true;
 }
 
-/** One call of the open assistant message. */
+/** A call of the open assistant message. */
 export type StoredCall = StoredSettledCall | StoredWaitingCall | StoredHeldCall | StoredBegunCall;
 
-/** An assistant message whose calls are not all answered. */
+/** An assistant message with unanswered calls. */
 interface OpenMessage {
   readonly content: string;
   readonly calls: readonly StoredCall[];
@@ -113,78 +116,78 @@ interface OpenMessage {
 }
 
 /**
- * A suspended run as plain JSON: what `resumeToolLoop` goes on from, in this process or another. Tools and
- * classes are not in it; they are looked up again by name. It holds the conversation: keep it as safe as that,
- * and give a `stateSecret` where it passes through hands that must not change it.
+ * A suspended run as plain JSON: `resumeToolLoop` continues from it, in this process or another. It does not contain
+ * tools and classes; they are looked up by name. It contains the conversation: protect it accordingly, and set a
+ * `stateSecret` if it passes through systems that must not change it.
  */
 export interface RunState {
   /**
-   * States of version 1 know neither owner, tools nor model, those of version 2 no provider items; those of version
-   * 4 have runs inside calls, and those of version 5 may ask for more of a budget.
+   * The format version. Version 1 has no owner, tools and model. Version 2 has no provider items. Version 4 added
+   * runs inside calls. Version 5 added questions about budgets.
    */
   readonly version: 1 | 2 | 3 | 4 | 5;
-  /** Id of the run, the same through all its suspensions. */
+  /** Id of the run; it does not change when the run is suspended and resumed. */
   readonly runId: string;
-  /** How often the run has been suspended, counting this. */
+  /** How often the run has been suspended, including this time. */
   readonly revision: number;
-  /** On whose behalf the run takes place: `scope.owner` of its beginning; absent where there was none. */
+  /** The owner: `scope.owner` at its start; absent if there was no owner. */
   readonly owner?: unknown;
-  /** Id of the conversation whose turn the run is; only of `Conversations`. */
+  /** Id of the conversation if the run is a turn of `Conversations`. */
   readonly turnOf?: string;
-  /** Names of the tools that the run was offered; no resume offers it more. */
+  /** Names of the tools that the run was offered; resuming never adds tools. */
   readonly tools?: readonly string[];
-  /** The model that the run asks, also after a resume. */
+  /** The model of the run, also after a resume. */
   readonly model?: string;
   /** The history before the open assistant message. */
   readonly messages: readonly Message[];
-  /** The assistant message whose calls are not all answered. */
+  /** The assistant message with unanswered calls. */
   readonly open: OpenMessage;
   readonly pending: readonly PendingCall[];
-  /** The calls of the messages before. */
+  /** The calls of earlier messages. */
   readonly toolCalls: readonly StoredCallRecord[];
   readonly iterations: number;
   readonly usage: Usage;
-  /** What it has spent; only where it has a budget. */
+  /** The amounts spent; only if the run has a budget. */
   readonly spent?: Spending;
-  /** What was granted to it beyond that. */
+  /** Amounts granted beyond the budget. */
   readonly granted?: readonly BudgetGrant[];
-  /** Rejections so far, by tool; under `unknown` those of names that no tool has. */
+  /** Rejections so far, by tool; `unknown` counts names that no tool has. */
   readonly retries: {
     readonly byTool: readonly (readonly [string, number])[];
     readonly unknown: number;
-    /** All of them, also those that a success has made good; absent in states of version 1. */
+    /** All rejections, including those before a success; absent in states of version 1. */
     readonly total?: number;
   };
-  /** What the loop guard has seen; absent where it is switched off. */
+  /** The data of the loop guard; absent if it is switched off. */
   readonly guard?: {
     readonly seen: readonly string[];
     readonly counts: readonly (readonly [string, number])[];
   };
-  /** Where the run stood in a trace, which the resumed run links to; absent without a tracer. */
+  /** The position of the run in a trace, which the resumed run links to; absent without a tracer. */
   readonly trace?: TracePlace;
   /**
-   * HMAC-SHA256 of all the rest, with the config's `stateSecret`; base64url. Without a secret, the state of a run
-   * that has an owner is signed with a key that lives as long as the process.
+   * HMAC-SHA256 of all other fields with the config's `stateSecret`; base64url. Without a secret, the state of a run
+   * with an owner is signed with a key that exists as long as the process.
    */
   readonly signature?: string;
 }
 
-/** Whose a run is for now. */
+/** The current claim of a run. */
 export interface RunClaim {
   readonly runId: string;
   /** A random id, chosen by the claimer. */
   readonly claim: string;
 }
 
-/** A claim, and for how long it holds unless it is renewed. */
+/** A claim that expires after a time unless it is renewed. */
 export interface RunLease extends RunClaim {
   /** Milliseconds from now. */
   readonly leaseMs: number;
 }
 
 /**
- * What came of claiming a run; `taken`: somebody else has claimed it, and that claim still holds; `lost`: it is
- * not suspended, because its holder died while it was under way (`recoverRuns`).
+ * The outcome of claiming a suspended run; `taken`: another process has a valid claim; `lost`: the run is not
+ * suspended, because its holder crashed while it was running (`recoverRuns`).
  */
 export type ClaimOutcome =
   | { readonly status: 'claimed'; readonly state: RunState }
@@ -193,51 +196,55 @@ export type ClaimOutcome =
   | { readonly status: 'missing' };
 
 /**
- * Keeps suspended runs; one that keeps runs under way and over, too, is a `CheckpointStore`. Every method is atomic, also
- * between processes; methods may be synchronous. Ids have been checked before.
+ * Stores suspended runs; a store that also stores running and ended runs is a `CheckpointStore`. Every method is
+ * atomic, also between processes; methods may be synchronous. Callers have validated the ids.
  *
- * A run in it is free, or claimed until the lease ends. A claim holds until its holder ends it or somebody
- * else takes the run after the lease has ended: whoever is late, but was not replaced, has lost nothing.
+ * A stored run is free, or claimed until the lease ends. A claim is valid until its holder ends it, or until another
+ * process claims the run after the lease has expired. If no other process has claimed the run, an expired claim is
+ * still valid.
  */
 export interface RunStore {
   /**
-   * Keeps the state as a free, suspended run, in place of an older state of the same run.
+   * Stores the state as a free, suspended run, replacing an older state of the same run.
    *
-   * @throws ToolwrightError `RunClaimed` (517), and changes nothing, where that run is claimed, under way or over, or
-   *   if the store has a state of a later revision.
+   * @throws ToolwrightError `RunClaimed` (517), without a change, if the run is claimed, running or ended, or if the
+   * store has a state of a later revision.
    */
   save(state: RunState): void | Promise<void>;
-  /** The state of a suspended run, claimed or free; `undefined` where there is none, or it is under way or over. */
+  /**
+   * The state of a suspended run, claimed or free; `undefined` if there is no such run, or if it is running or has
+   * ended.
+   */
   load(runId: string): RunState | undefined | Promise<RunState | undefined>;
   /**
-   * Claims a suspended run that is free or whose lease has ended. One under way that nobody holds is `lost`, one that is
-   * over is `missing`.
+   * Claims a suspended run that is free or whose lease has expired. A running run without a holder is `lost`, an
+   * ended run is `missing`.
    */
   claim(lease: RunLease): ClaimOutcome | Promise<ClaimOutcome>;
-  /** Lengthens any claim, also of a run under way; false where it no longer holds. */
+  /** Extends any claim, also of a running run; false if it is no longer valid. */
   renew(lease: RunLease): boolean | Promise<boolean>;
   /**
-   * Ends any claim. With a state, the run is suspended with that, in place of its state and entries; without one, it is
-   * freed as it is. False where the claim no longer holds, and then nothing changes.
+   * Ends any claim. With a state, the run is suspended with that state, which replaces the earlier state and entries.
+   * Without a state, the run is freed unchanged. Returns false, without a change, if the claim is no longer valid.
    */
   release(claim: RunClaim, state?: RunState): boolean | Promise<boolean>;
-  /** Forgets a run, by any claim; false where that no longer holds, and then nothing changes. */
+  /** Deletes a run with any claim; false, without a change, if the claim is no longer valid. */
   remove(claim: RunClaim): boolean | Promise<boolean>;
 }
 
-/** What the option `store` may be. */
+/** The rule for the option `store`. */
 export const RUN_STORE = withMethods(
   ['save', 'load', 'claim', 'renew', 'release', 'remove'],
   "new SqliteRunStore({ path: 'runs.sqlite' })",
 );
 
-/** A text that names something in a store, two of which fit into one index of any database. */
+/** A text that identifies a record in a store; two of them fit into one index of any database. */
 export const STORED_ID: OptionRule = storedText(512);
 
-/** The same of runs that are there: those of turns have the id of their conversation, a dot and a number. */
+/** The same for existing runs: the id of a turn is the id of its conversation, a dot and a number. */
 export const RUN_ID: OptionRule = storedText(528);
 
-/** No store can store U+0000, and halves of characters would become the same. */
+/** Stores cannot save U+0000, and lone surrogates would become equal. */
 function storedText(mostBytes: number): OptionRule {
   const fix = `a text that is not empty, of at most ${mostBytes} bytes, without U+0000 and lone surrogates: 'order-7'`;
   return {

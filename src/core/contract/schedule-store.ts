@@ -1,76 +1,78 @@
 import { ownerText } from '../kernel/json.js';
 import { withMethods } from '../kernel/options.js';
 
-/** When a schedule is due: once, again and again after so many milliseconds, or by a cron expression of five fields. */
+/** When a schedule is due: once, repeatedly after a number of milliseconds, or by a cron expression of five fields. */
 export type ScheduleTiming =
   | { readonly kind: 'once' }
   | { readonly kind: 'every'; readonly everyMs: number }
   | {
       readonly kind: 'cron';
       readonly cron: string;
-      /** As IANA names it: `Europe/Vienna`. */
+      /** IANA name: `Europe/Vienna`. */
       readonly timeZone: string;
     };
 
-/** A prompt that enters a conversation when its time has come; plain JSON. Times are milliseconds since 1970. */
+/** A prompt that enters a conversation at a time; plain JSON. Times are milliseconds since 1970. */
 export interface Schedule {
   readonly id: string;
   readonly conversationId: string;
-  /** On whose behalf the prompt enters, as JSON. */
+  /** The owner of the prompt, as JSON. */
   readonly owner?: unknown;
-  /** The message that the model receives then. */
+  /** The message that the model receives. */
   readonly text: string;
   readonly timing: ScheduleTiming;
-  /** When it is due, or due next. */
+  /** When it is due next. */
   readonly dueAt: number;
   readonly createdAt: number;
 }
 
-/** Which schedules are listed; absent fields do not filter. */
+/** Selects schedules; absent fields do not filter. */
 export interface ScheduleQuery {
   readonly conversationId?: string;
   readonly owner?: unknown;
-  /** Schedules at most; default 100. */
+  /** The most schedules; default: 100. */
   readonly limit?: number;
 }
 
-/** What is due. */
+/** Due schedules. */
 export interface DueSchedules {
   /** By the store's clock. */
   readonly now: number;
-  /** Those whose time has come, those that wait longest first. */
+  /** Due schedules, longest waiting first. */
   readonly due: readonly Schedule[];
-  /** When the first of the others is due; absent where there are none. */
+  /** When the next of the other schedules is due; absent if there are no others. */
   readonly nextAt?: number;
 }
 
-/** From one due time of a schedule to the next; without `next` it ends. */
+/** Moves a schedule to its next due time; without `next`, the schedule ends. */
 export interface ScheduleMove {
   readonly id: string;
   readonly dueAt: number;
   readonly next?: number;
 }
 
-/** Keeps schedules. Every method is atomic, also between processes; methods may be synchronous. */
+/** Stores schedules. Every method is atomic, also between processes; methods may be synchronous. */
 export interface ScheduleStore {
   /** The store's clock: milliseconds since 1970. */
   clock(): number | Promise<number>;
   /**
-   * Keeps a schedule, unless its owner has `most` or more; one without an owner counts for its conversation. True also
-   * if there is one with this id, and then nothing changes.
+   * Stores a schedule, unless its owner has `most` or more. A schedule without an owner counts for its conversation.
+   * Returns true, without a change, if there is already a schedule with this id.
    */
   addSchedule(schedule: Schedule, most?: number): boolean | Promise<boolean>;
-  /** The first of those that are due next. */
+  /** The schedules that are due next. */
   listSchedules(query?: ScheduleQuery): readonly Schedule[] | Promise<readonly Schedule[]>;
-  /** Ends one; false where there is none. */
+  /** Ends a schedule; false if it does not exist. */
   cancelSchedule(id: string): boolean | Promise<boolean>;
-  /** At most so many of those whose time has come. */
+  /** The due schedules, at most `limit`. */
   dueSchedules(limit: number): DueSchedules | Promise<DueSchedules>;
-  /** Moves a schedule that is still due at `dueAt`; false, and nothing changes, where another process did, or it ended. */
+  /**
+   * Moves a schedule that is still due at `dueAt`; false, without a change, if another process moved it or it ended.
+   */
   moveSchedule(move: ScheduleMove): boolean | Promise<boolean>;
 }
 
-/** A store of runs that stores schedules, too. */
+/** A run store that also stores schedules. */
 export interface StoreWithSchedules {
   readonly schedules: ScheduleStore;
 }
@@ -80,7 +82,7 @@ const SCHEDULE_STORE = withMethods(
   "new SqliteRunStore({ path: 'runs.sqlite' }), or another store that keeps schedules",
 );
 
-/** What a store of schedules may be, where one is asked for. */
+/** The rule for options that require a store with schedules. */
 export const STORE_WITH_SCHEDULES = { accepts: keepsSchedules, fix: SCHEDULE_STORE.fix };
 
 /** Whether a store supports schedules. */
@@ -88,12 +90,12 @@ export function keepsSchedules(store: unknown): store is StoreWithSchedules {
   return SCHEDULE_STORE.accepts((store as StoreWithSchedules | undefined)?.schedules);
 }
 
-/** For whom a schedule counts, as text: its owner, or its conversation where it has none. */
+/** The subject that a schedule counts for, as text: its owner, or its conversation if it has no owner. */
 export function subjectOf({ conversationId, owner }: Pick<Schedule, 'conversationId' | 'owner'>): string {
   return ownerSubject(owner) ?? `conversation ${conversationId}`;
 }
 
-/** The same of an owner. */
+/** The same for an owner. */
 export function ownerSubject(owner: unknown): string | undefined {
   const text = ownerText(owner);
   return text === undefined ? undefined : `owner ${text}`;

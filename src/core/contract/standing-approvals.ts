@@ -6,42 +6,42 @@ export type RememberScope = 'run' | 'conversation' | 'user';
 /** The request to remember an approval for later calls. */
 export interface Remember {
   readonly scope: RememberScope;
-  /** Until when (ISO 8601); default: as long as the tool allows. */
+  /** Expiry time (ISO 8601); default: as long as the tool allows. */
   readonly expires?: string;
 }
 
 /** A remembered approval, with the calls that it covers, as the server determined them. */
 export interface StandingApproval {
-  /** A digest of all that a call must have in common with it: tool, definition, pattern, scope and owner. */
+  /** A digest of everything that a call must have in common with it: tool, definition, pattern, scope and owner. */
   readonly id: string;
   readonly tool: string;
-  /** What of the arguments has to be the same. */
+  /** The part of the arguments that must be equal. */
   readonly pattern: unknown;
   readonly scope: RememberScope;
-  /** The run or the conversation that it is for. */
+  /** Id of the run or the conversation. */
   readonly subject?: string;
-  /** On whose behalf the calls are made. */
+  /** The owner of the calls. */
   readonly owner?: unknown;
-  /** Who said it, where the resume said who. */
+  /** Who approved, if the resume named them. */
   readonly answeredBy?: unknown;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly expiresAt?: number;
 }
 
-/** Keeps standing approvals. Those that have expired are none. Methods may be synchronous. */
+/** Stores standing approvals and ignores expired ones. Methods may be synchronous. */
 export interface ApprovalStore {
-  /** Keeps one; of the same id, the last counts. */
+  /** Stores an approval; it replaces an older one with the same id. */
   addApproval(approval: StandingApproval): void | Promise<void>;
-  /** The first of these that stands. */
+  /** The first valid approval with one of these ids. */
   findApproval(ids: readonly string[]): StandingApproval | undefined | Promise<StandingApproval | undefined>;
-  /** The newest first, at most so many; default 100. */
+  /** Newest first, at most `limit`; default: 100. */
   listApprovals(limit?: number): readonly StandingApproval[] | Promise<readonly StandingApproval[]>;
-  /** Ends one; false where there is none. */
+  /** Revokes an approval; false if it does not exist. */
   revokeApproval(id: string): boolean | Promise<boolean>;
 }
 
-/** A store of runs that stores standing approvals, too. */
+/** A run store that also stores standing approvals. */
 export interface StoreWithApprovals {
   readonly approvals: ApprovalStore;
 }

@@ -5,60 +5,60 @@ import type { TracePlace } from './ports.js';
 import type { ToolDefinition } from './tool.js';
 import type { ToolResult } from './tool-result.js';
 
-/** What goes along with a message to another process, by the names of the propagators in use. */
+/** The trace headers of a message to another process, by the names of the active propagators. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
 
-/** Removes secrets from recorded data, as from the log. */
+/** Removes secrets from recorded data, as in the log. */
 export interface TraceRedaction {
   copy(value: unknown): unknown;
   mask(text: string, most?: number): string;
 }
 
-/** Something that happens while work is under way. */
+/** An event during traced work. */
 export type TraceEvent =
-  /** A request is made again, after so many milliseconds. */
+  /** A request is retried after this many milliseconds. */
   | { readonly type: 'request-retry'; readonly delayMs: number; readonly error: unknown }
-  /** Work of `context.once`, or a question, that an earlier run of the method has behind it: it is not done again. */
+  /** Finished work of `context.once`, or an answered question, was replayed and not repeated. */
   | { readonly type: 'replay'; readonly of: 'once' | 'answer'; readonly key: string }
-  /** Calls of the open message that were settled before the run went on: they are not made again. */
+  /** Calls of the open message that were settled before the run continued: they are not executed again. */
   | { readonly type: 'settled-before'; readonly callIds: readonly string[] };
 
-/** A piece of work that is being traced. None of its methods throws, apart from what `work` throws. */
+/** Traced work. Its methods never throw, except for errors of `work`. */
 export interface Trace<End> {
-  /** Where it stands; nothing where it is not sampled into a trace. */
+  /** Its position; absent if it is not sampled. */
   readonly place: TracePlace | undefined;
-  /** Runs work as a part of this one: what it does in a database or over HTTP belongs to it. */
+  /** Runs code as a part of this work: its database and HTTP requests belong to the same trace. */
   within<Value>(work: () => Value): Value;
   event(event: TraceEvent): void;
-  /** It has ended; what comes later is ignored. */
+  /** The work has ended; later calls are ignored. */
   end(end: End): void;
 }
 
-/** A run that begins, or goes on. */
+/** A run that starts or continues. */
 export interface TracedRun {
   readonly runId: string;
   readonly model: string;
-  /** What the agent is called, where it has a name. */
+  /** The agent's name, if it has one. */
   readonly agent?: string | undefined;
   readonly conversationId?: string | undefined;
-  /** Where it was suspended, or where its process died. */
+  /** Where the run was suspended, or where its process crashed. */
   readonly before?: TracePlace | undefined;
 }
 
-/** How a run ended, and what it took since it was traced. */
+/** How a run ended, and its amounts since tracing began. */
 export interface TracedRunEnd {
   readonly status: string;
   readonly error?: unknown;
   readonly requests: number;
   readonly calls: number;
   readonly usage: Usage;
-  /** What it waits for. */
+  /** The kinds of answers that it waits for. */
   readonly waits?: readonly PendingKind[] | undefined;
-  /** What it has cost since then, with the runs that its tools began; only where its budget has prices. */
+  /** The cost since then, including the runs that its tools started; only if its budget has prices. */
   readonly cost?: number | undefined;
 }
 
-/** One request to a model, with the times that it is made again. */
+/** A request to a model, including its retries. */
 export interface TracedRequest {
   readonly provider: LLMProvider;
   readonly request: LLMRequest;
@@ -67,56 +67,56 @@ export interface TracedRequest {
 }
 
 export type TracedRequestEnd =
-  /** `cost`: by the prices of its run's budget. */
+  /** `cost`: by the prices of the run's budget. */
   | { readonly how: 'replied'; readonly response: LLMResponse; readonly cost?: number | undefined }
   | { readonly how: 'failed'; readonly error: unknown }
   | { readonly how: 'aborted' };
 
-/** A request that is traced, and when it was heard from. */
+/** The trace of a request. */
 export interface RequestTrace extends Trace<TracedRequestEnd> {
-  /** It goes out like this: whatever hooks hide of it is hidden. What never goes out has no contents. */
+  /** The request is sent in this form, after all hooks. A request that is never sent has no recorded contents. */
   sent(request: LLMRequest): void;
-  /** A part of the reply has come. */
+  /** A part of the reply has arrived. */
   part(): void;
 }
 
-/** A run that is traced. */
+/** The trace of a run. */
 export interface RunTrace extends Trace<TracedRunEnd> {
-  /** A request of the run, also where another one is under way that has failed. */
+  /** Starts a request of the run, even if an earlier request that failed has not ended. */
   startRequest(request: TracedRequest): RequestTrace;
 }
 
-/** What is known of a message of the Model Context Protocol. */
+/** Facts about a message of the Model Context Protocol. */
 export interface McpFacts {
   readonly method: string;
   readonly protocolVersion?: string | undefined;
   readonly sessionId?: string | undefined;
   readonly requestId?: string | undefined;
-  /** The protocol below: pipes, or TCP with what is spoken over it. */
+  /** The transport: pipes, or TCP with its application protocol. */
   readonly transport?: 'pipe' | 'tcp' | undefined;
   readonly address?: string | undefined;
   readonly port?: number | undefined;
 }
 
-/** A message of the Model Context Protocol that came, with what was sent along. */
+/** An incoming message of the Model Context Protocol, with its trace headers. */
 export interface McpArrival extends McpFacts {
   readonly carrier: TraceCarrier | undefined;
 }
 
-/** A call that begins. */
+/** A call that starts. */
 export interface TracedCall {
   readonly id: string;
   readonly name: string;
-  /** None where no tool has that name. */
+  /** Absent if no tool has this name. */
   readonly tool: ToolDefinition | undefined;
   readonly attempt: number;
-  /** The kinds of answers that it waited for before; it is made again with them. */
+  /** The kinds of answers that it waited for earlier; it is now executed again with them. */
   readonly answered?: readonly PendingKind[];
-  /** What it was started by, where that is another call. */
+  /** The call that started it, if there is one. */
   readonly startedBy?: TracePlace | undefined;
-  /** Where it came as a message of MCP, which is the same piece of work. */
+  /** The MCP message that it arrived in, which is the same work. */
   readonly mcp?: McpArrival | undefined;
-  /** `undefined`: arguments are not to be recorded. */
+  /** `undefined`: arguments must not be recorded. */
   readonly redaction: TraceRedaction | undefined;
 }
 
@@ -124,9 +124,9 @@ export interface TracedCall {
 export interface TracedCallEnd {
   readonly status: CallStatus;
   readonly result: ToolResult;
-  /** As the tool was given them, or as they came where they could not be used and no hook has rewritten them. */
+  /** As the tool received them; if they were invalid and no hook rewrote them, as they arrived. */
   readonly arguments?: unknown;
-  /** What it cost (`@Tool({ cost })`), where its tool ran. */
+  /** The cost of the call (`@Tool({ cost })`), if the tool ran. */
   readonly cost?: number | undefined;
   readonly repairs: readonly string[];
   readonly removed: readonly string[];
@@ -134,15 +134,15 @@ export interface TracedCallEnd {
   readonly taskId?: string | undefined;
 }
 
-/** A call that is traced. */
+/** The trace of a call. */
 export interface CallTrace extends Trace<TracedCallEnd> {
-  /** It is carried out by a server of the Model Context Protocol. */
+  /** An MCP server executes the call. */
   onMcp(facts: McpFacts): void;
-  /** What goes with the message that carries it there. */
+  /** The trace headers for the message to the server. */
   readonly carrier: TraceCarrier;
 }
 
-/** Work that a call has started and that outlives its answer. */
+/** Work that a call started and that outlives its answer. */
 export interface TracedTask {
   readonly taskId: string;
   readonly callId: string;
@@ -150,7 +150,7 @@ export interface TracedTask {
   readonly startedBy: TracePlace | undefined;
 }
 
-/** A message of MCP to a server, as `tools/list`, or a call of a tool that is traced nowhere else. */
+/** A message of MCP to a server, such as `tools/list`, or a call of a tool that is not traced elsewhere. */
 export interface TracedMessage extends McpFacts {
   readonly side: 'client' | 'server';
   readonly tool?: string | undefined;
@@ -165,11 +165,11 @@ export interface TracedMessageEnd {
 }
 
 /**
- * The port to what records traces and metrics, `openTelemetry()` for one. It is told of runs, of requests to models
- * and of calls, and runs each of them within a context of its own.
+ * The interface to recorders of traces and metrics, such as `openTelemetry()`. It receives runs, requests to models
+ * and calls, and runs each of them in its own context.
  */
 export interface Telemetry {
-  /** Whether anything records; asked before each piece of work, which is otherwise not traced. */
+  /** Whether it records; read before each piece of work. If false, the work is not traced. */
   readonly isOn: boolean;
   startRun(run: TracedRun): RunTrace;
   startRequest(request: TracedRequest): RequestTrace;
@@ -178,7 +178,7 @@ export interface Telemetry {
   startMessage(message: TracedMessage): Trace<TracedMessageEnd> & Pick<CallTrace, 'carrier'>;
 }
 
-/** What the option `telemetry` may be. */
+/** The rule for the option `telemetry`. */
 export const TELEMETRY = withMethods(
   ['startRun', 'startRequest', 'startCall', 'startTask', 'startMessage'],
   "openTelemetry(), from 'toolwright/opentelemetry'",

@@ -1,6 +1,6 @@
 const BRAND = Symbol.for('toolwright.ToolResult');
 
-/** The five fields of a result that survive serialisation. */
+/** The five fields of a result that are serialized. */
 export interface SerializedToolResult {
   readonly for_llm: string;
   readonly for_user?: string;
@@ -9,7 +9,7 @@ export interface SerializedToolResult {
   readonly async: boolean;
 }
 
-/** What a {@link ToolResult} is made from; every flag not given is `false`. */
+/** The input of {@link ToolResult}; every absent flag is `false`. */
 export interface ToolResultFields {
   readonly forLLM: string;
   readonly forUser?: string;
@@ -22,25 +22,25 @@ export interface ToolResultFields {
 }
 
 /**
- * What came of a call: what the model sees, what the user sees, and how to treat it.
+ * The result of a call: the text for the model, the text for the user, and flags.
  *
- * `JSON.stringify` gives `for_llm`, `for_user` (omitted if empty), `silent`, `is_error`, `async` and
- * nothing else: `error` is for logs and `details` for the application.
+ * `JSON.stringify` writes only `for_llm`, `for_user` (omitted if empty), `silent`, `is_error` and `async`: `error` is
+ * for logs and `details` for the application.
  */
 export class ToolResult {
-  /** Text for the model. Where it is empty, the model gets the error's text. */
+  /** Text for the model. If it is empty, the model receives the error's message. */
   readonly forLLM: string;
   /** Text for the user; shown unless empty or `silent`. */
   readonly forUser?: string;
-  /** Nothing is shown to the user, also where `forUser` is set. */
+  /** Nothing is shown to the user, even if `forUser` is set. */
   readonly silent: boolean;
   /** The call failed. */
   readonly isError: boolean;
-  /** The work goes on; a completion comes later. */
+  /** The work continues; a completion follows later. */
   readonly async: boolean;
-  /** The underlying error, for logs; never serialised. */
+  /** The underlying error, for logs; never serialized. */
   error?: unknown;
-  /** Text, image and file parts for the model, where plain text is not enough. */
+  /** Text, image and file parts for the model, if plain text is not enough. */
   readonly content?: Content;
   /** Data for the application only; never sent to a model. */
   readonly details?: unknown;
@@ -49,18 +49,18 @@ export class ToolResult {
     if (typeof fields !== 'object' || fields === null)
       throw new TypeError("ToolResult takes fields: new ToolResult({ forLLM: '…' })");
     this.forLLM = fields.forLLM;
-    // `isError: 1` of an author whose types were not checked means what it says.
+    // Untyped authors may write `isError: 1`.
     this.silent = Boolean(fields.silent);
     this.isError = Boolean(fields.isError);
     this.async = Boolean(fields.async);
-    // Most results are only a text; absent fields take no memory.
+    // Most results are only a text; absent fields save memory.
     if (fields.forUser !== undefined) this.forUser = fields.forUser;
     if (fields.error !== undefined) this.error = fields.error;
     if (fields.content !== undefined) this.content = fields.content;
     if (fields.details !== undefined) this.details = fields.details;
   }
 
-  /** Attaches the underlying error and returns this same result; `isError` stays as it is. */
+  /** Attaches the underlying error and returns this same result; `isError` does not change. */
   withError(error: unknown): this {
     this.error = error;
     return this;
@@ -76,7 +76,7 @@ export class ToolResult {
     };
   }
 
-  /** The result that `JSON.stringify` wrote. */
+  /** Reads the output of `JSON.stringify`. */
   static fromJSON(json: SerializedToolResult): ToolResult {
     if (typeof json !== 'object' || json === null)
       throw new TypeError('ToolResult.fromJSON takes what JSON.stringify wrote of a result');
@@ -89,7 +89,7 @@ export class ToolResult {
     });
   }
 
-  /** Whether a value is a result, also one made by another copy of this package. */
+  /** Whether a value is a result, including results of another copy of this package. */
   static is(value: unknown): value is ToolResult {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
@@ -97,7 +97,7 @@ export class ToolResult {
 
 // On the prototype, so that an instance costs no extra field and two copies of the package agree.
 Object.defineProperty(ToolResult.prototype, BRAND, { value: true });
-// Every result has these, though most have nothing in them.
+// Most results do not have these fields; here, they read as `undefined`.
 Object.assign(ToolResult.prototype, {
   forUser: undefined,
   error: undefined,
@@ -105,7 +105,7 @@ Object.assign(ToolResult.prototype, {
   details: undefined,
 });
 
-/** A plain success: `forLLM` only. */
+/** A success with only `forLLM`. */
 export function toolResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM });
 }
@@ -115,7 +115,7 @@ export function silentResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM, silent: true });
 }
 
-/** An acknowledgement: the work goes on and completes through the callback. */
+/** An acknowledgement: the work continues and completes through the callback. */
 export function asyncResult(forLLM: string): ToolResult {
   return new ToolResult({ forLLM, async: true });
 }
@@ -151,17 +151,17 @@ export interface FilePart {
   readonly filename: string;
 }
 
-/** One block of what a tool gives to the model. */
+/** A content part of a tool result for the model. */
 export type ContentPart = TextPart | ImagePart | FilePart;
 
-/** What a tool gives to the model, in order. */
+/** The content parts of a tool result, in order. */
 export type Content = readonly ContentPart[];
 
 const RETRY_BRAND = Symbol.for('toolwright.RetryToolCall');
 
 /**
- * Thrown by a tool that wants the model to call it again, differently. The hint goes to the model as it is;
- * like rejected arguments, it counts against `maxRetries`.
+ * Thrown by a tool to request another call with other arguments. The model receives the hint unchanged. Like rejected
+ * arguments, it counts against `maxRetries`.
  *
  * @example
  * ```ts
@@ -172,7 +172,7 @@ const RETRY_BRAND = Symbol.for('toolwright.RetryToolCall');
 export class RetryToolCall extends Error {
   override readonly name = 'RetryToolCall';
 
-  /** Whether something was thrown to ask for another call, also by another copy of this package. */
+  /** Whether a thrown value is a `RetryToolCall`, including those of another copy of this package. */
   static is(value: unknown): value is RetryToolCall {
     return typeof value === 'object' && value !== null && RETRY_BRAND in value;
   }

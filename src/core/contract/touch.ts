@@ -2,19 +2,19 @@ import type { JsonObject } from './json-schema.js';
 import type { ToolContext } from './tool-context.js';
 
 /**
- * One resource that a call would access, for policies to decide about before anything has happened. The tool states it
- * (`@Tool({ touches })`), because it knows its arguments; what is allowed is decided elsewhere.
+ * A resource that a call would access. Policies use it to decide before the call has any effect. The tool states it
+ * (`@Tool({ touches })`), because it can interpret its arguments; policies decide what is allowed.
  *
- * - `read` and `write`: a file or a folder, relative to the folder that the tool works in, with `/`, without `../..`;
- *   an absolute path is outside of it. Whatever changes, creates or removes is `write`. `isDeep`: and all that is in
- *   the folder. `absolute`: where that is, of a path that is told from a folder of the user’s elsewhere: rules that
- *   name it hold, and it does not ask because it is elsewhere.
- * - `run`: a program and its arguments, word by word; `undefined` stands for words that are not known before it
- *   runs. `mentions`: the paths that its words may be, with links followed; one that ends in `/` is a folder with all
- *   that is in it. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: it runs where the
- *   operating system keeps it away from what is not allowed.
- * - `open`: an address that is asked, as a URL.
- * - `unknown`: it cannot be determined, and why. `isSandboxed`: as of `run`.
+ * - `read` and `write`: a file or a folder, relative to the working folder of the tool, with `/` and without `../..`;
+ *   an absolute path is outside the working folder. `write` includes creating and removing. `isDeep`: includes
+ *   everything in the folder. `absolute`: the absolute path, if `path` is relative to another folder of the user.
+ *   Rules that name it apply. It is no reason to ask that the path is outside the working folder.
+ * - `run`: a program and its arguments, as a list of words; `undefined` stands for words that are unknown before it
+ *   runs. `mentions`: paths that the words may contain, with links resolved; a path that ends in `/` is a folder with
+ *   everything in it. `isReadOnly`: the shell tools run it in a form that only reads. `isSandboxed`: the operating
+ *   system prevents access to everything that is not allowed.
+ * - `open`: the URL of a request.
+ * - `unknown`: the access cannot be determined, with the reason. `isSandboxed`: as in `run`.
  */
 export type ResourceAccess =
   | {
@@ -37,9 +37,9 @@ export type ResourceAccess =
 export type Touch = ResourceAccess;
 
 /**
- * Says what a call would touch: of arguments that fit the schema, before the call. It changes nothing. Where it
- * throws, the call touches what is unknown; a call that touches nothing gives an empty list. `'as annotated'`: of this
- * call, the annotations of its tool say enough, as of a tool without `touches`.
+ * Lists the resources that a call would access, before the call, from arguments that match the schema. It must not
+ * change anything. If it throws, the access is unknown. A call without access returns an empty list.
+ * `'as annotated'`: for this call, only the tool's annotations count, as for a tool without `touches`.
  *
  * @example
  * ```ts
@@ -48,5 +48,5 @@ export type Touch = ResourceAccess;
  */
 export type Touches = (args: JsonObject, context: ToolContext) => SaidTouches | Promise<SaidTouches>;
 
-/** What {@link Touches} may give. */
+/** The result of {@link Touches}. */
 type SaidTouches = readonly ResourceAccess[] | 'as annotated';

@@ -11,21 +11,21 @@ import {
 import { visibleText } from '../kernel/visible-text.js';
 import { type ErrorName, ToolwrightError } from './toolwright-error.js';
 
-/** One mistake in a declaration: where it is, what it is, and what to write instead. */
+/** A mistake in a declaration: its place, the problem, and the fix. */
 export interface AuthorFault {
   /** `ShopTools`, `ShopTools.placeOrder`, or a tool's name. */
   readonly where: string;
-  /** The parameter, where it is one parameter's mistake: `order (#1)`. */
+  /** The parameter with the mistake, if there is one: `order (#1)`. */
   readonly parameter?: string;
-  /** What is wrong, as a sentence without its full stop. */
+  /** The problem, as a sentence without its full stop. */
   readonly problem: string;
-  /** What can have caused it. */
+  /** Possible causes. */
   readonly causes?: readonly string[];
-  /** What to write instead. */
+  /** The text to write instead. */
   readonly fix: string;
 }
 
-/** Mistakes of an author, all together: as people read them, and as data. */
+/** All mistakes of an author: as text and as data. */
 class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
   readonly faults: readonly Fault[];
 
@@ -38,7 +38,8 @@ class AuthorError<Fault extends AuthorFault> extends ToolwrightError {
 const CHECK_THE_PROJECT = '`npx toolwright doctor` checks the set-up of the project.';
 
 /**
- * All mistakes of all declarations, thrown once at start-up, before any model is called. `faults` has them as data.
+ * All mistakes of all declarations, thrown together at start-up, before any request to a model. `faults` contains
+ * them as data.
  */
 export class ToolDeclarationError extends AuthorError<AuthorFault> {
   constructor(faults: readonly AuthorFault[]) {
@@ -47,13 +48,16 @@ export class ToolDeclarationError extends AuthorError<AuthorFault> {
   }
 }
 
-/** What was said without a logger: a class that is discovered for every request is not warned of each time. */
+/** Warnings without a logger are written once, because a class may be discovered for every request. */
 const said = new Set<string>();
 const MOST_SAID = 1_000;
 
-/** Tells of what works and is probably not meant; without a logger as a warning of the process, once each. */
+/**
+ * Warns of code that works but is probably a mistake. Without a logger, each warning is written once, as a process
+ * warning.
+ */
 export function warnAuthor({ where, problem, fix }: AuthorFault, logger?: Logger): void {
-  // Names in files that strangers have written may be meant for the terminal.
+  // Names from untrusted files may contain terminal control characters.
   const message = visibleText(`${where}: ${problem} (${fix})`);
   if (logger !== undefined) logger.warn(message);
   else if (!said.has(message) && said.size < MOST_SAID) {
@@ -62,12 +66,12 @@ export function warnAuthor({ where, problem, fix }: AuthorFault, logger?: Logger
   }
 }
 
-/** The warning of a tool that the model knows by its name alone. */
+/** The warning for a tool without a description. */
 export function undescribed(where: string, fix: string): AuthorFault {
   return { where, problem: 'it has no description: the model knows it by its name alone', fix };
 }
 
-/** Mistakes as people read them, numbered. */
+/** Numbers mistakes in a text for people. */
 function describeAuthorFaults(faults: readonly AuthorFault[], place: string): string {
   const count = faults.length === 1 ? '1 mistake' : `${faults.length} mistakes`;
   return [
@@ -84,15 +88,14 @@ function describeOne({ where, parameter, problem, causes = [], fix }: AuthorFaul
   return lines.join('\n');
 }
 
-/** One option that is wrong, and whose. */
+/** An invalid option and the function that it was passed to. */
 export interface InvalidOption extends OptionFault {
-  /** What was given it: `runToolLoop`. */
+  /** The function or class, for example `runToolLoop`. */
   readonly where: string;
 }
 
 /**
- * Everything that is wrong with the options of something, thrown before any of it has taken effect. `faults` has
- * it as data.
+ * All problems of a set of options, thrown before any of them takes effect. `faults` contains them as data.
  *
  * @example
  * ```ts
@@ -109,42 +112,42 @@ export class InvalidOptionsError extends AuthorError<InvalidOption> {
   }
 }
 
-/** What is wrong with options, and whose they are. */
+/** Lists invalid options, with the function that they were passed to. */
 export function invalidOptions(given: unknown, table: OptionTable): readonly InvalidOption[] {
   return optionFaults(given, table).map((fault) => ({ where: table.of, ...fault }));
 }
 
-/** Throws faults, if there are any. */
+/** Throws if there are faults. */
 export function refuseOptions(faults: readonly InvalidOption[]): void {
   if (faults.length > 0) throw new InvalidOptionsError(faults);
 }
 
 /**
- * Checks the options of a door.
+ * Checks the options of a public function.
  *
- * @throws InvalidOptionsError (521) naming everything that is wrong.
+ * @throws InvalidOptionsError (521) with every problem.
  */
 export function checkOptions(given: unknown, table: OptionTable): void {
   refuseOptions(invalidOptions(given, table));
 }
 
-/** What a door was given beside options, by the names of its parameters, and what each has to be. */
+/** The arguments of a public function other than its options, by parameter name, and their rules. */
 interface GivenArguments {
   readonly of: string;
   readonly given: Readonly<Record<string, unknown>>;
   readonly rules: Readonly<Record<string, OptionRule>>;
 }
 
-/** What is wrong with arguments; all of them have to be there. */
+/** Lists invalid arguments; all of them are required. */
 export function invalidArguments({ of, given, rules }: GivenArguments): readonly InvalidOption[] {
   const all = Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, required(rule)]));
   return wrongValues(given, optionTable(of, all)).map((fault) => ({ where: of, ...fault }));
 }
 
 /**
- * Checks the arguments of a door.
+ * Checks the arguments of a public function.
  *
- * @throws InvalidOptionsError (521) naming everything that is wrong.
+ * @throws InvalidOptionsError (521) with every problem.
  */
 export function checkArguments(given: GivenArguments): void {
   refuseOptions(invalidArguments(given));

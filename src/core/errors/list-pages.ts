@@ -24,25 +24,25 @@ const JOBS = optionTable<JobQuery>('the query', {
   ...PLACES,
 });
 
-/** A place in a list: behind what changed at this time and has this id. */
+/** A position in a list: after the record with this time and id. */
 interface ListPlace {
   readonly changedAt: number;
   readonly id: string;
 }
 
-/** A query as a store uses it. */
+/** A query in the form that stores use. */
 interface ReadQuery<Query extends RunQuery | JobQuery> {
   readonly status: Query['status'];
   readonly after: ListPlace | undefined;
   readonly limit: number;
 }
 
-/** Reads which runs are wanted. Throws `InvalidOptions` (521) for what is no query. */
+/** Reads a query for runs. Throws `InvalidOptions` (521) if it is invalid. */
 export function readQuery(query: RunQuery): ReadQuery<RunQuery> {
   return read(query, RUNS);
 }
 
-/** Reads which jobs are wanted. Throws `InvalidOptions` (521) for what is no query. */
+/** Reads a query for jobs. Throws `InvalidOptions` (521) if it is invalid. */
 export function readJobQuery(query: JobQuery): ReadQuery<JobQuery> {
   return read(query, JOBS);
 }
@@ -53,12 +53,12 @@ function read<Query extends RunQuery | JobQuery>(query: Query, table: OptionTabl
   return { status, after: placeOf(after), limit };
 }
 
-/** The page of runs of which one more than wanted was looked for. */
+/** Makes a page of `limit` runs from a search for one more. */
 export function pageAfter(runs: readonly RunSummary[], limit: number): RunPage {
   return { runs: runs.slice(0, limit), ...nextOf(runs, limit, ({ runId }) => runId) };
 }
 
-/** The page of jobs of which one more than wanted was looked for. */
+/** Makes a page of `limit` jobs from a search for one more. */
 export function jobPage(jobs: readonly StoredJob[], limit: number): JobPage {
   return { jobs: jobs.slice(0, limit), ...nextOf(jobs, limit, ({ job }) => job.id) };
 }

@@ -2,22 +2,22 @@ import { isRecord } from '../kernel/json.js';
 
 const BRAND = Symbol.for('toolwright.ProviderError');
 
-/** What is known of a failed request besides its message. */
+/** Facts about a failed request, in addition to its message. */
 export interface ProviderErrorFacts extends ErrorOptions {
-  /** The status that the server answered with, where it answered. */
+  /** The HTTP status, if the server answered. */
   readonly status?: number;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
   /** How long the server asked to wait first, in milliseconds. */
   readonly retryAfterMs?: number;
-  /** How often the provider has tried by itself; default: once. */
+  /** How often the provider has already tried; default: once. */
   readonly tries?: number;
 }
 
 /**
- * What a provider throws where no reply could be had: one line that says what happened and what to do, with the error
- * of its client as the `cause`, and whether to try again. A provider of one's own may throw any error; where that has
- * these fields, they are heeded just as well.
+ * Thrown by a provider that received no reply. It has a one-line message with the problem and the fix, the error of
+ * the client as `cause`, and whether to retry. Your own provider may throw any error; if that has these fields, they
+ * are used too.
  *
  * @example
  * ```ts
@@ -43,7 +43,7 @@ export class ProviderError extends Error {
     if (tries !== undefined) this.tries = tries;
   }
 
-  /** Whether a value is such an error, also one made by another copy of this package. */
+  /** Whether a value is such an error, including errors of another copy of this package. */
   static is(value: unknown): value is ProviderError {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
@@ -51,7 +51,7 @@ export class ProviderError extends Error {
 
 Object.defineProperty(ProviderError.prototype, BRAND, { value: true });
 
-/** Codes of connections that may be better the next time; a wrong address or certificate will not. */
+/** Codes of connection failures that may be temporary, unlike a wrong address or certificate. */
 const PASSING_CODES: ReadonlySet<unknown> = new Set([
   'EAI_AGAIN',
   'ECONNREFUSED',
@@ -64,10 +64,10 @@ const PASSING_CODES: ReadonlySet<unknown> = new Set([
   'UND_ERR_SOCKET',
 ]);
 
-/** Whether an error, or one that caused it, is that of a connection that was lost or not made this time. */
+/** Whether an error, or a cause of it, is a connection that was lost or could not be made this time. */
 export function isConnectionLost(error: unknown): boolean {
   let link = error;
-  // By shape and not by `instanceof`: the errors of `fetch` may belong to another realm. A chain may be a ring.
+  // By shape and not by `instanceof`: errors of `fetch` may belong to another realm. The chain may be circular.
   for (let depth = 0; isRecord(link) && depth < 8; depth += 1) {
     if (PASSING_CODES.has(link.code)) return true;
     link = link.cause;

@@ -6,18 +6,18 @@ import { type OptionRule, optionTable } from '../kernel/options.js';
 import { checkArguments, checkOptions } from './author-fault.js';
 import { ToolwrightError } from './toolwright-error.js';
 
-/** What an age may be. */
+/** The rule for ages. */
 const AGE: OptionRule = {
   accepts: (value) => typeof value === 'number' && value >= 0,
   fix: 'milliseconds, 0 or more',
 };
 
-/** What is no age must not pass for none, or every run would be forgotten. */
+/** An invalid age must not count as 0, because every run would be deleted. */
 export function checkAge(ageMs: number): void {
   checkArguments({ of: 'removeOlderThan', given: { ageMs }, rules: { ageMs: AGE } });
 }
 
-/** Why a store refuses a state: it would undo the work of another process. */
+/** The error of a store that refuses a state, because it would undo the work of another process. */
 export function refusedSave(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
@@ -25,7 +25,7 @@ export function refusedSave(runId: string): ToolwrightError {
   );
 }
 
-/** Why a run does not begin. */
+/** The error of a run that cannot begin. */
 export function refusedBegin(runId: string): ToolwrightError {
   return new ToolwrightError(
     'RunClaimed',
@@ -33,15 +33,15 @@ export function refusedBegin(runId: string): ToolwrightError {
   );
 }
 
-/** What a store keeps beside a state, so that it finds the runs whose answers come too late. */
+/** Columns that a store writes with a state to find runs whose answers are overdue. */
 interface StoredExpiry {
-  /** When the first of its answers comes too late. */
+  /** The earliest deadline of its answers. */
   readonly expiresAt: number | null;
-  /** The conversation whose turn it is. */
+  /** The conversation, if the run is a turn. */
   readonly turnOf: string | null;
 }
 
-/** When the first answer of a state comes too late; a run under way waits for none. */
+/** The earliest deadline of a state's answers; a running run has no deadline. */
 export function expiryOf(state: RunState | RunCheckpoint): StoredExpiry {
   const pending = 'pending' in state ? state.pending : [];
   const times = pending.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [Date.parse(expiresAt)]));
@@ -49,7 +49,7 @@ export function expiryOf(state: RunState | RunCheckpoint): StoredExpiry {
   return { expiresAt: known.length === 0 ? null : Math.min(...known), turnOf: state.turnOf ?? null };
 }
 
-/** The id under which a deleted conversation is stored: it cannot be guessed, and nothing enters it. */
+/** The id under which a deleted conversation is stored. It cannot be guessed, and entries cannot be added to it. */
 export function hiddenId(conversationId: string): string {
   return `${HIDDEN}${crypto.randomUUID()} ${conversationId}`;
 }
@@ -57,14 +57,14 @@ export function hiddenId(conversationId: string): string {
 const HIDDEN = 'deleted ';
 const UUID_LENGTH = 36;
 
-/** The id that a hidden conversation had, if its id is one of `hiddenId`. */
+/** The original id of a hidden conversation, if this is an id of `hiddenId`. */
 export function idBeforeHiding(id: string): string | undefined {
   return id.startsWith(HIDDEN) ? id.slice(HIDDEN.length + UUID_LENGTH + 1) : undefined;
 }
 
 /**
- * How the state of a run names the conversation whose turn it is. An id alone says nothing: clients may choose those of
- * conversations.
+ * How a stored state names the conversation of a turn. The id of a run is no proof, because clients may choose ids
+ * like those of conversations.
  */
 export function turnMark(conversationId: string): string {
   return JSON.stringify({ turnOf: conversationId }).slice(1, -1);
@@ -77,20 +77,20 @@ const AGES = optionTable<RetentionAges>('retention', {
   conversations: AGE,
 });
 
-/** Conversations that are removed between two looks for more. */
+/** Conversations that are removed per query. */
 const BATCH = 100;
 const LEASE_MS = 60_000;
 
-/** What a store removes by age, each by itself; gives numbers. */
+/** The parts that a store removes by age; each returns a number. */
 interface AgedParts {
   readonly runs: (ageMs: number) => number | Promise<number>;
   readonly jobs: (ageMs: number) => number | Promise<number>;
   readonly conversations: ConversationLog;
-  /** Conversations in which nothing is open or waits and nothing has happened for so long. */
+  /** Conversations without open turns, waiting entries and changes for this long. */
   readonly idle: (ageMs: number, limit: number) => readonly string[] | Promise<readonly string[]>;
 }
 
-/** Removes what has become old in a store. */
+/** Removes old data from a store. */
 export async function applyRetention(
   ages: RetentionAges,
   { runs, jobs, conversations, idle }: AgedParts,
@@ -99,7 +99,7 @@ export async function applyRetention(
   const byAge = async (age: number | undefined, remove: AgedParts['runs']): Promise<number> =>
     age === undefined ? 0 : remove(age);
   return {
-    // First, as they take their runs, jobs and events along.
+    // First, because this also removes their runs, jobs and events.
     conversations: await byAge(ages.conversations, (age) =>
       eraseIdle(conversations, (limit) => idle(age, limit)),
     ),
@@ -122,7 +122,7 @@ async function eraseIdle(
   }
 }
 
-/** Something may have entered since it was found. */
+/** An entry may have arrived since the conversation was found. */
 async function eraseUnlessOpen(log: ConversationLog, conversationId: string): Promise<boolean> {
   const hold = { conversationId, claim: crypto.randomUUID() };
   const outcome = await log.hold({ ...hold, leaseMs: LEASE_MS });

@@ -25,7 +25,7 @@ export class ToolwrightError extends Error {
     this.code = CODES[name];
   }
 
-  /** Whether a value is an error of the framework, also one made by another copy of this package. */
+  /** Whether a value is an error of the framework, including errors of another copy of this package. */
   static is(value: unknown): value is ToolwrightError {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
@@ -33,14 +33,14 @@ export class ToolwrightError extends Error {
 
 Object.defineProperty(ToolwrightError.prototype, BRAND, { value: true });
 
-/** One row: the number that travels, what happened, and what to do about it. */
+/** A table row: the error number, the problem, and the fix. */
 export interface ErrorEntry {
   readonly code: number;
   readonly happened: string;
   readonly remedy: string;
 }
 
-/** The numbers, apart from the texts: an application that never reads the texts does not bundle them. */
+/** The numbers are separate from the texts, so that applications that do not read the texts do not bundle them. */
 const CODES = {
   ToolNotFound: 500,
   ToolExecutionFailed: 501,
@@ -84,10 +84,7 @@ const CODES = {
 /** The name of an error of the framework. */
 export type ErrorName = keyof typeof CODES;
 
-/**
- * Every error of the framework. `docs/reference/errors.md` shows the same
- * rows; a test compares the two.
- */
+/** Every error of the framework. A test compares this table with `docs/reference/errors.md`. */
 export const ERROR_TABLE = {
   ToolNotFound: {
     code: 500,

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Those who listen to a signal; for all of them, the signal has one listener. */
+/** The listeners of a signal, which share one listener on the signal itself. */
 class Audience {
   readonly #signal: AbortSignal;
   readonly #listeners = new Set<{ readonly notify: () => void }>();
-  /** The signal has its listener. */
+  /** Whether the signal has its listener. */
   #isThere = false;
 
   constructor(signal: AbortSignal) {
@@ -13,12 +13,12 @@ class Audience {
 
   readonly #notify = (): void => {
     this.#dismiss();
-    // A listener may remove others, which a set then passes over.
+    // A listener may remove others; the set then skips them.
     for (const { notify } of this.#listeners) notify();
     this.#listeners.clear();
   };
 
-  /** Gives what ends the listening. */
+  /** Returns a function that removes the listener. */
   add(notify: () => void): () => void {
     const listener = { notify };
     this.#listeners.add(listener);
@@ -32,7 +32,10 @@ class Audience {
     };
   }
 
-  /** Listens no more, unless somebody has come since: Node keeps a composite signal for as long as it has a listener. */
+  /**
+   * Removes the signal's listener, unless a new listener was added: Node retains a composite signal as long as it has
+   * a listener.
+   */
   leave(): void {
     if (this.#listeners.size === 0) this.#dismiss();
   }
@@ -44,8 +47,8 @@ class Audience {
 }
 
 /**
- * The audience that lost its last listener last. It leaves its signal at the end of the event loop's turn: calls come
- * one after the other, and to add and remove a listener of a signal costs more than a call.
+ * The audience that most recently lost its last listener. It is removed from its signal at the end of the event
+ * loop's turn, because adding and removing a signal listener costs more than a call.
  */
 let idle: Audience | undefined;
 
@@ -56,15 +59,15 @@ function leaveIdle(): void {
 }
 
 /**
- * Where a signal keeps its audience, also where nobody listens any more. Not in a weak map: signals that come and go in
- * one would slow the collector.
+ * The property of a signal that stores its audience, also without listeners. A weak map would slow down garbage
+ * collection of short-lived signals.
  */
 const AUDIENCE = Symbol('audience');
 
 /**
- * Calls a listener when the signal is aborted, at once where it is already; gives what ends the listening.
- * However many listen to a signal, it has one listener: a signal that a thousand calls share would otherwise
- * be reported as a leak. Listeners must not throw.
+ * Calls a listener when the signal is aborted, or immediately if it already is. Returns a function that removes the
+ * listener. All listeners share one listener on the signal, because Node would report a signal with a thousand
+ * listeners as a leak. Listeners must not throw.
  */
 export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listener: () => void): () => void {
   if (signal.aborted) {
@@ -76,8 +79,8 @@ export function onAbort(signal: AbortSignal & { [AUDIENCE]?: Audience }, listene
 }
 
 /**
- * Does work again and again until it is closed. The work returns the milliseconds until the next time. The returned
- * function ends that, and resolves when work that is under way has ended.
+ * Repeats work until it is closed. The work returns the milliseconds until the next time. The returned function stops
+ * the repetition, and resolves when running work has ended.
  */
 export function repeat(
   work: (signal: AbortSignal) => Promise<number>,
@@ -97,21 +100,21 @@ export function repeat(
   };
 }
 
-/** Ends when everything that is ready to run has run. */
+/** Resolves when everything that is ready to run has run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The longest timer Node keeps (24 days); what is longer, `Infinity` too, would run out at once. */
+/** The longest timer of Node (24 days); a longer one, including `Infinity`, would fire immediately. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The value that is waited for; an abort does not wait for work that ignores it. Rejects with the signal's
- * reason then, and with whatever the work rejects with.
+ * Awaits a value, or rejects with the signal's reason on an abort, even if the work ignores the signal. Rejections of
+ * the work are passed on.
  */
 export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
-    // The work itself may have been what aborted, before there was anything to listen with.
+    // The work itself may have aborted the signal before the listener was added.
     const unfollow = onAbort(signal, () => reject(signal.reason));
     Promise.resolve(work).then(
       (value) => {
@@ -126,13 +129,13 @@ export function unlessAborted<Value>(work: Value | PromiseLike<Value>, signal: A
   });
 }
 
-/** How long a call may wait for a decision. */
+/** Limits on how long a call may wait for a decision. */
 interface Limits {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 }
 
-/** The value that is waited for, as long as an abort and the limit of the call let it be. */
+/** Awaits a value, until an abort or the timeout of the call. */
 export async function withinLimits<Value>(
   work: Value | PromiseLike<Value>,
   { signal, timeoutMs }: Limits,
@@ -153,8 +156,8 @@ export async function withinLimits<Value>(
 }
 
 /**
- * Calls a listener that must not harm the call that it observes: neither by throwing nor, where it is an async
- * function, by a rejection that nobody handles and that would end the process.
+ * Calls a listener whose errors must not affect the observed call. Catches exceptions, and rejections of async
+ * listeners, which would otherwise end the process.
  */
 export function callListener(listener: () => unknown, onError: (error: unknown) => void): void {
   try {
@@ -165,7 +168,7 @@ export function callListener(listener: () => unknown, onError: (error: unknown) 
   }
 }
 
-/** Goes on with a value, at once if it is there already. */
+/** Continues with a value, synchronously if it is not a promise. */
 export function andThen<Value, Next>(
   value: Value | Promise<Value>,
   next: (value: Value) => Next | Promise<Next>,
@@ -173,7 +176,7 @@ export function andThen<Value, Next>(
   return value instanceof Promise ? value.then(next) : next(value);
 }
 
-/** Asks one item after the other until one gives something. Gives a promise only if one of them does. */
+/** Calls a function for each item until it returns a value. Returns a promise only if the function does. */
 export function firstGiven<Item, Given>(
   items: readonly Item[],
   ask: (item: Item) => Given | undefined | Promise<Given | undefined>,
@@ -187,16 +190,16 @@ export function firstGiven<Item, Given>(
   return undefined;
 }
 
-/** A signal that is aborted with the first of these; `undefined` where there are none. */
+/** A signal that is aborted with the first of these; `undefined` if all are. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
   const [first] = signals;
-  // Most of what runs has one signal at most.
+  // Most work has at most one signal.
   if (signals.every((signal) => signal === first)) return first;
   const given = [...new Set(signals.filter((signal) => signal !== undefined))];
   return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
 
-/** Whether there is something to be awaited, of whatever promises it is. */
+/** Whether a value can be awaited, including promises of other libraries. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
@@ -206,7 +209,7 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }
 
-/** Waits for an end; one that takes longer than the limit is cut off, and waited for no longer. */
+/** Waits for closing to finish. After the limit, it is cut off and no longer awaited. */
 export async function closeWithin(
   closing: Promise<unknown>,
   { timeoutMs }: { readonly timeoutMs?: number | undefined },

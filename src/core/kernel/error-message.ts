@@ -1,4 +1,4 @@
-/** The message of anything that was thrown, also of what is no error or throws when it is looked at. */
+/** The message of any thrown value, including values that are not errors or that throw when they are read. */
 export function errorMessage(thrown: unknown): string {
   try {
     if (
@@ -22,7 +22,7 @@ export function errorMessage(thrown: unknown): string {
 
 const MOST_ERRORS = 5;
 
-/** Those of an AggregateError, which has often none of its own: of a connection that failed on every address. */
+/** Messages in an AggregateError, which often has no own message, as when a connection failed on every address. */
 function messagesIn(thrown: object): string {
   const errors: unknown = 'errors' in thrown ? thrown.errors : undefined;
   if (!Array.isArray(errors)) return '';
@@ -33,14 +33,14 @@ function messagesIn(thrown: object): string {
 function textOf(thrown: unknown): string {
   if (thrown === undefined || thrown === null) return '';
   const text = String(thrown);
-  // Neither the name of its type nor an empty object says what is wrong.
+  // A type name or an empty object does not describe the problem.
   const isUseful = !Array.isArray(thrown) && !/^\[object \w+\]$|^$/.test(text);
   if (typeof thrown !== 'object' || isUseful) return text;
   const json = JSON.stringify(thrown);
   return json === '{}' ? '' : json;
 }
 
-/** Whether an error is one as NestJS throws them, by its form: it may come from another copy of that package. */
+/** Whether an error is an `HttpException` of NestJS, by its shape: it may come from another copy of that package. */
 export function isHttpError(thrown: unknown): thrown is HttpError {
   return (
     thrown instanceof Error &&
@@ -54,10 +54,10 @@ interface HttpError extends Error {
   getResponse(): string | object;
 }
 
-/** Statuses from here on say that the server broke. */
+/** The first status of server errors. */
 const SERVER_ERROR = 500;
 
-/** Whether it is one that says what is wrong with what was asked; false for a value that cannot be looked at. */
+/** Whether a thrown value reports a client error; false if it cannot be read. */
 export function isClientError(thrown: unknown): boolean {
   try {
     return isHttpError(thrown) && thrown.getStatus() < SERVER_ERROR;
@@ -65,7 +65,7 @@ export function isClientError(thrown: unknown): boolean {
     return false;
   }
 }
-/** Explains that a value is what another copy of the package in the same process calls by the name of this class. */
+/** Explains that a value belongs to the same class in another copy of the package. */
 export function ofAnotherCopy(wanted: abstract new (...args: never) => object) {
   return (value: unknown, option: string) => {
     if (typeof value !== 'object' || value === null || value instanceof wanted) return [];

@@ -1,4 +1,4 @@
-/** A text as a part of a regular expression that matches this text alone. */
+/** Escapes a text for a regular expression that matches exactly this text. */
 export function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 }

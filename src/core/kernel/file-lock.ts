@@ -3,23 +3,23 @@ import { hostname } from 'node:os';
 import { isRecord, parsedJson } from './json.js';
 import { nodeCrypto } from './node-module.js';
 
-/** For how long one and the same lock is respected; what is done under it takes milliseconds. */
+/** How long a lock is respected; work under it takes milliseconds. */
 const RESPECTED_MS = 5_000;
-/** For how long others may be first, one after another. */
+/** How long to wait while other processes take the lock in turn. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Does something while no other process does the same to this file. The lock is a file beside it that names its
- * holder; the lock of a dead process does not count. `work` calls `isHeld` right before what only the holder may do.
+ * Runs work while no other process works on the same file. The lock is a file next to it that names its holder; the
+ * lock of a dead process is ignored. `work` must call `isHeld` right before changes that only the holder may make.
  *
- * @throws Error if others have it for half a minute, or nothing can be written beside the file.
+ * @throws Error if other processes hold the lock for 30 seconds, or if no file can be written there.
  */
 export function withFileLock<T>(file: string, work: (isHeld: () => boolean) => T): T {
   return withLock(`${file}.lock`, work);
 }
 
 function withLock<T>(lock: string, work: (isHeld: () => boolean) => T): T {
-  // Different each time.
+  // Unique, because of its token.
   const own = JSON.stringify({ pid: process.pid, host: hostname(), token: nodeCrypto().randomUUID() });
   takeLock(lock, own);
   const isHeld = (): boolean => textOf(lock) === own;
@@ -42,9 +42,9 @@ function takeLock(lock: string, own: string): void {
     if (now - begun > PATIENCE_MS)
       throw new Error(`${lock} is held by other processes. Where none of them runs, remove it.`);
     if (holder !== undefined && (isOfDeadProcess(holder) || now - since > RESPECTED_MS))
-      // One process at a time removes a lock that was left, and reads it again: it never removes a new one.
+      // One process at a time breaks an abandoned lock. It reads the lock again, so that it never removes a new one.
       withLock(`${lock}.break`, () => textOf(lock) === holder && rmSync(lock, { force: true }));
-    // Synchronous: nothing else may be done with the file meanwhile.
+    // Blocks the thread: nothing else may use the file meanwhile.
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1 + Math.random() * 8);
   }
 }
@@ -68,7 +68,7 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** This is unknown for another machine. */
+/** Unknown for processes of another machine. */
 function isOfDeadProcess(text: string): boolean {
   const holder = parsedJson(text);
   if (!isRecord(holder) || holder.host !== hostname()) return false;

@@ -1,4 +1,4 @@
-/** Removes the entry that was added first if there are more than this many. */
+/** Removes the oldest entry if there are more than this many. */
 export function forgetOldest(
   entries: Pick<Map<unknown, unknown> | Set<unknown>, 'size' | 'keys' | 'delete'>,
   most: number,

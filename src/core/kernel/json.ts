@@ -1,4 +1,4 @@
-/** Whether a value is an object with keys, and no list. */
+/** Whether a value is an object and not an array. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -8,13 +8,13 @@ export function withoutUndefined<Fields extends object>(fields: Fields): Fields 
   return Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== undefined)) as Fields;
 }
 
-/** The type that JSON Schema has for a value; whole numbers are numbers. */
+/** The JSON Schema type of a value; whole numbers are `number`. */
 export function jsonType(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** What a text is the JSON of; `undefined` where it is none. */
+/** Parses JSON; `undefined` if the text is not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -23,15 +23,15 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether an object is of no class: made by `{}`, or without a prototype. */
+/** Whether an object has no class: created by `{}`, or without a prototype. */
 export function isPlainObject(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
 /**
- * A copy of what was sent, which stays as it is whatever is done to the original. What is nested too deep to be
- * copied is given as it is.
+ * Copies received JSON, so that changes of the original have no effect. Parts that are nested too deeply are returned
+ * without a copy.
  */
 export function copyOfJson(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -46,7 +46,7 @@ function copy(value: object): object {
   return Array.isArray(value) ? value.map(copyOfPart) : copyOfFields(value);
 }
 
-/** A field that is there already takes any value, whatever its name. */
+/** Existing fields can be assigned, whatever their names. */
 function copyOfFields(value: object): object {
   const copied: Record<string, unknown> = { ...value };
   for (const key in copied) {
@@ -61,7 +61,7 @@ function copyOfPart(part: unknown): unknown {
 }
 
 /**
- * Sets a field of an object of ours, whatever its name. Plain assignment of `toString` and the like fails where
+ * Sets a field of our own object, whatever its name. Plain assignment of names like `toString` fails if
  * `Object.prototype` is frozen.
  */
 export function setOwn(holder: object, key: PropertyKey, value: unknown): void {
@@ -70,22 +70,22 @@ export function setOwn(holder: object, key: PropertyKey, value: unknown): void {
   else (holder as Record<PropertyKey, unknown>)[key] = value;
 }
 
-/** A key as a step of a JSON pointer (RFC 6901). */
+/** A key as a segment of a JSON pointer (RFC 6901). */
 export function pointerStep(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** The key that a step of a JSON pointer stands for. */
+/** The key in a segment of a JSON pointer. */
 export function keyOfStep(step: string): string {
   return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** JSON text that does not depend on the order of keys, which databases may change. */
+/** JSON text with sorted keys, because databases may change the order of keys. */
 export function canonicalJson(value: unknown): string {
   return isCanonical(value) ? JSON.stringify(value) : written(value);
 }
 
-/** Whether JSON writes a value canonically as it is: most arguments have a key or two. */
+/** Whether `JSON.stringify` already writes a value canonically: most arguments have one or two keys. */
 function isCanonical(value: unknown): boolean {
   switch (typeof value) {
     case 'string':
@@ -125,7 +125,7 @@ function written(value: unknown): string {
   return `{${members}}`;
 }
 
-/** A copy of what JSON shows of a value, big integers as their digits; `undefined` where JSON cannot say it. */
+/** A copy of a value as JSON, with big integers as digits; `undefined` if JSON cannot represent it. */
 export function plainJson(value: unknown): unknown {
   try {
     const text = textOfJson(value);
@@ -135,7 +135,7 @@ export function plainJson(value: unknown): unknown {
   }
 }
 
-/** A value as JSON, big integers as their digits. Without a replacer first: values with big integers are rare. */
+/** A value as JSON, with big integers as digits. Tries without a replacer first, because big integers are rare. */
 export function textOfJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -146,17 +146,17 @@ export function textOfJson(value: unknown): string | undefined {
   }
 }
 
-/** An owner as text that is the same for the same owner. */
+/** An owner as text; equal owners have equal texts. */
 export function ownerText(owner: unknown): string | undefined {
   return owner === undefined ? undefined : canonicalJson(owner);
 }
 
-/** How deep data is looked into before it counts as odd: it may be a ring. */
+/** The deepest level that is searched: data may be circular. */
 const MAX_DEPTH = 100;
 
 /**
- * Whether JSON shows all there is in an object: texts, finite numbers, lists, and objects with fields of their
- * own. It runs for each result, so that it makes nothing; what it is not sure of is for others to look at.
+ * Whether JSON represents an object completely: strings, finite numbers, arrays, and objects with own fields. It runs
+ * for each result, so it allocates nothing. If unsure, it returns false, and slower code checks the object.
  */
 export function isPlainData(value: object, depth = 0): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
@@ -188,13 +188,13 @@ function isPlainPart(part: unknown, depth: number): boolean {
   return typeof part === 'string' || typeof part === 'boolean' || part === undefined;
 }
 
-/** Rows of a list are of the same class. */
+/** Objects in an array usually have the same class. */
 let lastOrdinary: object | undefined;
 
-/** Of each prototype whether its objects are their own fields and nothing else. */
+/** Whether the objects of a prototype consist only of their own fields. */
 const ordinary = new WeakMap<object, boolean>();
 
-/** What objects have that are more than their fields: values to come, to go through, to read, or to be told by. */
+/** Members of objects that are more than their fields: promises, iterators, streams, errors and serializers. */
 const MEANINGFUL = [
   ...['toJSON', 'then', 'message', 'getStream', 'arrayBuffer', 'byteLength'],
   ...[Symbol.iterator, Symbol.asyncIterator],

@@ -1,20 +1,20 @@
-/** The known name that was most likely meant by another one; `undefined` where none is near. */
+/** The known name that was most likely meant; `undefined` if there is no similar name. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   return nearestNames(name, known)[0];
 }
 
 /**
- * The known names that were most likely meant by another one, as near as each other: a slip of one letter comes
- * first, then a name that holds the other (`path` for `file_path`), then other slips. None where none is near.
+ * The known names that were most likely meant, all with the best rating. A typo of one letter is best, then a name
+ * that contains the other (`path` for `file_path`), then other typos. Empty if there is no similar name.
  */
 export function nearestNames(name: string, known: readonly string[]): readonly string[] {
   const rated = ratedNames(name, known);
   return rated.filter(({ rating }) => rating === rated[0]?.rating).map(({ candidate }) => candidate);
 }
 
-/** The known names that are near another one, the nearest first. */
+/** The similar known names, nearest first. */
 export function namesByNearness(name: string, known: readonly string[]): readonly string[] {
-  // Of names of one letter, all are one slip apart.
+  // Names of one letter all differ by one typo.
   const most = plain(name).length / 2;
   return ratedNames(name, known).flatMap(({ candidate, rating }) => (rating <= most ? candidate : []));
 }
@@ -28,8 +28,8 @@ function ratedNames(name: string, known: readonly string[]) {
 }
 
 /**
- * The known name that another one can hardly be but a slip of: a letter in four of the longer one, so that `tag`
- * is one of `tags`; cases and separators aside.
+ * The known name of which this is almost certainly a typo: at most a quarter of the longer name's letters differ, as
+ * in `tag` for `tags`. Case and separators are ignored.
  */
 export function misspeltName(name: string, known: readonly string[]): string | undefined {
   const wanted = plain(name);
@@ -50,10 +50,10 @@ export function misspeltName(name: string, known: readonly string[]): string | u
 const LETTERS_PER_SLIP = 4;
 
 const LONGEST = 64;
-/** Shorter names are held by others by chance. */
+/** Shorter names are contained in others by chance. */
 const SHORTEST_HELD = 3;
 
-/** Callers mix up cases and separators more than letters. */
+/** Callers confuse case and separators more often than letters. */
 function plain(name: string): string {
   return name
     .slice(0, LONGEST)
@@ -61,11 +61,11 @@ function plain(name: string): string {
     .replace(/[_\s-]/g, '');
 }
 
-/** The lower, the nearer; `Infinity` for what is not near. */
+/** Lower is nearer; `Infinity` if not similar. */
 function rate(wanted: string, candidate: string): number {
   const isHeld = holds(wanted, candidate) || holds(candidate, wanted);
   const most = Math.max(1, wanted.length / 3);
-  // Most names are far too long or short: they need not be compared letter by letter.
+  // Most names differ too much in length to compare their letters.
   if (!isHeld && Math.abs(wanted.length - candidate.length) > most) return Number.POSITIVE_INFINITY;
   const slips = distance(wanted, candidate);
   if (slips <= 1) return slips;
@@ -77,7 +77,7 @@ function holds(longer: string, shorter: string): boolean {
   return shorter.length >= SHORTEST_HELD && longer.includes(shorter);
 }
 
-/** How many letters have to be added, taken away, replaced, or swapped with their neighbours. */
+/** The number of letters to add, remove, replace, or swap with a neighbour. */
 function distance(wanted: string, candidate: string): number {
   let twoBefore: number[] = [];
   let before = Array.from({ length: candidate.length + 1 }, (_, index) => index);

@@ -2,32 +2,32 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** A request as Node's http gives it, with what Express and body parsers add. */
+/** A request of Node's http, with the fields that Express and body parsers add. */
 export type NodeRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown };
 
-/** A request as Fastify gives it: Node's own is beneath, and its body has been read. */
+/** A request of Fastify: it contains Node's request, whose body was already read. */
 export interface WrappedRequest {
   readonly raw: IncomingMessage;
   readonly originalUrl?: string;
   readonly body?: unknown;
 }
 
-/** Where Fastify has its handlers answer. */
+/** A reply of Fastify. */
 export interface WrappedResponse {
   readonly raw: ServerResponse;
-  /** Leaves the answer to its handler. */
+  /** Leaves the response to the handler. */
   hijack(): unknown;
-  /** What its hooks have set. */
+  /** The headers that Fastify hooks have set. */
   getHeaders(): Readonly<Record<string, number | string | readonly string[] | undefined>>;
 }
 
-/** A request listener of Node's `http`, which Express, NestJS and Fastify take as it is. */
+/** A request listener of Node's `http`, which Express, NestJS and Fastify accept unchanged. */
 export type NodeHandler = (
   request: NodeRequest | WrappedRequest,
   response: ServerResponse | WrappedResponse,
 ) => void;
 
-/** Mounts a handler of the Web standard in Node's `http`. The path is the whole one, also below a mount point. */
+/** Mounts a Fetch API handler in Node's `http`. The handler sees the full path, also below a mount point. */
 export function nodeListener(handler: WebHandler): NodeHandler {
   return (request, response) => {
     const outgoing = rawResponseOf(response);
@@ -37,7 +37,7 @@ export function nodeListener(handler: WebHandler): NodeHandler {
     });
     answer(handler, request, gone.signal)
       .then((answered) => writeResponse(answered, outgoing))
-      // What was not looked at: some clients read nothing before they have sent all of it.
+      // Read the rest of the body: some clients read nothing before they have sent everything.
       .then(() => rawRequestOf(request).resume())
       .catch(() => outgoing.destroy());
   };
@@ -56,7 +56,7 @@ async function answer(
   try {
     request = toRequest(incoming, signal);
   } catch {
-    // What the Web's requests cannot be: a target that is no path, a method such as TRACE.
+    // Requests that the Fetch API cannot represent: a target that is not a path, a method such as TRACE.
     const error = {
       code: 'invalid_request',
       message: 'the request has no usable method, path or body: its body may be nested too deep',
@@ -72,12 +72,12 @@ const BODY_READ_BEFORE = {
     'the body was read before it came here, and `body` of the request is not there. Fastify: app.all(path, handler.node), without request.raw',
 };
 
-/** The request of Node's `http`. */
+/** The underlying request of Node's `http`. */
 export function rawRequestOf(request: NodeRequest | WrappedRequest): IncomingMessage {
   return request instanceof Readable ? request : (request as WrappedRequest).raw;
 }
 
-/** The response of Node's `http`, to be written by whoever has asked for it. */
+/** The underlying response of Node's `http`; the caller must write it. */
 export function rawResponseOf(response: ServerResponse | WrappedResponse): ServerResponse {
   if (!('hijack' in response)) return response;
   response.hijack();
@@ -86,7 +86,7 @@ export function rawResponseOf(response: ServerResponse | WrappedResponse): Serve
   return response.raw;
 }
 
-/** The same request for handlers of the Web standard. Throws for what theirs cannot be. */
+/** Converts a request for Fetch API handlers. Throws if the Fetch API cannot represent it. */
 export function toRequest(incoming: NodeRequest | WrappedRequest, signal?: AbortSignal): Request {
   const raw = rawRequestOf(incoming);
   const { method = 'GET', url = '/' } = raw;
@@ -95,7 +95,7 @@ export function toRequest(incoming: NodeRequest | WrappedRequest, signal?: Abort
   for (const [name, values = []] of Object.entries(raw.headers))
     for (const value of name.startsWith(':') ? [] : [values].flat()) headers.append(name, value);
   const hasBody = method !== 'GET' && method !== 'HEAD';
-  // Handlers look at the path only; what a client says in `Host` is in the headers.
+  // Handlers read only the path; the client's host is in the `Host` header.
   return new Request(`http://localhost${incoming.originalUrl ?? url}`, {
     method,
     headers,
@@ -105,14 +105,14 @@ export function toRequest(incoming: NodeRequest | WrappedRequest, signal?: Abort
 }
 
 function bodyOf(incoming: IncomingMessage, body: unknown): RequestInit['body'] {
-  // Read only as far as needed; to stop must not cut the client off from its answer.
+  // Read only as far as needed. Stopping must not close the connection before the response is sent.
   if (!incoming.readableDidRead || body === undefined)
     return ReadableStream.from<Uint8Array>(incoming.iterator({ destroyOnReturn: false }));
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
   return JSON.stringify(body);
 }
 
-/** Writes a response of the Web standard, as its reader takes it. */
+/** Writes a Fetch API response, with backpressure. */
 export async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
   outgoing.statusCode = response.status;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
@@ -124,7 +124,7 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
   await pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
 }
 
-/** The bytes of a request's body; `undefined` as soon as there are more than that. */
+/** The bytes of a request's body; `undefined` as soon as the limit is exceeded. */
 export async function bytesOf({ body }: Request, most: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;

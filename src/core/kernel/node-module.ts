@@ -1,9 +1,9 @@
-/** Node's cryptography, loaded when it is first needed: it takes a sixth of what importing this package does. */
+/** Node's crypto module, loaded on first use: it takes a sixth of the package's import time. */
 export function nodeCrypto(): typeof import('node:crypto') {
   return process.getBuiltinModule('node:crypto');
 }
 
-/** Node's utilities, which take half as long, and which only faults need. */
+/** Node's util module, loaded on first use: only faults need it. */
 export function nodeUtil(): typeof import('node:util') {
   return process.getBuiltinModule('node:util');
 }
@@ -13,7 +13,7 @@ export function nodeFiles(): typeof import('node:fs') {
   return process.getBuiltinModule('node:fs');
 }
 
-/** Node's servers, which only a test of a provider needs. */
+/** Node's http module, which only tests of providers need. */
 export function nodeHttp(): typeof import('node:http') {
   return process.getBuiltinModule('node:http');
 }

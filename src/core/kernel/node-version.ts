@@ -1,7 +1,7 @@
-/** What `engines` of package.json says. */
+/** The same version as in `engines` of package.json. */
 const OLDEST = [22, 13] as const;
 
-/** Why this Node is too old for the package; nothing where it is not, or where the runtime is another one. */
+/** Why this Node is too old for the package; `undefined` if it is not, or if the runtime is not Node. */
 export function oldNode(version: string | undefined = process.versions.node): string | undefined {
   if (version === undefined) return undefined;
   const [major = 0, minor = 0] = version.split('.').map(Number);

@@ -3,22 +3,22 @@ import { isPlainObject, isRecord, plainJson } from './json.js';
 import { misspeltName, nearestNames } from './nearest-name.js';
 import { visibleLine } from './visible-text.js';
 
-/** The options that something takes. */
+/** The options of a function or class. */
 export interface OptionTable {
-  /** What takes them: `runToolLoop`. */
+  /** The function or class: `runToolLoop`. */
   readonly of: string;
   readonly rules: ReadonlyMap<string, OptionRule>;
   readonly required: readonly string[];
-  /** Names that are often given instead, and what to write. */
+  /** Names that users often write instead, and the fix. */
   readonly meant: Readonly<Record<string, string>>;
 }
 
-/** A rule for each option of a type: one that is added to the type has to be added here. */
+/** A rule for each option of a type: a new option of the type requires a rule. */
 export type RulesOf<Options> = { readonly [Name in keyof Required<Options>]: OptionRule };
 
 const NO_FAULTS: readonly OptionFault[] = [];
 
-/** Makes the table of what something takes. */
+/** Creates an option table. */
 export function optionTable<Options>(
   of: string,
   rules: RulesOf<Options>,
@@ -30,14 +30,14 @@ export function optionTable<Options>(
 }
 
 /**
- * Everything that is wrong with options. What is no option is wrong too: a limit or a policy that its author
- * believes in must not be missing in silence.
+ * Lists every problem in options. Unknown options are problems too: a misspelled limit or policy must not be ignored
+ * silently.
  */
 export function optionFaults(given: unknown, table: OptionTable): readonly OptionFault[] {
   return areRight(given, table) ? NO_FAULTS : faultsIn(given, table, '');
 }
 
-/** The same where anything else may stand beside the options. */
+/** The same for objects that may have other fields. */
 export function wrongValues(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
   let faults: OptionFault[] | undefined;
   for (const [name, rule] of table.rules) {
@@ -49,7 +49,7 @@ export function wrongValues(given: object, table: OptionTable, path = ''): reado
   return faults ?? NO_FAULTS;
 }
 
-/** Of names that are no options only those that are often given instead, or that are an option's but for a slip. */
+/** Lists unknown names that are frequent mistakes, or probable typos of an option. */
 export function mistakenNames(given: object, table: OptionTable, path = ''): readonly OptionFault[] {
   const others = Object.keys(given).filter((name) => !table.rules.has(name));
   if (others.length === 0) return NO_FAULTS;
@@ -60,7 +60,7 @@ export function mistakenNames(given: object, table: OptionTable, path = ''): rea
   return mistaken.map((name) => describeUnknown(name, table, path));
 }
 
-/** Options within options. */
+/** Nested options. */
 export function objectOf<Options>(
   rules: RulesOf<Options>,
   { fix, meant }: { readonly fix: string; readonly meant?: Readonly<Record<string, string>> },
@@ -74,7 +74,7 @@ export function objectOf<Options>(
   };
 }
 
-/** Of options that JSON cannot say nothing is there; where one of those is required, it cannot say any of it. */
+/** Omits options that JSON Schema cannot express. If such an option is required, there is no schema. */
 function schemaOf({ rules, required }: OptionTable): RuleSchema | undefined {
   const said = Array.from(rules).flatMap(([name, { schema }]) => (schema ? [[name, schema] as const] : []));
   const properties = Object.fromEntries(said);
@@ -106,7 +106,7 @@ export function listOf(rule: OptionRule, fix: string): OptionRule {
   };
 }
 
-/** Whether all options are right, without allocations: a run's config is checked each time. */
+/** Whether all options are valid, without allocations: the config is checked for every run. */
 export function areRight(given: unknown, { rules, required }: OptionTable): boolean {
   if (!isRecord(given)) return false;
   for (const name in given) {
@@ -119,7 +119,7 @@ export function areRight(given: unknown, { rules, required }: OptionTable): bool
     if (value === undefined ? rule.isProtecting : !rule.accepts(value)) return false;
   }
   for (const name of required) if (given[name] === undefined) return false;
-  // A class may give its options by getters, which do not count as keys.
+  // A class may define its options as getters, which are not own keys.
   return (
     isPlainObject(given) ||
     [...rules].every(
@@ -152,7 +152,7 @@ function describeWrong(option: string, value: unknown, rule: OptionRule): readon
   return [{ option, problem: `${option} is there, but undefined`, fix: `${fix}; or no ${option} at all` }];
 }
 
-/** Names that the AI SDK, OpenAI's SDKs and others have for options of ours. */
+/** Names of our options in the AI SDK, OpenAI's SDKs and other frameworks. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['system', 'systemPrompt'],
   ['instructions', 'systemPrompt'],
@@ -162,7 +162,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['abortSignal', 'signal'],
 ]);
 
-/** What to write for a name of another framework, where this takes the same thing. */
+/** The fix for another framework's name of an option in this table. */
 function synonymFix(name: string, { rules, meant }: OptionTable, path: string): string | undefined {
   const own = SYNONYMS.get(name);
   if (own === undefined) return undefined;
@@ -189,8 +189,8 @@ const LONGEST_TEXT = 60;
 const MOST_ENTRIES = 3;
 
 /**
- * A value in a few words, on one line, in which nothing is hidden. Texts within objects stay there: they may be keys or
- * passwords.
+ * A short form of a value, on one line, with visible control characters. Strings inside objects are omitted: they may
+ * be keys or passwords.
  */
 function shown(value: unknown): string {
   return visibleLine(inWords(value));
@@ -224,36 +224,36 @@ function hidden(value: unknown): string {
 
 type RuleSchema = Readonly<Record<string, unknown>>;
 
-/** What one option may be. */
+/** The rule for an option. */
 export interface OptionRule {
   accepts(value: unknown): boolean;
-  /** What of it JSON can say; nothing where that is nothing. */
+  /** The rule as JSON Schema, if it can be expressed. */
   readonly schema?: RuleSchema;
-  /** What to write behind its name. */
+  /** The text after the option's name in the fix. */
   readonly fix: string;
   readonly isRequired?: boolean;
-  /** It protects something: a variable that is not set must not switch it off, so `undefined` is refused. */
+  /** The option protects something: an unset variable must not disable it, so `undefined` is refused. */
   readonly isProtecting?: boolean;
-  /** Its value is not to be in a message. */
+  /** The value must not be in messages. */
   readonly isSecret?: boolean;
-  /** Names the wrong places within a wrong value; nothing where all of it is wrong. */
+  /** Names the invalid parts of an invalid value; empty if the whole value is invalid. */
   explain?(value: unknown, option: string): readonly OptionFault[];
 }
 
-/** One option that is wrong. */
+/** An invalid option. */
 export interface OptionFault {
   /** Its path: `loopGuard.endAt`. */
   readonly option: string;
-  /** What is wrong, as a sentence without its full stop. */
+  /** The problem, as a sentence without its full stop. */
   readonly problem: string;
-  /** What to write instead. */
+  /** The text to write instead. */
   readonly fix: string;
 }
 
 export const ANY_VALUE: OptionRule = { accepts: () => true, fix: '…', schema: {} };
 export const BOOLEAN: OptionRule = ofType('boolean', 'true or false');
 export const TEXT: OptionRule = ofType('string', 'a string');
-/** A text that says something. */
+/** A text that is not blank. */
 export const FILLED_TEXT: OptionRule = {
   accepts: (value) => typeof value === 'string' && value.trim() !== '',
   fix: 'a string that is not empty',
@@ -261,7 +261,7 @@ export const FILLED_TEXT: OptionRule = {
 };
 export const FUNCTION: OptionRule = { accepts: (value) => typeof value === 'function', fix: 'a function' };
 export const RECORD: OptionRule = { accepts: isRecord, fix: '{ … }', schema: { type: 'object' } };
-/** What JSON can say. */
+/** A value that JSON can represent. */
 export const JSON_VALUE: OptionRule = {
   accepts: (value) => plainJson(value) !== undefined,
   fix: "any JSON: { clerk: 7 }, 'clerk 7'",
@@ -278,9 +278,9 @@ export const WHOLE: OptionRule = {
   fix: 'a whole number, 0 or more',
   schema: { type: 'integer', minimum: 0 },
 };
-/** `Infinity` is no limit. */
+/** `Infinity` means no limit. */
 export const LIMIT: OptionRule = orInfinity(WHOLE);
-/** How many there may be where none would be no use. */
+/** A whole number of at least 1. */
 export const COUNT: OptionRule = {
   accepts: (value) => WHOLE.accepts(value) && value !== 0,
   fix: 'a whole number, 1 or more',
@@ -292,7 +292,7 @@ export const MILLISECONDS: OptionRule = {
   fix: 'a number, 1 or more, or Infinity',
   schema: { type: 'number', minimum: 1 },
 };
-/** A wait that may be none, and that ends. */
+/** A finite time, which may be 0. */
 export const PAUSE: OptionRule = {
   accepts: (value) => Number.isFinite(value) && Number(value) >= 0,
   fix: 'a number, 0 or more',
@@ -307,12 +307,12 @@ export const LOGGER: OptionRule = withMethods(
   'an object with debug, info, warn and error: console',
 );
 
-/** Where a server is. */
+/** The URL of a server. */
 export const ADDRESS: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^https?:\/\/[^\s/]/i.test(value) && URL.canParse(value),
   fix: "an address with its scheme: 'http://127.0.0.1:8080/v1'",
 };
-/** Headers of requests; errors name the wrong ones, never their values. */
+/** Headers of requests; errors name invalid headers, never their values. */
 export const HEADERS: OptionRule = {
   accepts: (value) => isRecord(value) && Object.entries(value).every(isHeader),
   fix: "{ 'x-team': 'shop' }",
@@ -330,12 +330,12 @@ export const HEADERS: OptionRule = {
   },
 };
 
-/** What HTTP allows: a token for a name, and one line of Latin-1 for a value. */
+/** The limits of HTTP: a token as name, and one line of Latin-1 as value. */
 function isHeader([name, value]: readonly [string, unknown]): boolean {
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** One of some texts. */
+/** One of several strings. */
 export function oneOf(...values: readonly string[]): OptionRule {
   return {
     accepts: (value) => values.some((known) => known === value),
@@ -355,7 +355,7 @@ export function either(rule: OptionRule, other: OptionRule): OptionRule {
   };
 }
 
-/** One value, such as `false`. */
+/** A single value, such as `false`. */
 export function exactly(wanted: unknown): OptionRule {
   return {
     accepts: (value) => value === wanted,
@@ -364,7 +364,7 @@ export function exactly(wanted: unknown): OptionRule {
   };
 }
 
-/** An object by what it can do: it may come from another copy of this package. */
+/** An object by its methods: it may come from another copy of this package. */
 export function withMethods(methods: readonly string[], fix: string): OptionRule {
   return {
     accepts: (value) => {
@@ -382,17 +382,17 @@ export function instanceOf(wanted: abstract new (...args: never) => object, fix:
   return { accepts: (value) => value instanceof wanted, fix, explain: ofAnotherCopy(wanted) };
 }
 
-/** It has to be given. */
+/** Makes an option required. */
 export function required(rule: OptionRule): OptionRule {
   return { ...rule, isRequired: true };
 }
 
-/** It protects something: where its name is given, its value must be there. */
+/** Marks an option that protects something: if its name is given, its value must not be `undefined`. */
 export function protecting(rule: OptionRule): OptionRule {
   return { ...rule, isProtecting: true };
 }
 
-/** Its value stays out of messages. */
+/** Omits the option's value from messages. */
 export function secret(rule: OptionRule): OptionRule {
   return { ...rule, isSecret: true };
 }

@@ -1,11 +1,11 @@
 import { Socket } from 'node:net';
 
-/** The connections that this package made in a pool of `pg`, and may cut. */
+/** The connections that this package opened in a pool of `pg`, and may close. */
 export class OwnConnections {
   readonly #open = new Set<Socket>();
   #isCut = false;
 
-  /** What `pg` makes a connection from. */
+  /** Creates the socket of a `pg` connection. */
   readonly stream = (): Socket => {
     const socket = new Socket();
     this.#open.add(socket);
@@ -14,7 +14,7 @@ export class OwnConnections {
     return socket;
   };
 
-  /** All that is asked rejects from now on. */
+  /** All later queries reject. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#open) socket.destroy();

@@ -1,22 +1,22 @@
 import type { OptionFault, OptionRule } from './options.js';
 
-/** Which addresses a kind of server has. */
+/** The addresses of a kind of server. */
 interface AddressKind {
   /** Without `://`. */
   readonly schemes: readonly string[];
-  /** Texts of another form that are addresses, too. */
+  /** Other texts that are also addresses. */
   readonly others?: RegExp;
   readonly hostMayLack?: true;
 }
 
 const KINDS = {
-  /** As ioredis reads it, which takes other texts for names of hosts, and none for this machine. */
+  /** As ioredis reads it: it takes other texts as host names, and an empty host as this machine. */
   redis: { schemes: ['redis', 'rediss'] },
-  /** As `pg` reads it: also the folder of a socket. It takes any other text for a database on a host called `base`. */
+  /** As `pg` reads it, including the folder of a socket. It takes any other text as a database on the host `base`. */
   postgres: { schemes: ['postgres', 'postgresql'], others: /^(\/|socket:)./, hostMayLack: true },
 } as const satisfies Record<string, AddressKind>;
 
-/** The address of a server of a kind; errors about it never contain secrets. */
+/** The rule for addresses of a kind of server; errors about them never contain secrets. */
 export function serverAddress(server: keyof typeof KINDS, fix: string): OptionRule {
   const kind: AddressKind = KINDS[server];
   return {
@@ -33,7 +33,7 @@ export function serverAddress(server: keyof typeof KINDS, fix: string): OptionRu
 
 const HIGHEST_PORT = 65_535;
 
-/** What is wrong with an address, in words that show nothing secret of it. */
+/** The problem of an address, without its secrets. */
 function addressFault(text: string, { schemes, others, hostMayLack }: AddressKind): string | undefined {
   if (others?.test(text)) return undefined;
   if (text.trim() === '') return 'is empty';
@@ -53,12 +53,12 @@ function addressFault(text: string, { schemes, others, hostMayLack }: AddressKin
 
 const CODES = "'#' is written %23, '/' %2F, '?' %3F and '@' %40";
 
-/** `pg` takes an address without a host, but with a user. */
+/** `pg` accepts an address with a user but without a host. */
 function withHost(text: string): string {
   return text.replace('@/', '@localhost/');
 }
 
-/** Which server, and which of its databases, without what is secret: `127.0.0.1:5432/shop`. */
+/** The server and its database, without secrets: `127.0.0.1:5432/shop`. */
 export function placeIn(address: string): string {
   if (!URL.canParse(withHost(address))) return address.replace(/[?#].*$/s, '');
   const { hostname, port, pathname, searchParams } = new URL(withHost(address));

@@ -1,25 +1,25 @@
 /**
- * Characters that change how a text looks, or what a terminal does, without being seen: controls (ESC, DEL and
- * C1 too) and marks of direction. What joins the parts of an emoji may stay.
+ * Invisible characters that change the look of a text or control a terminal: control characters (including ESC, DEL
+ * and C1) and direction marks. Joiners of emoji are allowed.
  */
 const UNSEEN = /(?![\n\t\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Nearly all texts are nothing else, which is seen faster. */
+/** Matches nearly all texts, with a faster check. */
 const PLAIN = /^[\n\t -~]*$/;
 
-/** A text in which nothing is hidden: what cannot be seen stands there as its code. Lines and tabs stay. */
+/** Shows invisible characters as their codes. Line breaks and tabs stay. */
 export function visibleText(text: string): string {
   return PLAIN.test(text) ? text : text.replace(UNSEEN, codeOf);
 }
 
-/** The same on one line, so that a text cannot pass for further lines. */
+/** The same on one line, so that a text cannot imitate further lines. */
 export function visibleLine(text: string): string {
   return visibleText(text).replace(/[\n\t]/g, codeOf);
 }
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** As JSON writes it, so that a JSON text with codes in it says the same as before. */
+/** In JSON notation, so that a JSON text keeps its meaning. */
 function codeOf(character: string): string {
   const units = character.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return SHORT[character] ?? units.join('');

@@ -12,47 +12,47 @@ import type {
 
 const SLOT = Symbol.for('toolwright.class-record');
 
-/** All that decorators said about one class, and about that class only: nothing inherited. */
+/** Everything that decorators recorded about one class, without inherited records. */
 interface ClassRecord {
   toolset?: ToolsetOptions;
-  /** `@Public` stands on the class. */
+  /** The class has `@Public`. */
   isPublic?: boolean;
-  /** What the generated file says of the class. */
+  /** The class's description in the generated file. */
   description?: ClassDescription;
   readonly methods: Map<string | symbol, ToolMethodRecord>;
-  /** Apart from `methods`, because an instance and a static method may share a name. */
+  /** Separate from `methods`, because an instance method and a static method may share a name. */
   readonly staticMethods: Map<string | symbol, ToolMethodRecord>;
   /** `@Param` on properties of a DTO class. */
   readonly properties: Map<string, ParamOptions>;
-  /** Decorators that stand where they mean nothing; discovery reports them. */
+  /** Decorators in places where they have no meaning; discovery reports them. */
   readonly misplaced: string[];
 }
 
-/** What a decorator said about one parameter of a method. */
+/** A decorator's record of a method parameter. */
 export type ParameterRecord =
   | { readonly role: 'property'; readonly options: ParamOptions }
   | { readonly role: 'arguments'; readonly options: ArgsOptions }
-  /** `isFilled`: not with the context itself, but by the framework around it (a parameter decorator of NestJS). */
+  /** `isFilled`: the host framework injects the value, and not the context (a parameter decorator of NestJS). */
   | { readonly role: 'context'; readonly isFilled?: boolean };
 
-/** What the decorators said about one method: a record only; nothing is checked or resolved yet. */
+/** The decorators' record of a method; nothing is checked or resolved yet. */
 interface ToolMethodRecord {
   readonly key: string | symbol;
-  /** `@Tool`'s options; absent where only parameters were decorated. */
+  /** `@Tool`'s options; absent if only parameters were decorated. */
   tool?: ToolOptions;
-  /** It is no tool of a model, but something else for MCP clients. */
+  /** Set if it is not a tool for models, but another feature for MCP clients. */
   served?: ServedAs;
-  /** `@Public` stands on the method. */
+  /** The method has `@Public`. */
   isPublic?: boolean;
-  /** What `@Tool` found there: a decorator above it may have put another function in its place. */
+  /** The method that `@Tool` found: a decorator above it may have replaced it. */
   method?: unknown;
-  /** `@Tool` stands on a static method, which has no instance to inject into. */
+  /** `@Tool` is on a static method, which has no instance to inject into. */
   readonly isStatic: boolean;
-  /** By position. More than one record at a position is a mistake that discovery reports. */
+  /** By position. Discovery reports several records at one position as a mistake. */
   readonly parameters: Map<number, readonly ParameterRecord[]>;
 }
 
-/** The class of a place that is decorated: that of the prototype, or the class itself where it is static. */
+/** The class of a decorated member: that of the prototype, or the class itself if the member is static. */
 function classAt(target: unknown): ClassType {
   const found: unknown = typeof target === 'object' && target !== null ? target.constructor : target;
   if (typeof found === 'function' && found !== Object) return found as ClassType;
@@ -62,8 +62,8 @@ function classAt(target: unknown): ClassType {
 }
 
 /**
- * The class's own record, made on first use. It lives in an own slot of the class, so that a subclass
- * never writes into its base and two copies of this package see the same record.
+ * The class's own record, created on first use. It is an own property of the class: a subclass never changes its
+ * base, and two copies of this package share the record.
  */
 function ownRecord(target: object): ClassRecord {
   const existing = readRecord(target);
@@ -78,12 +78,12 @@ function ownRecord(target: object): ClassRecord {
   return record;
 }
 
-/** The class's own record if it has one; a base class's record is not looked at. */
+/** The class's own record, without those of its bases. */
 export function readRecord(target: object): ClassRecord | undefined {
   return Object.hasOwn(target, SLOT) ? (target as { readonly [SLOT]: ClassRecord })[SLOT] : undefined;
 }
 
-/** The class and its bases that are classes themselves, the base-most first. */
+/** The class and its base classes, starting with the topmost base. */
 export function lineage(target: ClassType): readonly ClassType[] {
   const chain: ClassType[] = [];
   let current: unknown = target;
@@ -94,7 +94,7 @@ export function lineage(target: ClassType): readonly ClassType[] {
   return chain;
 }
 
-/** What the nearest of a class and its bases says, where any of them says something. */
+/** The first value in a class and its bases, nearest first. */
 export function nearest<Said>(
   target: ClassType,
   read: (ancestor: ClassType) => Said | undefined,
@@ -115,24 +115,24 @@ export function loadedToolsets(): readonly ClassType[] {
   return [...toolsets];
 }
 
-/** Every class whose own methods are tools that has been loaded so far. */
+/** Every class loaded so far whose own methods are tools. */
 export function loadedToolClasses(): readonly ClassType[] {
   return [...toolClasses];
 }
 
-/** Every class with `@Param` on its own properties that has been loaded so far. */
+/** Every class loaded so far with `@Param` on its own properties. */
 export function loadedDtoClasses(): readonly ClassType[] {
   return [...dtoClasses];
 }
 
 let declared = 0;
 
-/** How many classes and methods have been declared so far. */
+/** The number of classes and methods declared so far. */
 export function declarations(): number {
   return declared;
 }
 
-/** Records what `@Toolset` said, and that the class has been loaded. */
+/** Records `@Toolset` and its class. */
 export function recordToolset(target: ClassType, options: ToolsetOptions): void {
   const record = ownRecord(classAt(target));
   declared += 1;
@@ -140,13 +140,13 @@ export function recordToolset(target: ClassType, options: ToolsetOptions): void 
   record.toolset = options;
 }
 
-/** Where a decorator of a method or of its parameter stands: the prototype, or the class for static ones. */
+/** The position of a decorator of a method or its parameter: the prototype, or the class for static methods. */
 interface MethodPlace {
   readonly target: object;
   readonly key: string | symbol;
 }
 
-/** Records what `@Tool` said, and the method on which it stands. */
+/** Records `@Tool` and its method. */
 export function recordTool(place: MethodPlace, options: ToolOptions, method?: unknown): void {
   if (typeof place.target === 'object') toolClasses.add(classAt(place.target));
   const record = methodRecord(place);
@@ -155,7 +155,7 @@ export function recordTool(place: MethodPlace, options: ToolOptions, method?: un
   record.method = method;
 }
 
-/** Records what `@Prompt`, `@Resource` or `@Completion` said: a tool that is offered in another way. */
+/** Records `@Prompt`, `@Resource` or `@Completion`: a tool that is offered in another way. */
 export function recordServed(
   place: MethodPlace,
   { title, ...options }: PromptOptions,
@@ -169,13 +169,13 @@ export function recordServed(
   methodRecord(place).served = served;
 }
 
-/** Records that `@Public` stands on a class, or on a method of it. */
+/** Records `@Public` on a class or a method. */
 export function recordPublic(target: object, key: string | symbol | undefined): void {
   const record = key === undefined ? ownRecord(classAt(target)) : methodRecord({ target, key });
   record.isPublic = true;
 }
 
-/** Records what one decorator said about one parameter; without a key it is a constructor's. */
+/** Records a decorator of a parameter; without a key, it is a parameter of the constructor. */
 export function recordParameter(
   { target, key, index }: Omit<MethodPlace, 'key'> & { key: string | symbol | undefined; index: number },
   parameter: ParameterRecord,
@@ -197,33 +197,33 @@ function methodRecord({ target, key }: MethodPlace): ToolMethodRecord {
   return record;
 }
 
-/** Records what `@Param` said about a property of a DTO class. */
+/** Records `@Param` on a property of a DTO class. */
 export function recordProperty(prototype: object, key: string, options: ParamOptions): void {
   const owner = classAt(prototype);
   dtoClasses.add(owner);
   ownRecord(owner).properties.set(key, options);
 }
 
-/** Records what a generated file says of a class; a later word on the same class wins, part by part. */
+/** Records a class's description in a generated file; each part replaces an earlier description of the same class. */
 export function recordDescription(target: ClassType, description: ClassDescription): void {
   const record = ownRecord(classAt(target));
   record.description = { ...record.description, ...description };
 }
 
-/** What was described of a class itself. */
+/** The description of the class itself. */
 export function readDescription(target: object): ClassDescription | undefined {
   return readRecord(target)?.description;
 }
 
-/** A method's record with the class that it was written in: names and metadata are read from there. */
+/** A method's record with the class that declares it: names and metadata are read from that class. */
 export interface InheritedMethod {
   readonly record: ToolMethodRecord;
   readonly declaredIn: ClassType;
 }
 
 /**
- * The records of a class and of its bases. A subclass that redeclares a tool replaces the base's record
- * in the base's place; one that only overrides the method keeps the base's declaration.
+ * The records of a class and its bases. If a subclass redeclares a tool, it replaces the base's record at the same
+ * position. If it only overrides the method, the base's declaration applies.
  */
 export function toolMethods(target: ClassType): readonly InheritedMethod[] {
   const methods = new Map<string | symbol, InheritedMethod>();
@@ -239,8 +239,8 @@ export function toolMethods(target: ClassType): readonly InheritedMethod[] {
 }
 
 /**
- * Under TypeScript's standard decorators a decorator gets a context object where the older ones get a key,
- * and no metadata at all: nothing could be recorded.
+ * With TypeScript's standard decorators, a decorator receives a context object instead of a key, and no metadata:
+ * nothing could be recorded.
  *
  * @throws TypeError with the compiler options to set.
  */
@@ -251,7 +251,7 @@ export function refuseStandardDecorators(decorator: string, second: unknown): vo
   );
 }
 
-/** What the nearest of a class and its bases says of a tool method. A method may be called `toString`. */
+/** The nearest description of a tool method in a class and its bases. A method may be called `toString`. */
 export function describedTool(target: ClassType, key: string | symbol): DescribedTool | undefined {
   if (typeof key !== 'string') return undefined;
   return nearest(target, (ancestor) => {

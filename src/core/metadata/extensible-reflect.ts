@@ -1,6 +1,6 @@
 /**
- * `Reflect`, where `reflect-metadata` can put its functions: with `node --frozen-intrinsics`, the global is made
- * to be an object of the same functions that is not frozen. To be imported before `reflect-metadata`.
+ * The `Reflect` that `reflect-metadata` extends. With `node --frozen-intrinsics`, the global is replaced by an object
+ * with the same functions that is not frozen. Import this before `reflect-metadata`.
  */
 export const extensibleReflect: object = Object.isExtensible(Reflect) ? Reflect : replaceReflect();
 

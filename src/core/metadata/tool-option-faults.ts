@@ -72,7 +72,7 @@ function atMost(most: number, rule: OptionRule, fix: string): OptionRule {
   return { accepts: (value) => rule.accepts(value) && Number(value) <= most, fix };
 }
 
-// A date beyond what engines can say would come at once, or never.
+// Engines cannot represent later dates: such a job would run immediately, or never.
 const DELAY = atMost(315_360_000_000, PAUSE, 'milliseconds from 0 to 315,360,000,000, which are ten years');
 
 const BACKOFF = objectOf<JobBackoff>(
@@ -102,7 +102,7 @@ const BACKGROUND: OptionRule = {
   ],
 };
 
-/** A pause before attempts that nobody has asked for. */
+/** A pause between attempts that has no effect, because there is only one attempt. */
 function backoffFaults(value: unknown, option: string): readonly OptionFault[] {
   if (!isRecord(value) || value.backoff === undefined || value.attempts !== undefined) return [];
   const problem = `${option}.backoff is the pause before another attempt, and without attempts there is one`;
@@ -152,7 +152,7 @@ const CACHING = objectOf<ResultCaching>(
   { lifetimeMs: MILLISECONDS, shared: BOOLEAN },
   { fix: '{ shared: true }', meant: { ttl: 'lifetimeMs: …', ttlMs: 'lifetimeMs: …' } },
 );
-/** What providers take for one. */
+/** The characters that providers accept. */
 const NAMESPACE: OptionRule = {
   accepts: (value) => typeof value === 'string' && /^[a-zA-Z0-9_-]{1,64}$/.test(value),
   fix: "letters, digits, _ and -, at most 64: 'billing'",
@@ -232,10 +232,10 @@ const DEFINITION: RulesOf<ToolDefinition> = {
   container: ANY_VALUE,
 };
 
-/** A definition may be given again, changed: `defineTool({ ...tool, name })`. */
+/** An existing definition may be passed again with changes: `defineTool({ ...tool, name })`. */
 const DEFINED = optionTable<ToolDefinition>('defineTool', DEFINITION, MEANT);
 
-/** What is given of a definition; of an instance of a class also what it has by getters. */
+/** The given options of a definition, including getters of a class instance. */
 export function givenOptions<Options extends object>(given: Options): Options {
   const found: Record<string, unknown> = {};
   for (const name of DEFINED.rules.keys()) {
@@ -245,7 +245,7 @@ export function givenOptions<Options extends object>(given: Options): Options {
   return found as Options;
 }
 
-/** What every tool has is checked by who takes it. */
+/** The members of every tool are checked by the function that registers it. */
 const MEMBERS = { name: ANY_VALUE, description: ANY_VALUE, parameters: ANY_VALUE, execute: ANY_VALUE };
 
 const AGENT_TOOL = optionTable<
@@ -269,12 +269,12 @@ const TOOLSET = optionTable<ToolsetOptions>('@Toolset', {
   namespace: NAMESPACE,
 });
 
-/** What is wrong with the options of `@Tool`. */
+/** Checks the options of `@Tool`. */
 export function toolOptionFaults(options: unknown): readonly OptionFault[] {
   return [...optionFaults(options, TOOL), ...contradictions(options)];
 }
 
-/** What is wrong with the options of `defineTool`, its name and its schemas apart. */
+/** Checks the options of `defineTool`, except its name and schemas. */
 export function definedToolFaults(options: unknown): readonly OptionFault[] {
   const isClients = isRecord(options) && !Object.hasOwn(options, 'execute');
   return [
@@ -283,13 +283,13 @@ export function definedToolFaults(options: unknown): readonly OptionFault[] {
   ];
 }
 
-/** What is wrong with the options of `agentTool`. */
+/** Checks the options of `agentTool`. */
 export function agentToolFaults(tool: object): readonly OptionFault[] {
   if (!isRecord(tool)) return optionFaults(tool, AGENT_TOOL);
   return [...wrongValues(tool, AGENT_TOOL), ...slips(tool, AGENT_TOOL), ...contradictions(tool)];
 }
 
-/** What is wrong with the options that a hand-written tool carries. */
+/** Checks the options of a hand-written tool. */
 export function behaviourFaults(tool: object): readonly OptionFault[] {
   return [...wrongValues(tool, HAND_WRITTEN), ...slips(tool, HAND_WRITTEN), ...contradictions(tool)];
 }
@@ -313,12 +313,12 @@ function contradictions(options: unknown): readonly OptionFault[] {
   return faults;
 }
 
-/** An object may have members of its own beside the options, and the instance of a class any. */
+/** An object may have other members in addition to the options, and an instance of a class any members. */
 function slips(tool: object, table: OptionTable): readonly OptionFault[] {
   return Object.getPrototypeOf(tool) === Object.prototype ? mistakenNames(tool, table) : [];
 }
 
-/** What is wrong with the options of `@Toolset`. */
+/** Checks the options of `@Toolset`. */
 export function toolsetOptionFaults(options: unknown): readonly OptionFault[] {
   return optionFaults(options, TOOLSET);
 }
@@ -326,7 +326,7 @@ export function toolsetOptionFaults(options: unknown): readonly OptionFault[] {
 /** Why a schema, or a part of it, is undefined. */
 export const UNLOADED_SCHEMA: readonly string[] = unloaded('the schema');
 
-/** What is wrong where `parameters` are given and are nothing: the tool would take no arguments, unnoticed. */
+/** A fault if `parameters` is present but undefined: the tool would silently take no arguments. */
 export function unloadedSchemaFaults(options: unknown): readonly Omit<AuthorFault, 'where'>[] {
   if (!isRecord(options) || !Object.hasOwn(options, 'parameters')) return [];
   const { parameters } = options;
@@ -340,7 +340,7 @@ export function unloadedSchemaFaults(options: unknown): readonly Omit<AuthorFaul
   ];
 }
 
-/** What is wrong where `execute` is given and is undefined: the tool would be left to the client, unnoticed. */
+/** A fault if `execute` is present but undefined: the call would silently be left to the client. */
 export function unloadedExecuteFaults(options: unknown): readonly Omit<AuthorFault, 'where'>[] {
   if (!isRecord(options) || !Object.hasOwn(options, 'execute') || options.execute !== undefined) return [];
   return [
