@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
 import { Script } from 'node:vm';
 import { gzipSync } from 'node:zlib';
@@ -45,9 +45,11 @@ describe('the tarball', () => {
       ),
     );
     expect([...tops].sort()).toEqual([
+      'AGENTS.md',
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
+      'SKILL.md',
       'agent.schema.json',
       'dist/chunks',
       'dist/decorators',
@@ -147,14 +149,34 @@ describe('a program that uses the package', () => {
   });
 });
 
-test('the quick start of the README runs as it is printed, and prints what it says', () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-  const [, program = '', output = ''] =
-    /```ts\n(\/\/ quick-start.*?)```\n\n```\n(.*?)```/s.exec(readme) ?? [];
-  writeFileSync(join(installed.folder, 'quick-start.mts'), program);
-  const tsx = join('node_modules', 'tsx', 'dist', 'cli.mjs');
-  expect(outputOfNode([tsx, 'quick-start.mts'], installed)).toBe(output);
-  expect(output).toContain('cus_123');
+describe('the programs of the README run as they are printed, and print what it says', () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+  const [quickStart, service] = [...readme.matchAll(/```ts\n(.*?)```\n\n```\n(.*?)```/gs)].map(
+    ([, program = '', output = '']) => ({ program, output }),
+  );
+
+  test('the quick start, in 15 lines', () => {
+    writeFileSync(join(installed.folder, 'quick-start.mts'), quickStart!.program);
+    const tsx = join('node_modules', 'tsx', 'dist', 'cli.mjs');
+    const environment = { ...process.env, NODE_OPTIONS: '', OPENAI_API_KEY: '' };
+    const { stdout } = runNode([tsx, 'quick-start.mts'], { ...installed, environment });
+    expect(stdout).toBe(quickStart!.output);
+    expect(quickStart!.program.trimEnd().split('\n').length).toBeLessThanOrEqual(15);
+  });
+
+  test('the service, compiled with its metadata', () => {
+    const folder = join(installed.folder, 'service');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'service.ts'), service!.program);
+    const compilerOptions = {
+      ...{ target: 'es2023', module: 'nodenext', strict: true, types: ['node'] },
+      ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
+    };
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    expect(runCompiler('tsconfig.json', { folder })).toEqual([]);
+    expect(runCompiler('tsconfig.json', { folder, emit: true })).toEqual([]);
+    expect(runNode(['service.js'], { folder }).stdout).toBe(service!.output);
+  });
 });
 
 describe('what is loaded', () => {

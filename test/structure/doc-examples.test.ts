@@ -8,7 +8,7 @@ import { packageSources, readSource } from './source-tree.js';
 
 const FOLDER = 'node_modules/.cache/toolwright-doc-examples';
 
-const PAGES = ['README.md', 'CONTRIBUTING.md', ...listFiles('docs')];
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SKILL.md', 'AGENTS.md', ...listFiles('docs')];
 
 const WRONG: DocExample = {
   path: 'src/run/loop/run.ts',

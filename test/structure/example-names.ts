@@ -75,6 +75,10 @@ export declare class ShopTools {
   findOrders(customerId: string, limit?: number): Promise<readonly Order[]>;
 }
 
+export declare class OrderTools {
+  find(customerId: string, limit?: number): Promise<readonly Order[]>;
+}
+
 export declare class MailTools {
   constructor(mailer: Mailer);
   send(to: string, text: string): void;
@@ -119,6 +123,7 @@ export declare const tools: ToolRegistry;
 export declare const registry: ToolRegistry;
 export declare const run: ToolLoopResult;
 export declare const readFile: Tool;
+export declare const convert: Tool;
 export declare const search: Tool;
 export declare const content: Content;
 export declare const answers: readonly Answer[];

@@ -25,7 +25,7 @@ const OWN_FILE =
 
 const PAGES = listFiles('').filter((path) => path.endsWith('.md'));
 
-const MANUAL = PAGES.filter((path) => /^(README|CONTRIBUTING)\.md$|^docs\//.test(path));
+const MANUAL = PAGES.filter((path) => /^(README|CONTRIBUTING|SKILL|AGENTS)\.md$|^docs\//.test(path));
 
 test('the repository has the pages that newcomers look for', () => {
   expect(
@@ -38,6 +38,12 @@ test('the README names the two commands for a fresh machine', () => {
   expect(
     ['npm ci && npm start', 'npm ci && npm test'].filter((command) => !readme.includes(command)),
   ).toEqual([]);
+});
+
+test('SKILL.md has its front matter, and the pages for coding agents are short', () => {
+  expect(readText('SKILL.md')).toMatch(/^---\nname: toolwright\ndescription: .{100,}\n---\n\n# /);
+  const words = ['SKILL.md', 'AGENTS.md'].map((path) => readText(path).split(/\s+/).length);
+  expect(words.filter((count) => count > 900)).toEqual([]);
 });
 
 test('every npm script that the manual names exists', () => {
@@ -82,6 +88,19 @@ test('every relative link leads to something that is there', () => {
       .map((link) => `${path}: ${link}`),
   );
   expect(broken).toEqual([]);
+});
+
+test('a page that is packed has no relative link to a file that is not, such as an image', () => {
+  const { files } = readManifest();
+  const isPacked = (path: string) =>
+    path === 'README.md' || files.some((packed) => path === packed || path.startsWith(`${packed}/`));
+  const lost = PAGES.filter(isPacked).flatMap((path) =>
+    relativeLinks(readText(path))
+      .map((link) => posix.join(posix.dirname(path), link.split('#')[0] || posix.basename(path)))
+      .filter((target) => !isPacked(target))
+      .map((target) => `${path}: ${target}`),
+  );
+  expect(lost).toEqual([]);
 });
 
 test('every link to a file of this repository on the web leads to one that is there', () => {
